@@ -1,0 +1,1 @@
+"""Proctor examines AI agents."""

@@ -1,0 +1,1 @@
+"""Who answers: one adapter per kind of agent."""

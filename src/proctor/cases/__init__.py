@@ -1,0 +1,1 @@
+"""What is asked: suites of cases, and one reader per file format."""

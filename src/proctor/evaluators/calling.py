@@ -1,0 +1,87 @@
+"""Calls any evaluator, however it is written, and turns what it returns into an Evaluation."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from proctor.evaluators.model import Evaluable, Evaluation
+
+
+class BadVerdict(Exception):
+    """An evaluator returned something that is no score: the instrument broke, so the outcome is `error`."""
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    """Whether calling it gives a coroutine: partials, inherited `__call__` and wrapped functions included."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    if inspect.iscoroutinefunction(inspect.unwrap(function)):
+        return True
+    method = getattr(type(function), "__call__", function)  # noqa: B004  the method itself is wanted
+    return inspect.iscoroutinefunction(inspect.unwrap(method))
+
+
+def takes_trace(function: Callable[..., Any]) -> bool:
+    """Whether it accepts `trace=`."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    return any(p.kind is p.VAR_KEYWORD or (p.name == "trace" and p.kind is not p.POSITIONAL_ONLY) for p in parameters)
+
+
+async def evaluate(evaluator: Callable[..., Any], evaluable: Evaluable, *, trace: Any = None) -> Evaluation | None:
+    """Run one evaluator on one evaluable; sync ones run in a thread. `None` means there was nothing to compare."""
+    extra = {"trace": evaluable.trace if trace is None else trace} if takes_trace(evaluator) else {}
+    if is_async(evaluator):
+        verdict = await evaluator(evaluable, **extra)
+    else:
+        verdict = await asyncio.to_thread(evaluator, evaluable, **extra)
+        if inspect.isawaitable(verdict):
+            verdict = await verdict
+    return read_verdict(verdict)
+
+
+def read_verdict(verdict: Any) -> Evaluation | None:
+    """The Evaluation an evaluator means: a bool is 1 or 0, a number is a score, out-of-range scores are clamped."""
+    if verdict is None:
+        return None
+    if isinstance(verdict, Evaluation):
+        return _in_range(verdict)
+    if isinstance(verdict, (bool, int, float)) or _is_number(verdict):
+        return _in_range(Evaluation(float(verdict)))
+    if _is_evaluation_like(verdict):
+        details = dict(getattr(verdict, "details", None) or {})
+        return _in_range(Evaluation(verdict.score, str(verdict.reasoning), details))
+    raise BadVerdict(
+        f"returned {type(verdict).__name__}; an evaluator returns an Evaluation, a bool, a number, or None to skip"
+    )
+
+
+def _is_number(verdict: Any) -> bool:
+    """Numbers of other libraries (numpy, Decimal), which say so through `__float__`; text and sequences do not."""
+    return hasattr(verdict, "__float__") and not hasattr(verdict, "__len__")
+
+
+def _is_evaluation_like(verdict: Any) -> bool:
+    return hasattr(verdict, "score") and hasattr(verdict, "reasoning")
+
+
+def _in_range(evaluation: Evaluation) -> Evaluation:
+    score: Any = evaluation.score
+    if isinstance(score, str) or not hasattr(score, "__float__"):
+        raise BadVerdict(f"returned the score {score!r}; a score is a number between 0 and 1")
+    number = float(score)
+    if math.isnan(number):
+        raise BadVerdict("returned NaN; a score is a number between 0 and 1")
+    if 0.0 <= number <= 1.0:
+        return evaluation if type(score) is float else Evaluation(number, evaluation.reasoning, evaluation.details)
+    clamped = min(1.0, max(0.0, number))
+    warnings.warn(f"an evaluator returned the score {number:g}; clamped to {clamped:g}", RuntimeWarning, stacklevel=3)
+    return Evaluation(clamped, evaluation.reasoning, {**evaluation.details, "unclamped_score": number})

@@ -1,0 +1,178 @@
+"""Finds evaluators by name and builds them from what a file says.
+
+A shipped evaluator is one line in the table of its family; anybody else's is an entry point in the group
+`proctor.evaluators` or a reference such as `checks.py:my_evaluator`.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from proctor.cases.fields import nearest
+from proctor.cases.model import EvaluatorSpec
+from proctor.errors import UsageError
+from proctor.evaluators.calling import is_async, takes_trace
+from proctor.plain import fingerprint, plain
+from proctor.references import describe, is_reference, resolve, source_fingerprint
+
+SHIPPED: dict[str, str] = {
+    name: f"proctor.evaluators.{module}"
+    for module, names in {
+        "text": "ExactMatch LevenshteinMatch Contains Regex StartsWith EndsWith Equality",
+        "data": "NumericDiff Numeric JSONDiff ValidJSON ListContains",
+        "lexical": "BLEU ROUGE METEOR",
+        "trajectory": "ToolTrajectory ToolCorrectness ExpectedTools ToolCount ForbiddenTools FinalState",
+        "ceilings": "MaxLatency MaxTokens MaxCost MaxSteps",
+        "grader": "CodeGrader",
+    }.items()
+    for name in names.split()
+}
+
+NEEDS_JUDGE: frozenset[str] = frozenset(
+    """EmbeddingSimilarity Factuality ClosedQA Battle Humor Security Sql Summary Translation Possible Moderation
+    ContextRelevancy ContextualRelevancy ContextualPrecision ContextualRecall Faithfulness AnswerRelevancy
+    AnswerCorrectness AnswerSimilarity Hallucination GEval Groundedness Relevance Coherence Fluency ResponseEvaluation
+    Safety FinalResponseMatch FinalResponseQuality ToolUseQuality TrajectoryQuality Hallucinations
+    UserSimulatorQuality""".split()
+)
+"""Evaluators that a language model judges. They are known by name; without a judge they cannot be measured."""
+
+DEFAULT_THRESHOLD = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """An evaluator ready to be called, with everything the engine needs to know about it."""
+
+    spec: EvaluatorSpec
+    call: Callable[..., Any]
+    title: str
+    threshold: float
+    scope: Literal["turn", "case"]
+    fingerprint: str
+    asynchronous: bool
+    traced: bool
+    inline: bool
+    """Shipped evaluators are quick and trusted: they run on the event loop, everything else apart from it."""
+    needs_judge: bool = False
+
+
+def build(spec: EvaluatorSpec, base: Path | None = None) -> Bound:
+    """The evaluator that `spec` names; raises `UsageError` when there is none or its arguments do not fit."""
+    if spec.name in NEEDS_JUDGE:
+        return _judged(spec)
+    target = _find(spec.name, base)
+    call = _instantiate(spec, target, base)
+    shipped = spec.name in SHIPPED
+    threshold = getattr(call, "default_threshold", DEFAULT_THRESHOLD) if spec.threshold is None else spec.threshold
+    return Bound(
+        spec=spec,
+        call=call,
+        title=spec.title,
+        threshold=float(threshold),
+        scope=spec.scope or _scope(call),
+        fingerprint=fingerprint(spec.name, _version(call, shipped), plain(spec.arguments), spec.output, spec.scope),
+        asynchronous=is_async(call),
+        traced=takes_trace(call),
+        inline=shipped and not is_async(call),
+        needs_judge=bool(getattr(call, "needs_judge", False)),
+    )
+
+
+def shipped(name: str) -> Any:
+    """The class behind a shipped name."""
+    return getattr(importlib.import_module(SHIPPED[name]), name)
+
+
+def _find(name: str, base: Path | None) -> Any:
+    if name in SHIPPED:
+        return shipped(name)
+    if is_reference(name):
+        return resolve(name, base)
+    from importlib.metadata import entry_points
+
+    for entry in entry_points(group="proctor.evaluators", name=name):
+        return entry.load()
+    raise UsageError(
+        f"no evaluator is called {name!r}{nearest(name, [*SHIPPED, *NEEDS_JUDGE])}"
+        "; name a shipped one, or your own as file.py:name"
+    )
+
+
+def _instantiate(spec: EvaluatorSpec, target: Any, base: Path | None) -> Callable[..., Any]:
+    """Classes are made, factories called, functions given their arguments as defaults; instances stay as they are."""
+    arguments = dict(spec.arguments)
+    try:
+        if isinstance(target, type):
+            made = target(**arguments, **_place(target, base))
+        elif inspect.isfunction(target) and not _required(target, arguments):
+            made = target(**arguments)
+        elif arguments:
+            inspect.signature(target).bind_partial(None, **arguments)
+            made = functools.partial(target, **arguments)
+        else:
+            made = target
+    except UsageError:
+        raise
+    except Exception as error:
+        given = ", ".join(f"{key}={value!r}" for key, value in arguments.items()) or "no arguments"
+        raise UsageError(f"evaluator {spec.name!r} does not take {given}: {describe(error)}") from error
+    if not callable(made):
+        raise UsageError(f"evaluator {spec.name!r} is a {type(made).__name__}, which cannot be called")
+    return made  # type: ignore[no-any-return]
+
+
+def _place(target: type, base: Path | None) -> dict[str, Any]:
+    """A class with a `base` parameter is told the suite's folder, from which its own references start."""
+    try:
+        return {"base": base} if "base" in inspect.signature(target).parameters else {}
+    except (TypeError, ValueError):
+        return {}
+
+
+def _scope(call: Any) -> Literal["turn", "case"]:
+    return "case" if getattr(call, "scope", "turn") == "case" else "turn"
+
+
+def _required(function: Callable[..., Any], given: dict[str, Any]) -> bool:
+    """Whether something must still be passed: then it is an evaluator, else a factory that makes one."""
+    return any(
+        p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.name not in given
+        for p in inspect.signature(function).parameters.values()
+    )
+
+
+def _version(call: Any, is_shipped: bool) -> str:
+    version = getattr(call, "version", None)
+    if isinstance(version, (str, int)):
+        return str(version)
+    if is_shipped:
+        return "1"
+    function = call.func if isinstance(call, functools.partial) else call
+    return source_fingerprint(function)
+
+
+def _judged(spec: EvaluatorSpec) -> Bound:
+    def call(evaluable: Any) -> Any:
+        from proctor.errors import JudgeFailed
+
+        raise JudgeFailed(f"{spec.name} needs a language-model judge and none is configured; --fast leaves it out")
+
+    return Bound(
+        spec=spec,
+        call=call,
+        title=spec.title,
+        threshold=DEFAULT_THRESHOLD if spec.threshold is None else spec.threshold,
+        scope=spec.scope or "turn",
+        fingerprint=fingerprint(spec.name, "unjudged", plain(spec.arguments)),
+        asynchronous=False,
+        traced=False,
+        inline=True,
+        needs_judge=True,
+    )

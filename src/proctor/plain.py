@@ -1,0 +1,124 @@
+"""Turns any Python value into plain JSON data, so that everything kept or compared is data and never code."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+Json: TypeAlias = Any
+"""JSON data: None, bool, int, float, str, list of these, or dict of str to these."""
+
+_SCALARS = (str, int, bool, type(None))
+
+
+def plain(value: object, *, _depth: int = 0) -> Json:
+    """The JSON form of `value`: dataclasses, pydantic models, enums, dates, decimals, sets and bytes included.
+
+    What has no natural form becomes its `repr`, so that a report can always show it. Non-finite numbers become strings,
+    because JSON has no word for them.
+    """
+    kind = type(value)
+    if kind in _SCALARS:
+        return value
+    if kind is float:
+        return value if math.isfinite(value) else repr(value)  # type: ignore[arg-type]
+    if _depth > 200:
+        return repr(value)[:200]
+    deeper = _depth + 1
+    if isinstance(value, Mapping):
+        return {_key(key): plain(item, _depth=deeper) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        fields = getattr(value, "_fields", None)
+        if fields is not None:
+            return {name: plain(item, _depth=deeper) for name, item in zip(fields, value, strict=True)}
+        return [plain(item, _depth=deeper) for item in value]
+    return _convert(value, deeper)
+
+
+def _key(key: object) -> str:
+    if isinstance(key, str):
+        return str(key)
+    simple = plain(key)
+    return simple if isinstance(simple, str) else json.dumps(simple)
+
+
+def _convert(value: Any, depth: int) -> Json:
+    import dataclasses
+    import datetime
+    import decimal
+    import enum
+    import pathlib
+    import uuid
+
+    if isinstance(value, enum.Enum):
+        return plain(value.value, _depth=depth)
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, (bool, int)):
+        return int(value)
+    if isinstance(value, float):
+        return plain(float(value), _depth=depth)
+    if hasattr(value, "model_dump") and not isinstance(value, type):
+        return plain(value.model_dump(), _depth=depth)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name), _depth=depth) for f in dataclasses.fields(value)}
+    if isinstance(value, (datetime.date, datetime.time)):
+        return value.isoformat()
+    if isinstance(value, datetime.timedelta):
+        return value.total_seconds()
+    if isinstance(value, decimal.Decimal):
+        return _decimal(value)
+    if isinstance(value, (set, frozenset)):
+        return sorted((plain(item, _depth=depth) for item in value), key=canonical)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return base64.b64encode(bytes(value)).decode("ascii")
+    if isinstance(value, (uuid.UUID, pathlib.PurePath)):
+        return str(value)
+    if isinstance(value, BaseException):
+        return f"{type(value).__name__}: {value}"
+    return _foreign(value, depth)
+
+
+def _decimal(value: Any) -> Json:
+    """A number where the float says exactly the same, the digits otherwise."""
+    if not value.is_finite():
+        return str(value)
+    if value == value.to_integral_value() and abs(value) < 2**53:
+        return int(value) if value.as_tuple().exponent >= 0 else float(value)
+    number = float(value)
+    return number if type(value)(repr(number)) == value else str(value)
+
+
+def _foreign(value: Any, depth: int) -> Json:
+    """Arrays and frames of libraries that are never imported here: they know how to become lists themselves."""
+    for method in ("tolist", "to_dict", "isoformat"):
+        convert = getattr(value, method, None)
+        if callable(convert) and not isinstance(value, type):
+            try:
+                return plain(convert(), _depth=depth)
+            except Exception:  # noqa: S112  a conversion that fails is simply not the way
+                continue
+    return repr(value)
+
+
+def canonical(value: Json) -> str:
+    """One text per value: equal data give equal text whatever the order of their keys."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=plain)
+
+
+def show(value: Json, limit: int | None = None) -> str:
+    """The text a person reads for a value: strings as they are, everything else as JSON."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=plain)
+    if limit is not None and len(text) > limit:
+        return f"{text[: limit - 1]}…"
+    return text
+
+
+def fingerprint(*parts: Json) -> str:
+    """A short content address of plain data."""
+    import hashlib
+
+    return hashlib.blake2b(canonical(list(parts)).encode(), digest_size=12).hexdigest()

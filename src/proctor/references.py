@@ -1,0 +1,129 @@
+"""Resolves `file.py:name` and `package.module:name`, the only way in which a file may name code to run.
+
+Each file is executed once per process and registered in `sys.modules`, so that its state is shared by everything that
+names it and its dataclasses and pydantic models resolve their annotations.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import sys
+import threading
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from proctor.errors import UsageError
+
+_LOADING = threading.RLock()
+
+
+def is_reference(text: str) -> bool:
+    """Whether `text` has the shape `somewhere:name`, and is not a URL or a Windows drive."""
+    where, colon, name = text.rpartition(":")
+    return bool(colon) and len(where) > 1 and name.replace(".", "_").isidentifier() and not where.endswith(":")
+
+
+def resolve(reference: str, base: Path | None = None) -> Any:
+    """The object that `reference` names; relative files are looked up beside `base`, then in the working folder."""
+    where, _, name = reference.rpartition(":")
+    if not where or not name:
+        raise UsageError(f"{reference!r} is not a reference; write file.py:name or package.module:name")
+    module = load_file(find_file(where, base)) if where.endswith(".py") else _import(where, base, reference)
+    target: Any = module
+    for part in name.split("."):
+        try:
+            target = getattr(target, part)
+        except AttributeError:
+            names = sorted(n for n in vars(module) if not n.startswith("_"))
+            raise UsageError(f"{reference!r}: {where} has no {name!r}{_nearest(name, names)}") from None
+    return target
+
+
+def find_file(where: str, base: Path | None) -> Path:
+    """The file a reference means; says where it looked when there is none."""
+    path = Path(where).expanduser()
+    tried = [path] if path.is_absolute() else [folder / path for folder in _folders(base)]
+    for candidate in tried:
+        if candidate.is_file():
+            return candidate.resolve()
+    raise UsageError(f"no file {where!r}; looked for " + ", ".join(str(candidate) for candidate in tried))
+
+
+def load_file(path: Path) -> ModuleType:
+    """Execute a Python file once and keep it; later calls get the same module."""
+    name = f"_proctor_{path.stem}_{hashlib.blake2b(str(path).encode(), digest_size=6).hexdigest()}"
+    with _LOADING:
+        if name in sys.modules:
+            return sys.modules[name]
+        spec = importlib.util.spec_from_file_location(name, path)
+        if spec is None or spec.loader is None:
+            raise UsageError(f"{path} cannot be loaded as Python")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        folder = str(path.parent)
+        if folder not in sys.path:
+            sys.path.append(folder)
+        try:
+            spec.loader.exec_module(module)
+        except BaseException as error:
+            del sys.modules[name]
+            if isinstance(error, (KeyboardInterrupt, GeneratorExit)):
+                raise
+            raise UsageError(f"{path}{_line_of(error, path)} could not be loaded: {describe(error)}") from error
+        return module
+
+
+def describe(error: BaseException) -> str:
+    """An exception in one line: its kind and what it says."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def source_fingerprint(target: Any) -> str:
+    """Changes when the code behind `target` changes: the file of a module-level object, else its qualified name."""
+    from proctor.plain import fingerprint
+
+    kind = target if isinstance(target, type) or hasattr(target, "__code__") else type(target)
+    module = sys.modules.get(getattr(kind, "__module__", "") or "")
+    file = getattr(module, "__file__", None)
+    content = ""
+    if file and Path(file).is_file():
+        content = hashlib.blake2b(Path(file).read_bytes(), digest_size=12).hexdigest()
+    return fingerprint(getattr(kind, "__qualname__", repr(kind)), content)
+
+
+def _folders(base: Path | None) -> list[Path]:
+    folders = [] if base is None else [base]
+    return folders + [folder for folder in (Path.cwd(),) if folder not in folders]
+
+
+def _import(where: str, base: Path | None, reference: str) -> ModuleType:
+    for folder in reversed(_folders(base)):
+        if str(folder) not in sys.path:
+            sys.path.append(str(folder))
+    try:
+        return importlib.import_module(where)
+    except Exception as error:
+        raise UsageError(f"{reference!r}: module {where} could not be imported: {describe(error)}") from error
+
+
+def _line_of(error: BaseException, path: Path) -> str:
+    if isinstance(error, SyntaxError) and error.lineno:
+        return f":{error.lineno}"
+    line = None
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == str(path):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return f":{line}" if line else ""
+
+
+def _nearest(name: str, names: list[str]) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(name, names, n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""

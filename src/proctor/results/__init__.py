@@ -1,0 +1,1 @@
+"""What is kept: outcomes, runs, statistics, the store and the verdict."""

@@ -1,0 +1,1 @@
+"""What happened inside the agent while it answered."""
