@@ -13,8 +13,8 @@ def with_implied(
     """`specs` plus what the expectations of `turns` call for.
 
     Keywords bring `Contains`, tool calls `ExpectedTools`, a final state `FinalState`, unless an evaluator of that
-    family is named. A reference answer is compared exactly only when no evaluator at all is named, because most evaluators
-    have their own use for it.
+    family is named. A reference answer is compared exactly only when no evaluator at all is named, since most
+    evaluators have their own use for it.
     """
     named = {spec.name for spec in specs}
     implied: list[str] = []

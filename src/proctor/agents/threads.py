@@ -1,0 +1,86 @@
+"""Runs synchronous user code apart from the event loop, so that it neither blocks others nor keeps the process alive.
+
+Threads are daemons: an agent that never returns is abandoned when its time is up, and the process can still end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from proctor.errors import AgentFailed
+from proctor.references import describe
+
+_IDLE_SECONDS = 10.0
+
+
+class _Workers:
+    """As many threads as are needed at once; idle ones are used again, then end."""
+
+    def __init__(self) -> None:
+        self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._idle = 0
+
+    def submit(self, job: Callable[[], None]) -> None:
+        with self._lock:
+            spare = self._idle > 0
+            if spare:
+                self._idle -= 1
+        self._jobs.put(job)
+        if not spare:
+            threading.Thread(target=self._work, name="proctor-worker", daemon=True).start()
+
+    def _work(self) -> None:
+        while True:
+            try:
+                job = self._jobs.get(timeout=_IDLE_SECONDS)
+            except queue.Empty:
+                with self._lock:
+                    if self._idle > 0:
+                        self._idle -= 1
+                        return
+                continue
+            job()
+            with self._lock:
+                self._idle += 1
+
+
+_WORKERS = _Workers()
+
+
+async def call_in_thread(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    """Call `function` in a worker thread with this task's context; cancelling abandons the thread, not the loop."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Any] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def job() -> None:
+        try:
+            result, error = context.run(function, *args, **kwargs), None
+        except Exception as raised:
+            result, error = None, raised
+        except BaseException as raised:
+            result, error = None, AgentFailed(f"raised {describe(raised)}")
+        try:
+            loop.call_soon_threadsafe(_deliver, future, result, error)
+        except RuntimeError:
+            return  # the loop has ended: nobody waits for the answer any more
+
+    _WORKERS.submit(job)
+    return await future
+
+
+def _deliver(future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
+    if future.done():
+        return
+    if error is None:
+        future.set_result(result)
+    elif isinstance(error, StopIteration):
+        future.set_exception(RuntimeError(f"raised {describe(error)}"))
+    else:
+        future.set_exception(error)

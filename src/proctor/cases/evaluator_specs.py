@@ -1,0 +1,104 @@
+"""Reads and writes lists of evaluators as files name them.
+
+`"ExactMatch"`, `"checks.py:fn"`, or `{"Faithfulness": {"threshold": 0.8}}`; `"..."` stands for the evaluators that
+would apply if the list were not given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from proctor.cases.fields import Document, Fields, kind
+from proctor.cases.model import NOTHING, EvaluatorSpec
+from proctor.cases.source import Pointer
+from proctor.plain import Json, plain
+
+INHERITED = "..."
+
+SETTINGS = ("threshold", "name", "gate", "scope", "output", "timeout")
+"""The keys that say how a score is used; every other key is an argument of the evaluator."""
+
+
+def read_specs(
+    document: Document, value: Json, pointer: Pointer, *, defaults: tuple[EvaluatorSpec, ...] | None
+) -> tuple[EvaluatorSpec, ...]:
+    """The evaluators a list names, each once; `defaults` is what `"..."` means, `None` that it means nothing here."""
+    if not isinstance(value, list):
+        document.problem(pointer, f"must be a list of evaluators, not {kind(value)}")
+        return ()
+    specs: list[EvaluatorSpec] = []
+    for index, entry in enumerate(value):
+        place = (*pointer, index)
+        if entry != INHERITED:
+            spec = _read_spec(document, entry, place)
+            named = () if spec is None else (spec,)
+        elif defaults is None:
+            document.problem(place, '"..." stands for the evaluators of the suite, and this is the list of them')
+            named = ()
+        else:
+            named = defaults
+        specs.extend(spec for spec in named if spec not in specs)
+    return tuple(specs)
+
+
+def write_specs(specs: Sequence[EvaluatorSpec], *, defaults: Sequence[EvaluatorSpec]) -> list[Json]:
+    """The list that `read_specs` reads as `specs`; begins with `"..."` when they begin with all of `defaults`."""
+    inherits = bool(defaults) and tuple(specs[: len(defaults)]) == tuple(defaults)
+    own = specs[len(defaults) :] if inherits else specs
+    return [*([INHERITED] if inherits else []), *(_write_spec(spec) for spec in own)]
+
+
+def unwritable_arguments(spec: EvaluatorSpec) -> list[str]:
+    """Arguments that a file cannot give, because their names mean something else there."""
+    return [name for name in spec.arguments if name in SETTINGS]
+
+
+def _read_spec(document: Document, entry: Json, pointer: Pointer) -> EvaluatorSpec | None:
+    if isinstance(entry, str):
+        if entry.strip():
+            return EvaluatorSpec(entry)
+        document.problem(pointer, "must not be blank; name an evaluator")
+        return None
+    if not isinstance(entry, dict):
+        document.problem(pointer, f"must be an evaluator's name or an object, not {kind(entry)}")
+        return None
+    if len(entry) != 1:
+        document.problem(pointer, 'must have exactly one key, the evaluator: {"Faithfulness": {"threshold": 0.8}}')
+        return None
+    name, options = next(iter(entry.items()))
+    if not name.strip() or name == INHERITED:
+        document.problem(pointer, f"{name!r} is not the name of an evaluator")
+        return None
+    return _with_options(document, name, {} if options is None else options, (*pointer, name))
+
+
+def _with_options(document: Document, name: str, options: Json, pointer: Pointer) -> EvaluatorSpec:
+    fields = Fields(document, options, pointer)
+    threshold = fields.number("threshold", least=0, most=1)
+    timeout = fields.number("timeout")
+    if timeout is not None and timeout <= 0:
+        fields.problem("timeout", "must be more than 0 seconds")
+    return EvaluatorSpec(
+        name,
+        threshold=None if threshold is None else float(threshold),
+        label=fields.text("name", blank=False),
+        gates=fields.flag("gate", True),
+        scope=fields.choice("scope", ("turn", "case")),
+        output=fields.text("output", blank=False),
+        timeout=timeout,
+        arguments=fields.rest() or NOTHING,
+    )
+
+
+def _write_spec(spec: EvaluatorSpec) -> Json:
+    options: dict[str, Json] = {key: plain(value) for key, value in spec.arguments.items() if key not in SETTINGS}
+    given = {
+        "threshold": spec.threshold,
+        "name": spec.label,
+        "gate": None if spec.gates else False,
+        "scope": spec.scope,
+        "output": spec.output,
+        "timeout": spec.timeout,
+    }
+    options |= {key: value for key, value in given.items() if value is not None}
+    return {spec.name: options} if options else spec.name

@@ -1,0 +1,191 @@
+"""Finds suites: which files of a folder are suites, which format each is in, and everything that is wrong with them."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+from proctor.cases.fields import Document
+from proctor.cases.formats.model import Format
+from proctor.cases.model import Suite
+from proctor.cases.source import read_text
+from proctor.errors import InvalidSuite, Problem
+from proctor.references import is_reference
+
+SHIPPED = ("adk", "pixie", "holodeck", "keywords", "table", "native")
+"""Asked in this order; the native format comes last, because it is the least particular."""
+
+ENDINGS = (".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".csv")
+SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "venv", "build", "dist"})
+NOT_SUITES = frozenset({"test_config.json", "package.json", "package-lock.json", "tsconfig.json", "suite.schema.json"})
+
+
+def load(paths: Iterable[str | Path]) -> list[Suite]:
+    """Every suite in files, folders and `file.py:NAME` references; one `InvalidSuite` carries all problems of all."""
+    suites: list[Suite] = []
+    problems: list[Problem] = []
+    for path in paths:
+        try:
+            suites.extend(_load_one(str(path)))
+        except InvalidSuite as error:
+            problems.extend(error.problems)
+    problems.extend(_clashes(suites))
+    if problems:
+        raise InvalidSuite(problems)
+    return _with_distinct_names(suites)
+
+
+def load_file(path: Path) -> list[Suite]:
+    """The suites of one file."""
+    document = _open(path)
+    known = _format_of(document)
+    if known is None:
+        raise InvalidSuite([_unknown(document)])
+    return known.read(document)
+
+
+def formats() -> list[Format]:
+    """All known formats, shipped ones first."""
+    return [shipped_format(name) for name in SHIPPED] + _installed()
+
+
+def shipped_format(name: str) -> Format:
+    return cast(Format, importlib.import_module(f"proctor.cases.formats.{name}"))
+
+
+def _load_one(path: str) -> list[Suite]:
+    where = Path(path)
+    if where.is_dir():
+        return _load_folder(where)
+    if not where.exists() and is_reference(path):
+        return [_from_python(path)]
+    return load_file(where)
+
+
+def _load_folder(folder: Path) -> list[Suite]:
+    """Every file below the folder that is a suite; files that are plainly something else are left alone."""
+    suites: list[Suite] = []
+    problems: list[Problem] = []
+    found = False
+    for path in _files(folder):
+        try:
+            document = _open(path)
+        except InvalidSuite as error:
+            problems.extend(error.problems if _looks_like_suite(path) else ())
+            continue
+        known = _format_of(document)
+        if known is None:
+            problems.extend([_unknown(document)] if _looks_like_suite(path) else ())
+            continue
+        found = True
+        try:
+            suites.extend(known.read(document))
+        except InvalidSuite as error:
+            problems.extend(error.problems)
+    if not found and not problems:
+        problems.append(Problem("holds no suite in any known format", folder))
+    if problems:
+        raise InvalidSuite(problems)
+    return suites
+
+
+def _files(folder: Path) -> list[Path]:
+    inside = sorted(folder.iterdir(), key=lambda path: path.name)
+    files = [p for p in inside if p.is_file() and p.suffix in ENDINGS and p.name not in NOT_SUITES]
+    for child in inside:
+        if child.is_dir() and not child.is_symlink() and child.name[0] != "." and child.name not in SKIPPED_FOLDERS:
+            files.extend(_files(child))
+    return [path for path in files if not path.name.startswith(".")]
+
+
+def _looks_like_suite(path: Path) -> bool:
+    """Names by which people mark a suite: one that cannot be read is then a mistake, not somebody else's file."""
+    return path.name.endswith((".test.json", ".evalset.json")) or ".proctor." in path.name or path.stem == "agent"
+
+
+def _open(path: Path) -> Document:
+    if path.is_dir():
+        raise InvalidSuite([Problem("is a folder", path)])
+    if path.suffix not in ENDINGS:
+        hint = f"; for a Python list write {path}:TEST_CASES" if path.suffix == ".py" else ""
+        problem = "does not exist" if not path.exists() else f"is not one of {', '.join(ENDINGS)}{hint}"
+        raise InvalidSuite([Problem(problem, path)])
+    text = read_text(path)
+    if path.suffix == ".csv":
+        from proctor.cases.formats.table import parse_table
+
+        return Document(path, text, parse_table(path, text))
+    if path.suffix in (".jsonl", ".ndjson"):
+        from proctor.cases.formats.native import parse_lines
+
+        return Document(path, text, parse_lines(path, text))
+    if not text.strip():
+        raise InvalidSuite([Problem("is empty", path)])
+    return Document(path, text)
+
+
+def _format_of(document: Document) -> Format | None:
+    for known in map(shipped_format, SHIPPED):
+        if known.recognises(document.path, document.data):
+            return known
+    return next((known for known in _installed() if known.recognises(document.path, document.data)), None)
+
+
+def _unknown(document: Document) -> Problem:
+    return Problem("is in no known format; a native suite has a list of 'cases', each with an 'input'", document.path)
+
+
+def _installed() -> list[Format]:
+    from importlib.metadata import entry_points
+
+    return [cast(Format, entry.load()) for entry in entry_points(group="proctor.formats")]
+
+
+def _from_python(reference: str) -> Suite:
+    from proctor.cases.formats import keywords
+    from proctor.errors import UsageError
+    from proctor.references import find_file, resolve
+
+    where = reference.rpartition(":")[0]
+    try:
+        value = resolve(reference)
+        path = find_file(where, None) if where.endswith(".py") else Path(where)
+    except UsageError as error:
+        raise InvalidSuite([Problem(str(error))]) from None
+    return keywords.from_python(reference, value, path)
+
+
+def _clashes(suites: Sequence[Suite]) -> list[Problem]:
+    """The same file given twice would run, and count, twice."""
+    seen: set[tuple[Path, str]] = set()
+    problems = []
+    for suite in suites:
+        if suite.path is None:
+            continue
+        key = (suite.path.resolve(), suite.name)
+        if key in seen:
+            problems.append(Problem("is given more than once", suite.path))
+        seen.add(key)
+    return problems
+
+
+def _with_distinct_names(suites: list[Suite]) -> list[Suite]:
+    """Suites of the same name get their file's name added, so that every case has one address."""
+    taken: dict[str, int] = {}
+    for suite in suites:
+        taken[suite.name] = taken.get(suite.name, 0) + 1
+    named: list[Suite] = []
+    used: set[str] = set()
+    for suite in suites:
+        name = suite.name
+        if taken[name] > 1 and suite.path is not None:
+            name = f"{name} ({suite.path.name})"
+        candidate, number = name, 2
+        while candidate in used:
+            candidate, number = f"{name} #{number}", number + 1
+        used.add(candidate)
+        named.append(suite if candidate == suite.name else replace(suite, name=candidate))
+    return named

@@ -1,0 +1,358 @@
+"""Proctor's own format: YAML or JSON with `cases`, or JSON Lines with one case a line.
+
+The same two functions, `read_case` and `write_case`, keep cases in the store.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from proctor.cases.evaluator_specs import read_specs
+from proctor.cases.fields import Document, Fields, kind
+from proctor.cases.formats.model import Written
+from proctor.cases.formats.native_writer import write_suite
+from proctor.cases.implied import with_implied
+from proctor.cases.matchers import Matcher, parse
+from proctor.cases.model import (
+    NO_EXPECTATION,
+    NOTHING,
+    UNSET,
+    Attachment,
+    Case,
+    Criteria,
+    EvaluatorSpec,
+    Expected,
+    ExpectedCall,
+    Keywords,
+    NamedData,
+    Settings,
+    Suite,
+    Turn,
+)
+from proctor.cases.source import Pointer
+from proctor.errors import InvalidSuite, Problem
+from proctor.plain import Json
+
+NAME = "native"
+LINES = (".jsonl", ".ndjson")
+
+
+def recognises(path: Path, data: Json) -> bool:
+    """A `cases` list, a bare list of objects with an input or turns, or JSON Lines."""
+    if path.suffix in LINES:
+        return True
+    if isinstance(data, Mapping):
+        return "cases" in data
+    return isinstance(data, list) and any(isinstance(i, Mapping) and ("input" in i or "turns" in i) for i in data[:1])
+
+
+def read(document: Document) -> list[Suite]:
+    data = document.data
+    if document.path.suffix in LINES:
+        data = _join_lines(data)
+    elif isinstance(data, list):
+        data = {"cases": data}
+    suite = _read_suite(document, data)
+    document.finish()
+    return [suite]
+
+
+def write(suites: Sequence[Suite]) -> Written:
+    return write_suite(suites)
+
+
+def parse_lines(path: Path, text: str) -> list[Json]:
+    """The objects of a JSON Lines file; every bad line is a problem of its own."""
+    rows: list[Json] = []
+    problems: list[Problem] = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = Document(path.with_suffix(".json"), line).data
+        except InvalidSuite as error:
+            problems.extend(Problem(p.message, path, number) for p in error.problems)
+            continue
+        rows.append(row)
+    if problems:
+        raise InvalidSuite(problems)
+    return rows
+
+
+def _join_lines(rows: list[Json]) -> Json:
+    """One object out of many lines: a line that holds `suite` says what is true of all cases."""
+    head: dict[str, Json] = {}
+    cases = []
+    for row in rows:
+        if isinstance(row, Mapping) and set(row) == {"suite"} and isinstance(row["suite"], Mapping):
+            head.update(row["suite"])
+        else:
+            cases.append(row)
+    return {**head, "cases": cases}
+
+
+def _read_suite(document: Document, data: Json) -> Suite:
+    fields = Fields(document, data)
+    fields.take("$schema")
+    specs = fields.take("evaluators")
+    defaults = read_specs(document, specs, fields.at("evaluators"), defaults=None) if specs is not None else ()
+    cases = _read_cases(fields, defaults)
+    suite = Suite(
+        name=fields.text("name", document.path.stem, blank=False),
+        description=fields.text("description", ""),
+        agent=_agent(fields),
+        evaluators=defaults,
+        criteria=_criteria(fields.inside("criteria")),
+        settings=_settings(fields.inside("settings")),
+        cases=cases,
+        path=document.path,
+        format=NAME,
+        extra=fields.extensions() or NOTHING,
+        warnings=tuple(document.warnings),
+    )
+    fields.done()
+    return suite
+
+
+def _read_cases(fields: Fields, defaults: tuple[EvaluatorSpec, ...]) -> tuple[Case, ...]:
+    document = fields.document
+    cases: list[Case] = []
+    seen: dict[str, int] = {}
+    for index, item in enumerate(fields.items("cases", required=True, least=1) or []):
+        pointer = (*fields.at("cases"), index)
+        case = read_case(document, item, pointer, defaults)
+        if case.id in seen:
+            document.problem((*pointer, "id"), f"{case.id!r} is also the id of cases[{seen[case.id]}]")
+        seen.setdefault(case.id, index)
+        cases.append(case)
+    return tuple(cases)
+
+
+def read_case(document: Document, data: Json, pointer: Pointer, defaults: tuple[EvaluatorSpec, ...] = ()) -> Case:
+    """One case; `defaults` are the suite's evaluators, which a case inherits, extends with `...` or replaces."""
+    fields = Fields(document, data, pointer)
+    if not fields.valid:
+        return Case(f"case-{pointer[-1]}", ())
+    turns = _read_turns(fields, defaults)
+    final_state = fields.mapping("final_state")
+    scored = _scored_by(fields, turns, defaults, final_state=final_state is not None)
+    if not scored and not (turns and all(turn.evaluators for turn in turns)):
+        document.problem(pointer, "is scored by nothing; give it an expectation or an evaluator")
+    case = Case(
+        id=_identity(fields, pointer),
+        turns=turns,
+        description=fields.text("description", ""),
+        tags=fields.texts("tags", ()),
+        evaluators=None if scored == defaults else scored,
+        inputs=_inputs(fields),
+        metadata=fields.mapping("metadata", NOTHING),
+        state=fields.mapping("state", NOTHING),
+        final_state=final_state,
+        repeat=fields.integer("repeat", least=1),
+        timeout=_positive(fields, "timeout"),
+        skip=fields.text("skip", blank=False),
+        extra=fields.extensions() or NOTHING,
+    )
+    fields.done()
+    return case
+
+
+def _scored_by(
+    fields: Fields, turns: tuple[Turn, ...], defaults: tuple[EvaluatorSpec, ...], *, final_state: bool
+) -> tuple[EvaluatorSpec, ...]:
+    """A case that lists evaluators is scored by exactly these; any other by the suite's and what it expects."""
+    named = fields.take("evaluators")
+    if named is None:
+        return with_implied(defaults, turns, final_state=final_state)
+    return read_specs(fields.document, named, fields.at("evaluators"), defaults=defaults)
+
+
+def _identity(fields: Fields, pointer: Pointer) -> str:
+    identity = fields.take("id")
+    if isinstance(identity, int) and not isinstance(identity, bool):
+        return str(identity)
+    text: str | None = fields.text("id", blank=False)
+    return text if text is not None else f"case-{int(pointer[-1]) + 1 if pointer else 1}"
+
+
+def _read_turns(fields: Fields, defaults: tuple[EvaluatorSpec, ...]) -> tuple[Turn, ...]:
+    document = fields.document
+    if not fields.has("turns"):
+        if not fields.has("input"):
+            document.problem(fields.pointer, "needs 'input' or 'turns'")
+            return ()
+        return (_read_turn(fields, defaults, whole_case=True),)
+    for name in ("input", "expected", "retrieval_context", "files"):
+        if fields.has(name):
+            fields.problem(name, "belongs to each turn when a case has turns")
+            fields.take(name)
+    turns = []
+    for item, pointer in fields.each("turns", lambda item, pointer: (item, pointer), least=1):
+        turn = Fields(document, item, pointer)
+        if not turn.valid:
+            continue
+        if not turn.has("input"):
+            document.problem(pointer, "needs 'input'")
+        turns.append(_read_turn(turn, defaults, whole_case=False))
+        turn.done()
+    return tuple(turns)
+
+
+def _read_turn(fields: Fields, defaults: tuple[EvaluatorSpec, ...], *, whole_case: bool) -> Turn:
+    """A turn, or the one turn of a case that is written without `turns`."""
+    document = fields.document
+    expected = _expected(fields)
+    context = fields.texts("retrieval_context")
+    attachments = tuple(fields.each("files", lambda item, pointer: _attachment(document, item, pointer)))
+    asked = fields.take("input")
+    if whole_case:
+        return Turn(asked, expected, retrieval_context=context, attachments=attachments)
+    named = fields.take("evaluators")
+    specs = None if named is None else read_specs(document, named, fields.at("evaluators"), defaults=defaults)
+    metadata = fields.mapping("metadata", NOTHING)
+    return Turn(asked, expected, specs, context, attachments, metadata, fields.extensions() or NOTHING)
+
+
+def _expected(fields: Fields) -> Expected:
+    if not fields.has("expected"):
+        return NO_EXPECTATION
+    value = fields.take("expected")
+    if not isinstance(value, Mapping):
+        return Expected(output=value)
+    document, inner = fields.document, Fields(fields.document, value, fields.at("expected"))
+    tools = inner.items("tools")
+    calls = [_expected_call(document, item, (*inner.at("tools"), index)) for index, item in enumerate(tools or [])]
+    expected = Expected(
+        output=inner.take("output") if inner.has("output") else UNSET,
+        keywords=_keywords(inner),
+        tool_calls=None if tools is None else tuple(calls),
+        context=inner.texts("context"),
+    )
+    unknown = inner.rest()
+    for key in unknown:
+        hint = "to expect an object as the answer, write expected: {output: {...}}"
+        document.problem((*inner.pointer, key), f"is not a known key of 'expected'; {hint}")
+    return expected
+
+
+def _keywords(fields: Fields) -> Keywords | None:
+    value = fields.take("contains")
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return Keywords(any_of=(value,))
+    if isinstance(value, list):
+        return Keywords(any_of=fields.texts("contains", ()))
+    inner = fields.inside("contains")
+    if inner is None or not inner.valid:
+        return None
+    keywords = Keywords(any_of=inner.texts("any", ()), all_of=inner.texts("all", ()))
+    inner.done()
+    return keywords
+
+
+def _expected_call(document: Document, data: Json, pointer: Pointer) -> ExpectedCall:
+    if isinstance(data, str):
+        return ExpectedCall(data)
+    fields = Fields(document, data, pointer)
+    arguments: dict[str, Matcher] | None = None
+    given = fields.mapping("args")
+    if given is not None:
+        arguments = {}
+        for name, value in given.items():
+            try:
+                arguments[name] = parse(value, document.path.resolve().parent)
+            except ValueError as error:
+                document.problem((*fields.at("args"), name), str(error))
+    call = ExpectedCall(
+        name=fields.text("name", "", required=True, blank=False),
+        arguments=arguments,
+        count=fields.integer("count", 1, least=1),
+        substring=fields.flag("substring", False),
+        extra_arguments=fields.flag("extra_args", False),
+        result=fields.take("result") if fields.has("result") else UNSET,
+    )
+    fields.done()
+    return call
+
+
+def _attachment(document: Document, data: Json, pointer: Pointer) -> Attachment:
+    if isinstance(data, str):
+        return Attachment(path=data)
+    fields = Fields(document, data, pointer)
+    options = {name: fields.take(name) for name in ("pages", "sheet", "range", "cache") if fields.has(name)}
+    attachment = Attachment(
+        path=fields.text("path"),
+        url=fields.text("url"),
+        kind=fields.text("type"),
+        description=fields.text("description"),
+        options=options or NOTHING,
+    )
+    if fields.valid and (attachment.path is None) == (attachment.url is None):
+        document.problem(pointer, "needs either 'path' or 'url'")
+    fields.done()
+    return attachment
+
+
+def _inputs(fields: Fields) -> tuple[NamedData, ...]:
+    value = fields.take("inputs")
+    if value is None:
+        return ()
+    if isinstance(value, Mapping):
+        return tuple(NamedData(name, item) for name, item in value.items())
+    fields.problem("inputs", f"must be an object of names and values, not {kind(value)}")
+    return ()
+
+
+def _agent(fields: Fields) -> Json:
+    agent = fields.take("agent")
+    if agent is not None and not isinstance(agent, (str, Mapping)):
+        fields.problem("agent", f"must be a reference such as app.py:agent, or an object, not {kind(agent)}")
+        return None
+    return agent
+
+
+def _criteria(fields: Fields | None) -> Criteria:
+    if fields is None:
+        return Criteria()
+    criteria = Criteria(
+        trials=fields.choice("trials", ("all", "any", "majority", "mean"), "all"),
+        threshold=fields.number("threshold", least=0, most=1),
+        pct=fields.number("pct", 1.0, least=0, most=1),
+    )
+    if criteria.pct == 0:
+        fields.problem("pct", "must be more than 0: a suite that nothing can fail says nothing")
+    fields.done()
+    return criteria
+
+
+def _settings(fields: Fields | None) -> Settings:
+    if fields is None:
+        return Settings()
+    settings = Settings(
+        repeat=fields.integer("repeat", least=1),
+        parallel=fields.integer("parallel", least=1),
+        timeout=_positive(fields, "timeout"),
+        evaluator_timeout=_positive(fields, "evaluator_timeout"),
+        retries=fields.integer("retries", least=0),
+    )
+    fields.done()
+    return settings
+
+
+def _positive(fields: Fields, name: str) -> float | None:
+    value: float | None = fields.number(name)
+    if value is not None and value <= 0:
+        fields.problem(name, f"must be more than 0 seconds, not {value:g}")
+        return None
+    return value
+
+
+def case_from_json(text: str) -> Case:
+    """A case as `write_case` kept it."""
+    document = Document(Path("stored.json"), text, json.loads(text))
+    case = read_case(document, document.data, ())
+    document.finish()
+    return case

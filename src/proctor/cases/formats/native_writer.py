@@ -1,0 +1,161 @@
+"""Writes suites in Proctor's own format; whatever is at its default is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields as fields_of
+from dataclasses import replace
+
+from proctor.cases.evaluator_specs import write_specs
+from proctor.cases.formats.model import Written
+from proctor.cases.implied import with_implied
+from proctor.cases.model import (
+    NO_EXPECTATION,
+    UNSET,
+    Case,
+    Criteria,
+    EvaluatorSpec,
+    Expected,
+    ExpectedCall,
+    Settings,
+    Suite,
+    Turn,
+)
+from proctor.plain import Json
+
+SCHEMA_COMMENT = "# yaml-language-server: $schema=suite.schema.json\n"
+
+
+def write_suite(suites: Sequence[Suite]) -> Written:
+    """One YAML document; several suites become one, with ids made unique."""
+    import yaml
+
+    head = suites[0]
+    data = suite_to_json(head)
+    losses: list[str] = []
+    for other in suites[1:]:
+        losses.append(f"suite {other.name!r}: joined to {head.name!r}; its own agent and criteria are not kept")
+        data["cases"].extend(write_case(replace(case, evaluators=other.evaluators_of(case))) for case in other.cases)
+    text = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120)
+    return Written(text, tuple(losses))
+
+
+def suite_to_json(suite: Suite) -> dict[str, Json]:
+    """The suite as the data of a native file."""
+    data: dict[str, Json] = {"name": suite.name}
+    _put(data, "description", suite.description)
+    _put(data, "agent", suite.agent)
+    _put(data, "evaluators", write_specs(suite.evaluators, defaults=()))
+    _put(data, "criteria", _changed(suite.criteria, Criteria()))
+    _put(data, "settings", _changed(suite.settings, Settings()))
+    data.update(suite.extra)
+    data["cases"] = [write_case(case, suite.evaluators) for case in suite.cases]
+    return data
+
+
+def write_case(case: Case, defaults: tuple[EvaluatorSpec, ...] = ()) -> dict[str, Json]:
+    """The case as data; without `defaults`, its evaluators are spelt out in full."""
+    data: dict[str, Json] = {"id": case.id}
+    _put(data, "description", case.description)
+    _put(data, "tags", list(case.tags))
+    _put(data, "skip", case.skip)
+    _put(data, "inputs", {item.name: item.value for item in case.inputs})
+    _put(data, "metadata", dict(case.metadata))
+    _put(data, "state", dict(case.state))
+    if case.final_state is not None:
+        data["final_state"] = dict(case.final_state)
+    if len(case.turns) == 1 and _is_plain(case.turns[0]):
+        _put_turn(data, case.turns[0])
+    else:
+        data["turns"] = [_turn(turn) for turn in case.turns]
+    if case.evaluators is not None:
+        data["evaluators"] = write_specs(case.evaluators, defaults=defaults)
+    elif with_implied(defaults, case.turns, final_state=case.final_state is not None) != defaults:
+        data["evaluators"] = ["..."]
+    _put(data, "repeat", case.repeat)
+    _put(data, "timeout", case.timeout)
+    data.update(case.extra)
+    return data
+
+
+def _is_plain(turn: Turn) -> bool:
+    """Whether a turn can be written without `turns`, as the case itself."""
+    return turn.evaluators is None and not turn.metadata and not turn.extra
+
+
+def _turn(turn: Turn) -> dict[str, Json]:
+    data: dict[str, Json] = {}
+    _put_turn(data, turn)
+    if turn.evaluators is not None:
+        data["evaluators"] = write_specs(turn.evaluators, defaults=())
+    _put(data, "metadata", dict(turn.metadata))
+    data.update(turn.extra)
+    return data
+
+
+def _put_turn(data: dict[str, Json], turn: Turn) -> None:
+    data["input"] = turn.input
+    if turn.expected != NO_EXPECTATION:
+        data["expected"] = _expected(turn.expected)
+    if turn.retrieval_context is not None:
+        data["retrieval_context"] = list(turn.retrieval_context)
+    if turn.attachments:
+        data["files"] = [
+            {
+                name: value
+                for name, value in {
+                    "path": item.path,
+                    "url": item.url,
+                    "type": item.kind,
+                    "description": item.description,
+                    **item.options,
+                }.items()
+                if value is not None
+            }
+            for item in turn.attachments
+        ]
+
+
+def _expected(expected: Expected) -> Json:
+    only_output = expected == Expected(output=expected.output)
+    if only_output and not isinstance(expected.output, dict):
+        return expected.output
+    data: dict[str, Json] = {}
+    if expected.output is not UNSET:
+        data["output"] = expected.output
+    if expected.keywords is not None:
+        words: dict[str, Json] = {}
+        _put(words, "any", list(expected.keywords.any_of))
+        _put(words, "all", list(expected.keywords.all_of))
+        data["contains"] = words
+    if expected.tool_calls is not None:
+        data["tools"] = [_call(call) for call in expected.tool_calls]
+    if expected.context is not None:
+        data["context"] = list(expected.context)
+    return data
+
+
+def _call(call: ExpectedCall) -> Json:
+    if call == ExpectedCall(call.name):
+        return call.name
+    data: dict[str, Json] = {"name": call.name}
+    if call.arguments is not None:
+        data["args"] = {name: matcher.to_json() for name, matcher in call.arguments.items()}
+    if call.count != 1:
+        data["count"] = call.count
+    _put(data, "substring", call.substring)
+    _put(data, "extra_args", call.extra_arguments)
+    if call.result is not UNSET:
+        data["result"] = call.result
+    return data
+
+
+def _put(data: dict[str, Json], name: str, value: Json) -> None:
+    """Set what says something; an empty value is what absence means already."""
+    if value or (isinstance(value, (int, float)) and not isinstance(value, bool)):
+        data[name] = value
+
+
+def _changed(value: Criteria | Settings, default: Criteria | Settings) -> dict[str, Json]:
+    names = (field.name for field in fields_of(value))
+    return {name: getattr(value, name) for name in names if getattr(value, name) != getattr(default, name)}

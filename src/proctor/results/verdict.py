@@ -1,0 +1,277 @@
+"""Outcomes become a verdict: of a trial, of a case over its trials, of a suite, of a run.
+
+One rule holds throughout: an error leaves a verdict open only if it could still change it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from proctor.cases.model import Criteria
+from proctor.results.model import Outcome, Run, Score, SuiteInfo, TrialSummary
+from proctor.results.statistics import Estimate, estimate, mean, pass_at_k, pass_hat_k
+
+PASSED, FAILED, ERROR, SKIPPED, PENDING = Outcome
+
+EXIT_CODES = {PASSED: 0, FAILED: 1, PENDING: 3, ERROR: 4, SKIPPED: 4}
+INTERRUPTED = 130
+
+ScoreRow = tuple[str, Outcome, float | None, float | None, bool]
+"""Evaluator, outcome, value, threshold, gates: what a summary keeps of a score."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaseVerdict:
+    """What all trials of one case say together."""
+
+    suite: str
+    case_id: str
+    outcome: Outcome
+    trials: int
+    passed: int
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluatorSummary:
+    """How one evaluator scored over a whole suite."""
+
+    evaluator: str
+    scores: Estimate | None
+    passed: int
+    failed: int
+    errors: int
+    skipped: int
+    pending: int
+    threshold: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class SuiteVerdict:
+    """What a suite says of its agent."""
+
+    name: str
+    outcome: Outcome
+    reason: str
+    counts: dict[Outcome, int]
+    """Cases by outcome."""
+    pass_rate: Estimate | None
+    """Over the cases that have a verdict."""
+    cases: tuple[CaseVerdict, ...]
+    evaluators: tuple[EvaluatorSummary, ...]
+    repeats: int
+    pass_hat_k: float | None
+    """The mean chance that all repeats of a case pass; `None` without repeats."""
+    pass_at_k: float | None
+    """The mean chance that at least one repeat of a case passes."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunVerdict:
+    """What a run says."""
+
+    outcome: Outcome
+    reason: str
+    exit_code: int
+    suites: tuple[SuiteVerdict, ...]
+    counts: dict[Outcome, int]
+    """Trials by outcome."""
+    tokens: int | None
+    cost_usd: float | None
+
+
+def trial_outcome(scores: Sequence[Score], criteria: Criteria) -> tuple[Outcome, str]:
+    """The outcome that scores add up to, and why it is not a plain pass or fail."""
+    rows = [(s.evaluator, s.outcome, s.value, s.threshold, s.gates) for s in scores]
+    return _outcome_of(rows, criteria)
+
+
+def judge(run: Run) -> RunVerdict:
+    """The verdict of a whole run."""
+    by_suite: dict[str, list[TrialSummary]] = {}
+    for summary in run.summaries:
+        by_suite.setdefault(summary.suite, []).append(summary)
+    suites = tuple(judge_suite(info, by_suite.get(info.name, [])) for info in run.suites)
+    outcome, reason = _run_outcome(run, suites)
+    tokens = [s.tokens for s in run.summaries if s.tokens is not None]
+    costs = [s.cost_usd for s in run.summaries if s.cost_usd is not None]
+    return RunVerdict(
+        outcome=outcome,
+        reason=reason,
+        exit_code=INTERRUPTED if run.interrupted else EXIT_CODES[outcome],
+        suites=suites,
+        counts=_count(summary.outcome for summary in run.summaries),
+        tokens=sum(tokens) if tokens else None,
+        cost_usd=math.fsum(costs) if costs else None,
+    )
+
+
+def judge_suite(info: SuiteInfo, trials: Sequence[TrialSummary]) -> SuiteVerdict:
+    """The verdict of one suite."""
+    by_case: dict[str, list[TrialSummary]] = {}
+    for trial in trials:
+        by_case.setdefault(trial.case_id, []).append(trial)
+    cases = tuple(
+        CaseVerdict(
+            info.name, case_id, case_outcome(group, info.criteria), len(group), sum(t.outcome is PASSED for t in group)
+        )
+        for case_id, group in by_case.items()
+    )
+    counts = _count(case.outcome for case in cases)
+    outcome, reason = _suite_outcome(counts, info, len(trials))
+    settled = [case for case in cases if case.outcome in (PASSED, FAILED)]
+    repeats = max((case.trials for case in cases), default=0)
+    return SuiteVerdict(
+        name=info.name,
+        outcome=outcome,
+        reason=reason,
+        counts=counts,
+        pass_rate=estimate([float(case.outcome is PASSED) for case in settled]),
+        cases=cases,
+        evaluators=_evaluators(trials),
+        repeats=repeats,
+        pass_hat_k=_reliability(by_case, repeats, pass_hat_k),
+        pass_at_k=_reliability(by_case, repeats, pass_at_k),
+    )
+
+
+def case_outcome(trials: Sequence[TrialSummary], criteria: Criteria) -> Outcome:
+    """What the trials of one case say together, by the rule the suite chose."""
+    outcomes = [trial.outcome for trial in trials if trial.outcome is not SKIPPED]
+    if not outcomes:
+        return SKIPPED
+    if criteria.trials == "mean":
+        return _outcome_over_trials(trials, criteria)
+    passed = outcomes.count(PASSED)
+    unknown = outcomes.count(ERROR) + outcomes.count(PENDING)
+    needed = {"all": len(outcomes), "any": 1, "majority": len(outcomes) // 2 + 1}[criteria.trials]
+    if passed >= needed:
+        return PASSED
+    if passed + unknown < needed:
+        return FAILED
+    return ERROR if ERROR in outcomes else PENDING
+
+
+def _outcome_over_trials(trials: Sequence[TrialSummary], criteria: Criteria) -> Outcome:
+    """Each evaluator on its mean over all trials; a trial in which the agent broke down scores nothing anywhere."""
+    rows = [row for trial in trials for row in trial.scores]
+    broken = [trial for trial in trials if not trial.scores]
+    if any(trial.outcome is FAILED for trial in broken):
+        return FAILED
+    outcome, _ = _outcome_of(rows, criteria)
+    if outcome is PASSED and any(trial.outcome is ERROR for trial in broken):
+        return ERROR
+    return outcome if rows else ERROR
+
+
+def _outcome_of(rows: Sequence[ScoreRow], criteria: Criteria) -> tuple[Outcome, str]:
+    gating = [row for row in rows if row[4]]
+    outcomes = _mean_outcomes(gating) if criteria.trials == "mean" else [row[1] for row in gating]
+    for outcome in (FAILED, ERROR, PENDING, PASSED):
+        if outcome in outcomes:
+            return outcome, ""
+    if not rows:
+        return ERROR, "nothing scores this case"
+    if not gating:
+        return ERROR, "no score decides this case: all of its evaluators only inform"
+    return ERROR, "every evaluator was skipped, so nothing was compared"
+
+
+def _mean_outcomes(rows: Sequence[ScoreRow]) -> list[Outcome]:
+    """Per evaluator: its mean against its threshold, left open only if missing scores could tip it."""
+    names = dict.fromkeys(row[0] for row in rows)
+    outcomes = []
+    for name in names:
+        own = [row for row in rows if row[0] == name and row[1] is not SKIPPED]
+        if not own:
+            outcomes.append(SKIPPED)
+            continue
+        values = [row[2] for row in own if row[2] is not None]
+        threshold = own[0][3] or 0.0
+        worst = math.fsum(values) / len(own)
+        best = (math.fsum(values) + len(own) - len(values)) / len(own)
+        if worst >= threshold - 1e-12 and values:
+            outcomes.append(PASSED)
+        elif best < threshold - 1e-12:
+            outcomes.append(FAILED)
+        else:
+            outcomes.append(ERROR if any(row[1] is ERROR for row in own) else PENDING)
+    return outcomes
+
+
+def _suite_outcome(counts: dict[Outcome, int], info: SuiteInfo, made: int) -> tuple[Outcome, str]:
+    passed, unknown = counts[PASSED], counts[ERROR] + counts[PENDING]
+    total = passed + counts[FAILED] + unknown
+    if total == 0:
+        return SKIPPED, "every case was skipped" if counts[SKIPPED] else "no case was run"
+    needed = info.criteria.pct * total
+    share = f"{passed} of {total} cases passed"
+    rule = "" if info.criteria.pct == 1 else f" (at least {info.criteria.pct:.0%} must)"
+    if passed + unknown < needed - 1e-9:
+        return FAILED, share + rule
+    if passed < needed - 1e-9:
+        if counts[ERROR]:
+            return ERROR, f"{share}{rule}; {counts[ERROR]} could not be measured"
+        return PENDING, f"{share}{rule}; {counts[PENDING]} wait for a verdict"
+    if made < info.planned:
+        return ERROR, f"{share}; {info.planned - made} of {info.planned} trials were not made"
+    return PASSED, share + rule
+
+
+def _run_outcome(run: Run, suites: Sequence[SuiteVerdict]) -> tuple[Outcome, str]:
+    outcomes = [suite.outcome for suite in suites]
+    if run.note:
+        settled = FAILED if FAILED in outcomes else ERROR
+        return settled, run.note
+    for outcome in (FAILED, ERROR, PENDING):
+        if outcome in outcomes:
+            first = next(suite for suite in suites if suite.outcome is outcome)
+            return outcome, first.reason if len(suites) == 1 else f"{first.name}: {first.reason}"
+    if PASSED not in outcomes:
+        return ERROR, "nothing was run that could pass or fail"
+    return PASSED, "every suite passed" if len(suites) > 1 else suites[0].reason
+
+
+def _evaluators(trials: Sequence[TrialSummary]) -> tuple[EvaluatorSummary, ...]:
+    rows: dict[str, list[tuple[str, ScoreRow]]] = {}
+    for trial in trials:
+        for row in trial.scores:
+            rows.setdefault(row[0], []).append((trial.case_id, row))
+    return tuple(_evaluator(name, group) for name, group in rows.items())
+
+
+def _evaluator(name: str, rows: Sequence[tuple[str, ScoreRow]]) -> EvaluatorSummary:
+    counts = _count(row[1] for _, row in rows)
+    scored = [(case, row[2]) for case, row in rows if row[2] is not None]
+    thresholds = {row[3] for _, row in rows}
+    return EvaluatorSummary(
+        evaluator=name,
+        scores=estimate([value for _, value in scored], groups=[case for case, _ in scored]),
+        passed=counts[PASSED],
+        failed=counts[FAILED],
+        errors=counts[ERROR],
+        skipped=counts[SKIPPED],
+        pending=counts[PENDING],
+        threshold=thresholds.pop() if len(thresholds) == 1 else None,
+    )
+
+
+def _reliability(
+    by_case: dict[str, list[TrialSummary]], repeats: int, chance: Callable[[int, int, int], float]
+) -> float | None:
+    """Averaged over the cases that were repeated and measured each time."""
+    if repeats < 2:
+        return None
+    settled = [[t for t in group if t.outcome in (PASSED, FAILED)] for group in by_case.values()]
+    return mean(
+        chance(sum(t.outcome is PASSED for t in group), len(group), repeats)
+        for group in settled
+        if len(group) == repeats
+    )
+
+
+def _count(outcomes: Iterable[Outcome]) -> dict[Outcome, int]:
+    counted = Counter(outcomes)
+    return {outcome: counted[outcome] for outcome in Outcome}
