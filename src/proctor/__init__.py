@@ -1,1 +1,166 @@
-"""Proctor examines AI agents."""
+"""Proctor examines AI agents: it runs suites of cases, scores what the agent did, and gives a verdict.
+
+Every public name is loaded when it is first used, so that importing Proctor costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from proctor.version import __version__
+
+if TYPE_CHECKING:
+    from proctor.agents.model import Agent, Reply, Session, ToolCall, Usage
+    from proctor.agents.runnable import Runnable
+    from proctor.api import load, run, run_async
+    from proctor.cases.model import (
+        UNSET,
+        Case,
+        Criteria,
+        EvaluatorSpec,
+        Expected,
+        ExpectedCall,
+        Keywords,
+        NamedData,
+        Settings,
+        Suite,
+        Turn,
+    )
+    from proctor.errors import AgentFailed, InvalidSuite, JudgeFailed, ProctorError, StoreError, UsageError
+    from proctor.evaluators.calling import evaluate
+    from proctor.evaluators.ceilings import MaxCost, MaxLatency, MaxSteps, MaxTokens
+    from proctor.evaluators.data import JSONDiff, ListContains, Numeric, NumericDiff, ValidJSON
+    from proctor.evaluators.lexical import BLEU, METEOR, ROUGE
+    from proctor.evaluators.model import (
+        Evaluable,
+        Evaluation,
+        EvaluationPending,
+        Evaluator,
+        Exchange,
+        NothingToCompare,
+    )
+    from proctor.evaluators.text import (
+        Contains,
+        EndsWith,
+        Equality,
+        ExactMatch,
+        LevenshteinMatch,
+        Regex,
+        StartsWith,
+    )
+    from proctor.evaluators.trajectory import (
+        ExpectedTools,
+        FinalState,
+        ForbiddenTools,
+        ToolCorrectness,
+        ToolCount,
+        ToolTrajectory,
+    )
+    from proctor.results.model import Outcome, Run, Score, TrialResult
+    from proctor.results.thresholds import ScoreThreshold
+    from proctor.results.verdict import RunVerdict, judge
+    from proctor.tracing.recording import tool
+
+_HOMES = {
+    "agents.model": "Agent Reply Session ToolCall Usage",
+    "agents.runnable": "Runnable",
+    "api": "load run run_async",
+    "cases.model": "UNSET Case Criteria EvaluatorSpec Expected ExpectedCall Keywords NamedData Settings Suite Turn",
+    "errors": "AgentFailed InvalidSuite JudgeFailed ProctorError StoreError UsageError",
+    "evaluators.calling": "evaluate",
+    "evaluators.ceilings": "MaxCost MaxLatency MaxSteps MaxTokens",
+    "evaluators.data": "JSONDiff ListContains Numeric NumericDiff ValidJSON",
+    "evaluators.lexical": "BLEU METEOR ROUGE",
+    "evaluators.model": "Evaluable Evaluation EvaluationPending Evaluator Exchange NothingToCompare",
+    "evaluators.text": "Contains EndsWith Equality ExactMatch LevenshteinMatch Regex StartsWith",
+    "evaluators.trajectory": "ExpectedTools FinalState ForbiddenTools ToolCorrectness ToolCount ToolTrajectory",
+    "results.model": "Outcome Run Score TrialResult",
+    "results.thresholds": "ScoreThreshold",
+    "results.verdict": "RunVerdict judge",
+    "tracing.recording": "tool",
+}
+_HOME_OF = {name: f"proctor.{module}" for module, names in _HOMES.items() for name in names.split()}
+
+__all__ = [
+    "BLEU",
+    "METEOR",
+    "ROUGE",
+    "UNSET",
+    "Agent",
+    "AgentFailed",
+    "Case",
+    "Contains",
+    "Criteria",
+    "EndsWith",
+    "Equality",
+    "Evaluable",
+    "Evaluation",
+    "EvaluationPending",
+    "Evaluator",
+    "EvaluatorSpec",
+    "ExactMatch",
+    "Exchange",
+    "Expected",
+    "ExpectedCall",
+    "ExpectedTools",
+    "FinalState",
+    "ForbiddenTools",
+    "InvalidSuite",
+    "JSONDiff",
+    "JudgeFailed",
+    "Keywords",
+    "LevenshteinMatch",
+    "ListContains",
+    "MaxCost",
+    "MaxLatency",
+    "MaxSteps",
+    "MaxTokens",
+    "NamedData",
+    "NothingToCompare",
+    "Numeric",
+    "NumericDiff",
+    "Outcome",
+    "ProctorError",
+    "Regex",
+    "Reply",
+    "Run",
+    "RunVerdict",
+    "Runnable",
+    "Score",
+    "ScoreThreshold",
+    "Session",
+    "Settings",
+    "StartsWith",
+    "StoreError",
+    "Suite",
+    "ToolCall",
+    "ToolCorrectness",
+    "ToolCount",
+    "ToolTrajectory",
+    "TrialResult",
+    "Turn",
+    "Usage",
+    "UsageError",
+    "ValidJSON",
+    "__version__",
+    "evaluate",
+    "judge",
+    "load",
+    "run",
+    "run_async",
+    "tool",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'proctor' has no attribute {name!r}")
+    value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

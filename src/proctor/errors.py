@@ -42,8 +42,10 @@ class InvalidSuite(ProctorError):
 class AgentFailed(ProctorError):
     """The agent could not answer. `transient` failures are retried and, if they persist, are not held against it."""
 
-    def __init__(self, message: str, *, transient: bool = False) -> None:
+    def __init__(self, message: str, *, transient: bool = False, retry_after: float | None = None) -> None:
         self.transient = transient
+        self.retry_after = retry_after
+        """Seconds after which the service asked to be tried again."""
         super().__init__(message)
 
 

@@ -26,7 +26,7 @@ def plain(value: object, *, _depth: int = 0) -> Json:
     if kind is float:
         return value if math.isfinite(value) else repr(value)  # type: ignore[arg-type]
     if _depth > 200:
-        return repr(value)[:200]
+        return f"<{kind.__name__} nested too deeply>"
     deeper = _depth + 1
     if isinstance(value, Mapping):
         return {_key(key): plain(item, _depth=deeper) for key, item in value.items()}
@@ -106,7 +106,10 @@ def _foreign(value: Any, depth: int) -> Json:
 
 def canonical(value: Json) -> str:
     """One text per value: equal data give equal text whatever the order of their keys."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, default=plain)
+    return _CANONICAL(value)
+
+
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=plain).encode
 
 
 def show(value: Json, limit: int | None = None) -> str:

@@ -6,6 +6,7 @@ names it and its dataclasses and pydantic models resolve their annotations.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib
 import importlib.util
@@ -86,6 +87,8 @@ def source_fingerprint(target: Any) -> str:
     """Changes when the code behind `target` changes: the file of a module-level object, else its qualified name."""
     from proctor.plain import fingerprint
 
+    while isinstance(target, functools.partial):
+        target = target.func
     kind = target if isinstance(target, type) or hasattr(target, "__code__") else type(target)
     module = sys.modules.get(getattr(kind, "__module__", "") or "")
     file = getattr(module, "__file__", None)

@@ -66,7 +66,7 @@ class ToolCall:
             text = arguments if isinstance(arguments, str) else arguments.decode("utf-8", "replace")
             try:
                 parsed = json.loads(text)
-            except ValueError:
+            except (ValueError, RecursionError):
                 return cls(name, raw_arguments=text, **rest)
             if isinstance(parsed, Mapping):
                 return cls(name, dict(parsed), **rest)

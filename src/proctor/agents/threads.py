@@ -9,6 +9,8 @@ import asyncio
 import contextvars
 import queue
 import threading
+import weakref
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -50,13 +52,49 @@ class _Workers:
                 self._idle += 1
 
 
+class _Deliveries:
+    """Brings results back to one event loop; however many arrive together, the loop is woken once."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._ready: deque[tuple[asyncio.Future[Any], Any, Exception | None]] = deque()
+        self._lock = threading.Lock()
+        self._woken = False
+
+    def put(self, future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
+        self._ready.append((future, result, error))
+        with self._lock:
+            woken, self._woken = self._woken, True
+        if not woken:
+            try:
+                self._loop.call_soon_threadsafe(self._deliver)
+            except RuntimeError:
+                return  # the loop has ended: nobody waits for the answer any more
+
+    def _deliver(self) -> None:
+        with self._lock:
+            self._woken = False
+        while self._ready:
+            future, result, error = self._ready.popleft()
+            if future.done():
+                continue
+            if error is None:
+                future.set_result(result)
+            elif isinstance(error, StopIteration):
+                future.set_exception(RuntimeError(f"raised {describe(error)}"))
+            else:
+                future.set_exception(error)
+
+
 _WORKERS = _Workers()
+_DELIVERIES: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Deliveries] = weakref.WeakKeyDictionary()
 
 
 async def call_in_thread(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """Call `function` in a worker thread with this task's context; cancelling abandons the thread, not the loop."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
+    deliveries = _DELIVERIES.get(loop) or _DELIVERIES.setdefault(loop, _Deliveries(loop))
     context = contextvars.copy_context()
 
     def job() -> None:
@@ -66,21 +104,7 @@ async def call_in_thread(function: Callable[..., Any], /, *args: Any, **kwargs: 
             result, error = None, raised
         except BaseException as raised:
             result, error = None, AgentFailed(f"raised {describe(raised)}")
-        try:
-            loop.call_soon_threadsafe(_deliver, future, result, error)
-        except RuntimeError:
-            return  # the loop has ended: nobody waits for the answer any more
+        deliveries.put(future, result, error)
 
     _WORKERS.submit(job)
     return await future
-
-
-def _deliver(future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
-    if future.done():
-        return
-    if error is None:
-        future.set_result(result)
-    elif isinstance(error, StopIteration):
-        future.set_exception(RuntimeError(f"raised {describe(error)}"))
-    else:
-        future.set_exception(error)

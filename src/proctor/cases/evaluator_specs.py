@@ -28,16 +28,9 @@ def read_specs(
         return ()
     specs: list[EvaluatorSpec] = []
     for index, entry in enumerate(value):
-        place = (*pointer, index)
-        if entry != INHERITED:
-            spec = _read_spec(document, entry, place)
-            named = () if spec is None else (spec,)
-        elif defaults is None:
-            document.problem(place, '"..." stands for the evaluators of the suite, and this is the list of them')
-            named = ()
-        else:
-            named = defaults
-        specs.extend(spec for spec in named if spec not in specs)
+        for spec in _named(document, entry, (*pointer, index), defaults):
+            if spec not in specs:
+                specs.append(spec)
     return tuple(specs)
 
 
@@ -51,6 +44,18 @@ def write_specs(specs: Sequence[EvaluatorSpec], *, defaults: Sequence[EvaluatorS
 def unwritable_arguments(spec: EvaluatorSpec) -> list[str]:
     """Arguments that a file cannot give, because their names mean something else there."""
     return [name for name in spec.arguments if name in SETTINGS]
+
+
+def _named(
+    document: Document, entry: Json, pointer: Pointer, defaults: tuple[EvaluatorSpec, ...] | None
+) -> tuple[EvaluatorSpec, ...]:
+    if entry != INHERITED:
+        spec = _read_spec(document, entry, pointer)
+        return () if spec is None else (spec,)
+    if defaults is None:
+        document.problem(pointer, '"..." stands for the evaluators of the suite, and this is the list of them')
+        return ()
+    return defaults
 
 
 def _read_spec(document: Document, entry: Json, pointer: Pointer) -> EvaluatorSpec | None:
@@ -78,6 +83,7 @@ def _with_options(document: Document, name: str, options: Json, pointer: Pointer
     timeout = fields.number("timeout")
     if timeout is not None and timeout <= 0:
         fields.problem("timeout", "must be more than 0 seconds")
+        timeout = None
     return EvaluatorSpec(
         name,
         threshold=None if threshold is None else float(threshold),

@@ -7,27 +7,31 @@ known is collected; `Document.finish` raises one `InvalidSuite` with all of it.
 from __future__ import annotations
 
 import difflib
+import functools
 import math
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from proctor.cases.source import Pointer, line_of, parse, pointer_text
+from proctor.cases.source import Lines, Pointer, lines_of, parse, pointer_text
 from proctor.errors import InvalidSuite, Problem
-from proctor.plain import Json
+from proctor.plain import Json, show
 
 T = TypeVar("T")
+
+_UNPARSED: Any = object()
 
 
 class Document:
     """One file being read: its data, and the problems found in it so far."""
 
-    def __init__(self, path: Path, text: str, data: Json = None) -> None:
+    def __init__(self, path: Path, text: str, data: Json = _UNPARSED) -> None:
         self.path = path
         self.text = text
-        self.data = parse(path, text) if data is None else data
+        self.data = parse(path, text) if data is _UNPARSED else data
         self.problems: list[Problem] = []
         self.warnings: list[Problem] = []
+        self._lines: Lines | None = None
 
     def problem(self, pointer: Pointer, message: str) -> None:
         self.problems.append(self._at(pointer, message))
@@ -36,7 +40,9 @@ class Document:
         self.warnings.append(self._at(pointer, message))
 
     def line(self, pointer: Pointer) -> int | None:
-        return line_of(self.path, self.text, pointer)
+        if self._lines is None:
+            self._lines = lines_of(self.path, self.text)
+        return self._lines(pointer)
 
     def finish(self) -> None:
         """Raise everything that was found, if anything was."""
@@ -83,7 +89,7 @@ class Fields:
     def text(self, name: str, default: Any = None, *, required: bool = False, blank: bool = True) -> Any:
         """A string. `blank=False` also refuses one with nothing in it."""
         value = self._typed(name, (str,), "text", default, required)
-        if isinstance(value, str) and not blank and not value.strip():
+        if not blank and isinstance(self.take(name), str) and not value.strip():
             self.problem(name, "must not be blank")
             return default
         return value
@@ -101,7 +107,7 @@ class Fields:
             self.problem(name, "must be a finite number")
             return default
         if most is not None and isinstance(value, (int, float)) and value > most:
-            self.problem(name, f"must be at most {most:g}, not {value:g}")
+            self.problem(name, f"must be at most {most:g}, not {show(value, 40)}")
             return default
         return self._at_least(name, value, least, default)
 
@@ -162,12 +168,8 @@ class Fields:
             if key not in self._known:
                 self.document.problem((*self.pointer, key), f"is not a known key{nearest(key, self._known)}")
 
-    def _spellings(self, name: str) -> list[str]:
-        if not self._camel:
-            return [name]
-        head, *tail = name.split("_")
-        camel = head + "".join(part.capitalize() for part in tail)
-        return [camel] if camel == name else [camel, name]
+    def _spellings(self, name: str) -> tuple[str, ...]:
+        return _both_spellings(name) if self._camel else (name,)
 
     def _spelling(self, name: str) -> str:
         return next((spelling for spelling in self._spellings(name) if spelling in self._data), name)
@@ -176,7 +178,7 @@ class Fields:
         value = self.take(name)
         if value is None:
             if required:
-                self.document.problem(self.pointer, f"needs {name!r} ({noun})")
+                self.document.problem(self.pointer, f"needs {self._spellings(name)[0]!r} ({noun})")
             return default
         if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
             self.problem(name, f"must be {noun}, not {kind(value)}")
@@ -185,9 +187,17 @@ class Fields:
 
     def _at_least(self, name: str, value: Any, least: float | None, default: Any) -> Any:
         if least is not None and isinstance(value, (int, float)) and value < least:
-            self.problem(name, f"must be at least {least:g}, not {value:g}")
+            self.problem(name, f"must be at least {least:g}, not {show(value, 40)}")
             return default
         return value
+
+
+@functools.cache
+def _both_spellings(name: str) -> tuple[str, ...]:
+    """`eval_id` as `evalId` and as it is."""
+    head, *tail = name.split("_")
+    camel = head + "".join(part.capitalize() for part in tail)
+    return (name,) if camel == name else (camel, name)
 
 
 def kind(value: Json) -> str:

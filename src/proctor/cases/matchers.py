@@ -106,9 +106,10 @@ class Subset:
     """An object or list that contains at least these parts, each of which may be a matcher itself."""
 
     value: Json
+    base: Path | None = None
 
     def mismatch(self, actual: Json) -> str | None:
-        return _subset(self.value, actual, "")
+        return _subset(self.value, actual, "", self.base)
 
     def to_json(self) -> Json:
         return {"$subset": self.value}
@@ -119,9 +120,10 @@ class OneOf:
     """Any one of several values."""
 
     values: tuple[Json, ...]
+    base: Path | None = None
 
     def mismatch(self, actual: Json) -> str | None:
-        if any(parse(value).mismatch(actual) is None for value in self.values):
+        if any(parse(value, self.base).mismatch(actual) is None for value in self.values):
             return None
         return f"{show(actual, 80)} is none of {show(list(self.values), 120)}"
 
@@ -183,11 +185,7 @@ def _build(form: str, operand: Json, options: dict[str, Json], base: Path | None
         case "$regex":
             if not isinstance(operand, str):
                 raise ValueError("$regex needs a pattern")
-            try:
-                re.compile(operand)
-            except re.error as error:
-                raise ValueError(f"$regex {operand!r} is not a pattern: {error}") from None
-            return Regex(operand)
+            return Regex(_pattern(operand))
         case "$fuzzy":
             return Fuzzy(operand)
         case "$approx":
@@ -197,12 +195,12 @@ def _build(form: str, operand: Json, options: dict[str, Json], base: Path | None
             return Approx(float(operand), **{name: float(number) for name, number in options.items()})
         case "$subset":
             _check(operand, base)
-            return Subset(operand)
+            return Subset(operand, base)
         case "$one_of":
             if not isinstance(operand, list):
                 raise ValueError("$one_of needs a list")
             _check(operand, base)
-            return OneOf(tuple(operand))
+            return OneOf(tuple(operand), base)
         case "$ignore":
             return Ignore()
         case "$predicate":
@@ -211,6 +209,18 @@ def _build(form: str, operand: Json, options: dict[str, Json], base: Path | None
             return Predicate(operand, base)
         case _:
             return Equals(operand)
+
+
+def _pattern(text: str) -> str:
+    import warnings
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"$regex {text!r} is not a pattern: {error}") from None
+    return text
 
 
 def _check(value: Json, base: Path | None) -> None:
@@ -239,20 +249,20 @@ def same(left: Json, right: Json) -> bool:
     return type(left) is type(right) and left == right
 
 
-def _subset(wanted: Json, actual: Json, place: str) -> str | None:
+def _subset(wanted: Json, actual: Json, place: str, base: Path | None) -> str | None:
     if isinstance(wanted, Mapping) and not any(str(key).startswith("$") for key in wanted):
         if not isinstance(actual, Mapping):
             return f"{place or 'value'} should be an object, got {show(actual, 80)}"
         for key, item in wanted.items():
             if key not in actual:
                 return f"{place}{'.' if place else ''}{key} is missing"
-            if reason := _subset(item, actual[key], f"{place}{'.' if place else ''}{key}"):
+            if reason := _subset(item, actual[key], f"{place}{'.' if place else ''}{key}", base):
                 return reason
         return None
     if isinstance(wanted, list) and isinstance(actual, list):
-        missing = [item for item in wanted if all(_subset(item, other, place) for other in actual)]
+        missing = [item for item in wanted if all(_subset(item, other, place, base) for other in actual)]
         return f"{place or 'value'} lacks {show(missing[0], 80)}" if missing else None
-    reason = parse(wanted).mismatch(actual)
+    reason = parse(wanted, base).mismatch(actual)
     return f"{place} {reason}".strip() if reason else None
 
 

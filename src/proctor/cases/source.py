@@ -7,8 +7,9 @@ reported. YAML is read as its 1.2 core schema: `no` and `2024-01-01` are text, a
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -36,14 +37,17 @@ def parse(path: Path, text: str) -> Json:
     return _parse_yaml(path, text) if path.suffix in YAML_ENDINGS else _parse_json(path, text)
 
 
-def line_of(path: Path, text: str, pointer: Pointer) -> int | None:
-    """The line of the value at `pointer`, or of its nearest parent that can be found."""
+Lines: TypeAlias = Callable[[Pointer], int | None]
+"""Tells the line of the value at a pointer, or of its nearest parent that can be found."""
+
+
+def lines_of(path: Path, text: str) -> Lines:
+    """Positions in one document; the text is gone through once, however many are asked for."""
     try:
-        if path.suffix in YAML_ENDINGS:
-            return _yaml_line(text, pointer)
-        return _JsonLines(text).find(pointer)
+        tree = _yaml_tree(text) if path.suffix in YAML_ENDINGS else _JsonTree(text).root
     except Exception:
-        return None
+        return lambda pointer: None
+    return lambda pointer: _line_in(tree, pointer)
 
 
 def pointer_text(pointer: Pointer) -> str:
@@ -56,6 +60,13 @@ def pointer_text(pointer: Pointer) -> str:
 
 def _reject_constant(name: str) -> None:
     raise ValueError(f"{name} is not JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text} is too large for a number")
+    return number
 
 
 def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -71,7 +82,7 @@ def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _parse_json(path: Path, text: str) -> Json:
     try:
-        return json.loads(text, parse_constant=_reject_constant, object_pairs_hook=_unique_pairs)
+        return json.loads(text, parse_constant=_reject_constant, parse_float=_finite, object_pairs_hook=_unique_pairs)
     except json.JSONDecodeError as error:
         problem = Problem(f"is not valid JSON: {error.msg} (column {error.colno})", path, error.lineno)
     except RecursionError:
@@ -142,7 +153,9 @@ def _yaml_loader() -> Any:
         list("-+0123456789."),
     )
     resolve("tag:yaml.org,2002:merge", re.compile(r"^<<$"), ["<"])
-    Loader.add_constructor("tag:yaml.org,2002:float", lambda loader, node: float(node.value))
+    Loader.add_constructor("tag:yaml.org,2002:float", lambda loader, node: _finite(node.value))
+    for kind in ("binary", "timestamp", "omap", "pairs", "set"):
+        Loader.add_constructor(f"tag:yaml.org,2002:{kind}", Loader.construct_undefined)
     _LOADER.append(Loader)
     return Loader
 
@@ -151,74 +164,85 @@ def _key_text(key: Any) -> str:
     return key if isinstance(key, str) else json.dumps(key, default=str)
 
 
-def _yaml_line(text: str, pointer: Pointer) -> int | None:
+Place: TypeAlias = "tuple[int, dict[str, Place] | list[Place] | None]"
+"""A line, and the places of what is inside the value there."""
+
+
+def _line_in(place: Place, pointer: Pointer) -> int:
+    for part in pointer:
+        inside = place[1]
+        if isinstance(inside, dict) and isinstance(part, str) and part in inside:
+            place = inside[part]
+        elif isinstance(inside, list) and isinstance(part, int) and part < len(inside):
+            place = inside[part]
+        else:
+            break
+    return place[0]
+
+
+def _yaml_tree(text: str) -> Place:
     import yaml
 
-    node: Any = yaml.compose(text, Loader=_yaml_loader())
-    line: int | None = None
-    for part in pointer:
-        if isinstance(part, int) and isinstance(node, yaml.SequenceNode) and part < len(node.value):
-            node = node.value[part]
-            line = node.start_mark.line
-            continue
-        pair = next((p for p in node.value if p[0].value == part), None) if isinstance(node, yaml.MappingNode) else None
-        if pair is None:
-            break
-        line, node = pair[0].start_mark.line, pair[1]
-    return (node.start_mark.line if line is None else line) + 1
+    return _yaml_place(yaml.compose(text, Loader=_yaml_loader()), None, set())
 
 
-class _JsonLines:
-    """Walks JSON text to one place and counts the lines on the way; trusts that the text parsed before."""
+def _yaml_place(node: Any, line: int | None, above: set[int]) -> Place:
+    """A key's line is where its value is told to be: that is where people look."""
+    import yaml
+
+    here = node.start_mark.line + 1 if line is None else line
+    if id(node) in above:
+        return here, None
+    within = above | {id(node)}
+    if isinstance(node, yaml.SequenceNode):
+        return here, [_yaml_place(item, None, within) for item in node.value]
+    if isinstance(node, yaml.MappingNode):
+        return here, {str(key.value): _yaml_place(value, key.start_mark.line + 1, within) for key, value in node.value}
+    return here, None
+
+
+class _JsonTree:
+    """Where everything in a JSON text stands; trusts that the text parsed before."""
 
     _TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+)', re.DOTALL)
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
-        self._start = 0
-
-    def find(self, pointer: Pointer) -> int:
-        found = self._descend(list(pointer), 0)
-        return self._text.count("\n", 0, found) + 1
+        self._line = 1
+        self._counted = 0
+        self.root = self._value(self._next(), None)
 
     def _next(self) -> str:
         match = self._TOKEN.match(self._text, self._at)
         if match is None:
             raise ValueError("end of text")
-        self._at, self._start = match.end(), match.start(1)
+        start = match.start(1)
+        self._line += self._text.count("\n", self._counted, start)
+        self._at, self._counted = match.end(), start
         return match.group(1)
 
-    def _skip(self) -> None:
-        depth = 0
-        while True:
-            token = self._next()
-            depth += (token in "[{") - (token in "]}")
-            if depth == 0:
-                return
+    def _value(self, opening: str, line: int | None) -> Place:
+        here = self._line if line is None else line
+        if opening == "[":
+            return here, self._items()
+        if opening == "{":
+            return here, self._members()
+        return here, None
 
-    def _descend(self, pointer: list[str | int], fallback: int) -> int:
-        opening = self._next()
-        here = self._start
-        if not pointer:
-            return fallback or here
-        if (opening == "{") != isinstance(pointer[0], str) or opening not in "[{":
-            return fallback or here
-        index = 0
-        while True:
-            mark = self._at
-            token = self._next()
-            if token in "]}":
-                return fallback or here
+    def _items(self) -> list[Place]:
+        items: list[Place] = []
+        while (token := self._next()) != "]":
+            if token != ",":
+                items.append(self._value(token, None))
+        return items
+
+    def _members(self) -> dict[str, Place]:
+        members: dict[str, Place] = {}
+        while (token := self._next()) != "}":
             if token == ",":
                 continue
-            place = self._start
-            if opening == "{":
-                key: str | int = json.loads(token)
-                self._next()
-            else:
-                key, index = index, index + 1
-                self._at = mark
-            if key == pointer[0]:
-                return self._descend(pointer[1:], place)
-            self._skip()
+            line = self._line
+            self._next()
+            members[json.loads(token)] = self._value(self._next(), line)
+        return members

@@ -1,1 +1,90 @@
+"""The command line: one module per command, loaded when it is called."""
 
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import click
+
+from proctor.version import __version__
+
+COMMANDS = {
+    "test": "Run suites against an agent and say whether it passed.",
+    "init": "Write a first suite and an agent to try it on.",
+    "runs": "List the runs that are kept here.",
+    "show": "Show one run again.",
+    "rescore": "Score the answers of a run anew, without asking the agent.",
+    "dataset": "Validate, convert and list suites.",
+    "doctor": "Say what Proctor finds here and what is missing.",
+}
+
+
+class LazyGroup(click.Group):
+    """Knows the names and one-line helps of all commands; imports one only when it runs."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"proctor.cli.{cmd_name}")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from proctor.cases.fields import nearest
+
+            ctx.fail(f"no command {args[0]!r}{nearest(args[0], COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="proctor")
+def group() -> None:
+    """Proctor examines AI agents: it runs suites of cases, scores what the agent did, and gives a verdict.
+
+    Exit codes: 0 passed, 1 failed, 2 usage or invalid files, 3 inconclusive, 4 errors prevented a verdict,
+    130 interrupted.
+    """
+
+
+def main() -> None:
+    """The `proctor` command; never ends in a traceback for something the user can mend."""
+    from proctor.errors import InvalidSuite, ProctorError, StoreError
+
+    try:
+        code = group(standalone_mode=False)
+    except InvalidSuite as error:
+        code = _say_problems(error)
+    except (click.ClickException, ProctorError) as error:
+        message = error.format_message() if isinstance(error, click.ClickException) else str(error)
+        _complain(f"error: {message}")
+        code = 4 if isinstance(error, StoreError) else 2
+    except (click.Abort, KeyboardInterrupt):
+        _complain("interrupted")
+        code = 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        code = 1
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _say_problems(error: Any) -> int:
+    for problem in error.problems:
+        _complain(f"error: {problem}")
+    count = len(error.problems)
+    _complain(f"{count} problem{'s' if count != 1 else ''}; nothing was run")
+    return 2
+
+
+def _complain(text: str) -> None:
+    encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
+    click.echo(text.encode(encoding, "backslashreplace").decode(encoding), err=True)

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import inspect
 import math
 import warnings
 from collections.abc import Callable
 from typing import Any
 
+from proctor.agents.invoking import is_async
 from proctor.evaluators.model import Evaluable, Evaluation
+
+UNCLAMPED = "unclamped_score"
+"""The detail that keeps a score which was out of range."""
 
 
 class BadVerdict(Exception):
     """An evaluator returned something that is no score: the instrument broke, so the outcome is `error`."""
-
-
-def is_async(function: Callable[..., Any]) -> bool:
-    """Whether calling it gives a coroutine: partials, inherited `__call__` and wrapped functions included."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    if inspect.iscoroutinefunction(inspect.unwrap(function)):
-        return True
-    method = getattr(type(function), "__call__", function)  # noqa: B004  the method itself is wanted
-    return inspect.iscoroutinefunction(inspect.unwrap(method))
 
 
 def takes_trace(function: Callable[..., Any]) -> bool:
@@ -45,7 +38,15 @@ async def evaluate(evaluator: Callable[..., Any], evaluable: Evaluable, *, trace
         verdict = await asyncio.to_thread(evaluator, evaluable, **extra)
         if inspect.isawaitable(verdict):
             verdict = await verdict
-    return read_verdict(verdict)
+    evaluation = read_verdict(verdict)
+    if evaluation is not None and UNCLAMPED in evaluation.details:
+        warnings.warn(clamp_notice(evaluation), RuntimeWarning, stacklevel=2)
+    return evaluation
+
+
+def clamp_notice(evaluation: Evaluation) -> str:
+    """What to tell the author of an evaluator whose score was out of range."""
+    return f"an evaluator returned the score {evaluation.details[UNCLAMPED]:g}; clamped to {evaluation.score:g}"
 
 
 def read_verdict(verdict: Any) -> Evaluation | None:
@@ -83,5 +84,4 @@ def _in_range(evaluation: Evaluation) -> Evaluation:
     if 0.0 <= number <= 1.0:
         return evaluation if type(score) is float else Evaluation(number, evaluation.reasoning, evaluation.details)
     clamped = min(1.0, max(0.0, number))
-    warnings.warn(f"an evaluator returned the score {number:g}; clamped to {clamped:g}", RuntimeWarning, stacklevel=3)
-    return Evaluation(clamped, evaluation.reasoning, {**evaluation.details, "unclamped_score": number})
+    return Evaluation(clamped, evaluation.reasoning, {**evaluation.details, UNCLAMPED: number})

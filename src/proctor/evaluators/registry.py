@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from proctor.agents.invoking import is_async
 from proctor.cases.fields import nearest
 from proctor.cases.model import EvaluatorSpec
 from proctor.errors import UsageError
-from proctor.evaluators.calling import is_async, takes_trace
+from proctor.evaluators.calling import takes_trace
 from proctor.plain import fingerprint, plain
 from proctor.references import describe, is_reference, resolve, source_fingerprint
 
@@ -154,8 +155,7 @@ def _version(call: Any, is_shipped: bool) -> str:
         return str(version)
     if is_shipped:
         return "1"
-    function = call.func if isinstance(call, functools.partial) else call
-    return source_fingerprint(function)
+    return source_fingerprint(call)
 
 
 def _judged(spec: EvaluatorSpec) -> Bound:

@@ -1,0 +1,209 @@
+"""An agent that is a program: a turn goes in as JSON on its standard input, the answer comes out on the other side."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from proctor.agents.conversation import Conversation
+from proctor.agents.model import Reply
+from proctor.agents.options import Options
+from proctor.agents.processes import Program, ended, launch, stop
+from proctor.agents.replies import to_reply
+from proctor.cases.model import Case, Turn
+from proctor.errors import AgentFailed, UnreadableReply, UsageError
+from proctor.plain import Json, fingerprint, plain
+
+EXAMPLE = '{"command": ["python", "my_agent.py"], "session": false, "cwd": "agents", "env": {"MODE": "test"}}'
+
+
+class CommandAgent:
+    """Starts one process per turn or, with `session`, one per conversation that reads and writes a JSON line a turn."""
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        session: bool = False,
+        name: str = "",
+    ) -> None:
+        if not argv or not argv[0]:
+            raise UsageError("a command needs a program; write for example cmd:python my_agent.py")
+        self.program = Program(tuple(argv), cwd, {**os.environ, **(env or {})})
+        self.is_session = session
+        self.name = name or shlex.join(argv)
+        self.fingerprint = fingerprint(list(argv), str(cwd or ""), dict(env or {}), session, _contents(argv, cwd))
+        _find(self.program)
+
+    def __repr__(self) -> str:
+        return f"CommandAgent({shlex.join(self.program.argv)})"
+
+    def session(self, case: Case) -> OnceSession | LineSession:
+        return LineSession(self, case) if self.is_session else OnceSession(self, case)
+
+
+class OnceSession:
+    """A new process for every turn, which is told everything that was said before."""
+
+    def __init__(self, agent: CommandAgent, case: Case) -> None:
+        self._program = agent.program
+        self._conversation = Conversation(case)
+
+    async def __aenter__(self) -> OnceSession:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        return None
+
+    async def send(self, turn: Turn) -> Reply:
+        import asyncio.subprocess as streams
+
+        process = await launch(self._program, stderr=streams.PIPE)
+        try:
+            out, err = await process.communicate(_message(self._conversation, turn))
+        finally:
+            await stop(process)
+        if process.returncode:
+            raise AgentFailed(ended(self._program, process.returncode, err))
+        return self._conversation.record(turn, _read(out))
+
+
+class LineSession:
+    """One process for the whole conversation; a turn is one line in and one line out."""
+
+    def __init__(self, agent: CommandAgent, case: Case) -> None:
+        self._program = agent.program
+        self._conversation = Conversation(case)
+        self._process: Any = None
+        self._errors: Any = None
+        self._in_step = True
+
+    async def __aenter__(self) -> LineSession:
+        import tempfile
+
+        # A file takes any amount of complaint without anybody having to read along.
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  closed when the session ends
+        try:
+            self._process = await launch(self._program, stderr=self._errors)
+        except BaseException:
+            self._errors.close()
+            raise
+        return self
+
+    async def __aexit__(self, kind: object, *_: object) -> None:
+        try:
+            await stop(self._process, politely=self._in_step and kind is None)
+        finally:
+            self._errors.close()
+
+    async def send(self, turn: Turn) -> Reply:
+        if not self._in_step:
+            raise AgentFailed(f"{self._program.title} did not answer an earlier turn and cannot be asked again")
+        self._in_step = False
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self._process.stdin.write(_message(self._conversation, turn))
+            await self._process.stdin.drain()
+        try:
+            line = await self._process.stdout.readline()
+        except ValueError:
+            raise UnreadableReply(f"{self._program.title} answered with a line that is too long to be read") from None
+        if not line:
+            await self._process.wait()
+            self._errors.seek(max(0, self._errors.seek(0, os.SEEK_END) - 65536))
+            reason = ended(self._program, self._process.returncode, self._errors.read())
+            raise AgentFailed(f"{reason} (in turn {len(self._conversation.history) + 1} of the conversation)")
+        self._in_step = True
+        return self._conversation.record(turn, _read(line))
+
+
+def read_command(data: Json, base: Path | None) -> CommandAgent:
+    """The agent that a mapping with the key `command` describes."""
+    inner = data.get("command")
+    options = Options(inner if isinstance(inner, Mapping) and len(data) == 1 else data, "command", EXAMPLE)
+    argv = options.required("command", (list, str), "a list of the program and its arguments")
+    agent = CommandAgent(
+        split(argv) if isinstance(argv, str) else _words(options, argv),
+        cwd=_folder(options, base),
+        env=options.texts_by_name("env"),
+        session=options.take("session", bool, "true or false", False),
+        name=options.text("name", ""),
+    )
+    options.done()
+    return agent
+
+
+def split(text: str) -> list[str]:
+    """The words of a command line, by the quoting rules of the shell, without any of its other powers."""
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"the command {text!r} cannot be split into words: {error}") from None
+
+
+def _words(options: Options, argv: list[Json]) -> list[str]:
+    if any(not isinstance(word, str) for word in argv):
+        raise options.wrong("command", "must be a list of texts")
+    return argv
+
+
+def _folder(options: Options, base: Path | None) -> Path | None:
+    given = options.text("cwd")
+    if given is None:
+        return base
+    folder = (base or Path.cwd()) / Path(given).expanduser()
+    if not folder.is_dir():
+        raise UsageError(f"command.cwd: there is no folder {folder}")
+    return folder
+
+
+def _find(program: Program) -> None:
+    name = program.argv[0]
+    if os.sep in name:
+        found = ((program.cwd or Path.cwd()) / name).is_file()
+    else:
+        found = shutil.which(name, path=program.env.get("PATH")) is not None
+    if not found:
+        raise UsageError(f"there is no program {name!r}; give its path, or install it where PATH looks")
+
+
+def _contents(argv: Sequence[str], cwd: Path | None) -> list[str]:
+    """The text of the scripts that the command names, so that a changed script is a changed agent."""
+    import hashlib
+
+    files = [(cwd or Path.cwd()) / word for word in argv[1:] if not word.startswith("-")]
+    readable = [file for file in files if len(str(file)) < 4096 and "\0" not in str(file) and file.is_file()]
+    return [hashlib.blake2b(file.read_bytes(), digest_size=12).hexdigest() for file in readable]
+
+
+def _message(conversation: Conversation, turn: Turn) -> bytes:
+    message = {
+        "input": plain(turn.input),
+        "history": conversation.messages(),
+        "case_id": conversation.case.id,
+        "state": plain(conversation.state),
+        "session_id": conversation.id,
+        "turn": len(conversation.history),
+    }
+    return json.dumps(message).encode() + b"\n"
+
+
+def _read(out: bytes) -> Reply:
+    """An answer written as a JSON object, list or string is read as such; anything else is the text it is."""
+    text = out.decode("utf-8", "replace").strip()
+    if not text.startswith(("{", "[", '"')):
+        return Reply(text)
+    try:
+        data = json.loads(text)
+    except RecursionError:
+        raise UnreadableReply("the answer is nested too deeply to be read") from None
+    except ValueError:
+        return Reply(text)
+    return to_reply(plain(data))

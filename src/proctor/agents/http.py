@@ -1,0 +1,221 @@
+"""An agent behind an HTTP address: one JSON request per turn."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from proctor.agents.conversation import Conversation
+from proctor.agents.http_options import HttpOptions
+from proctor.agents.http_replies import read_body
+from proctor.agents.model import Reply
+from proctor.agents.templates import NotInInput
+from proctor.cases.model import Case, Turn
+from proctor.errors import AgentFailed, UnreadableReply
+from proctor.plain import Json, fingerprint, plain, show
+from proctor.references import describe
+
+_MAX_REDIRECTS = 5
+_BODY_SHOWN = 300
+
+
+class HttpAgent:
+    """Asks one address; all sessions share one pool of connections."""
+
+    def __init__(self, options: HttpOptions) -> None:
+        self.options = options
+        self.name = options.title
+        self.fingerprint = fingerprint(
+            options.url, options.method, sorted(options.headers), options.request.data, _selectors(options)
+        )
+        self.client: Any = None
+
+    def __repr__(self) -> str:
+        return f"HttpAgent({self.options.method} {self.options.place})"
+
+    async def start(self) -> None:
+        if self.client is None:
+            self.client = self.connect()
+
+    async def stop(self) -> None:
+        client, self.client = self.client, None
+        if client is not None:
+            await client.aclose()
+
+    def connect(self) -> Any:
+        import httpx2
+
+        seconds = self.options.timeout
+        return httpx2.AsyncClient(
+            headers=self.options.expanded_headers(),
+            timeout=httpx2.Timeout(seconds, connect=min(seconds, 10.0)),
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=100),
+            follow_redirects=False,
+        )
+
+    def session(self, case: Case) -> HttpSession:
+        return HttpSession(self, case)
+
+    def check(self, case: Case) -> str | None:
+        """Why a request cannot be made for a turn of this case, if it cannot."""
+        for turn in case.turns:
+            try:
+                self.options.request.fill(_values(Conversation(case), turn))
+            except NotInInput as error:
+                return str(error)
+        return None
+
+
+class HttpSession:
+    """One conversation; it has a connection pool of its own only where the agent was not started."""
+
+    def __init__(self, agent: HttpAgent, case: Case) -> None:
+        self._agent = agent
+        self._options = agent.options
+        self._conversation = Conversation(case)
+        self._own: Any = None
+
+    async def __aenter__(self) -> HttpSession:
+        if self._agent.client is None:
+            self._own = self._agent.connect()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        own, self._own = self._own, None
+        if own is not None:
+            await own.aclose()
+
+    async def send(self, turn: Turn) -> Reply:
+        try:
+            body = self._options.request.fill(_values(self._conversation, turn))
+        except NotInInput as error:
+            raise AgentFailed(str(error)) from None
+        try:
+            response = await self._exchange(plain(body))
+            reply = read_body(_decode(response), self._options)
+        except UnreadableReply as error:
+            raise UnreadableReply(self._hide(f"{self._agent.name}: {error}")) from None
+        return self._conversation.record(turn, reply)
+
+    async def _exchange(self, body: Json) -> Any:
+        import httpx2
+
+        try:
+            response = await self._follow(self._request(body))
+        except httpx2.TimeoutException as error:
+            raise self._failed(f"did not answer in time ({type(error).__name__})", transient=True) from None
+        except httpx2.DecodingError as error:
+            raise UnreadableReply(f"the body cannot be decoded: {describe(error)}") from None
+        except (httpx2.LocalProtocolError, httpx2.InvalidURL) as error:
+            raise self._failed(f"cannot be asked: {describe(error)}") from None
+        except httpx2.TransportError as error:
+            raise self._failed(f"could not be reached: {describe(error)}", transient=True) from None
+        if response.status_code >= 400:
+            raise self._refused(response)
+        return response
+
+    def _request(self, body: Json) -> Any:
+        client = self._own or self._agent.client
+        if self._options.method == "GET":
+            query = {name: show(value) for name, value in body.items() if value is not None}
+            return client.build_request("GET", self._options.url, params=query)
+        headers = {} if _has(self._options.headers, "content-type") else {"content-type": "application/json"}
+        # Escaped to ASCII, because text may hold halves of surrogate pairs, which UTF-8 cannot carry.
+        return client.build_request(
+            self._options.method, self._options.url, content=json.dumps(body).encode(), headers=headers
+        )
+
+    async def _follow(self, request: Any) -> Any:
+        """Redirects are followed on the same host only: elsewhere nobody said that the headers may go."""
+        client = self._own or self._agent.client
+        for _ in range(_MAX_REDIRECTS):
+            response = await client.send(request)
+            following = response.next_request
+            if following is None:
+                return response
+            if not _same_place(request.url, following.url):
+                host = following.url.host
+                raise self._failed(f"redirects to another place, {host}; write that address if you trust it")
+            request = following
+        raise self._failed(f"redirects more than {_MAX_REDIRECTS} times")
+
+    def _refused(self, response: Any) -> AgentFailed:
+        status = response.status_code
+        body = show(_decode(response).strip(), _BODY_SHOWN + 1)
+        return self._failed(
+            f"answered {status} {response.reason_phrase}".rstrip() + (f": {body}" if body else ""),
+            transient=status == 429 or status >= 500,
+            retry_after=_seconds(response.headers.get("retry-after")),
+        )
+
+    def _failed(self, message: str, *, transient: bool = False, retry_after: float | None = None) -> AgentFailed:
+        text = self._hide(f"{self._options.place} {message}")
+        return AgentFailed(text, transient=transient, retry_after=retry_after)
+
+    def _hide(self, text: str) -> str:
+        for secret in self._options.secrets():
+            text = text.replace(secret, "***")
+        return text
+
+
+def _values(conversation: Conversation, turn: Turn) -> Mapping[str, Json]:
+    """What the placeholders of a template stand for."""
+    case, said = conversation.case, conversation.messages()
+    question = plain(turn.input)
+    return {
+        "input": question,
+        "history": said,
+        "messages": [*said, {"role": "user", "content": question}],
+        "state": plain(conversation.state),
+        "session_id": conversation.id,
+        "turn": len(conversation.history),
+        "case": {
+            "id": case.id,
+            "description": case.description,
+            "tags": list(case.tags),
+            "metadata": plain(case.metadata),
+        },
+    }
+
+
+def _selectors(options: HttpOptions) -> Json:
+    parts = [options.text, options.tool_calls, options.call_fields, options.usage, options.state]
+    return [repr(part) for part in parts]
+
+
+def _has(headers: Mapping[str, str], name: str) -> bool:
+    return any(header.lower() == name for header in headers)
+
+
+def _same_place(here: Any, there: Any) -> bool:
+    if here.host != there.host:
+        return False
+    if here.scheme == "http" and there.scheme == "https":
+        return True
+    return bool(here.scheme == there.scheme and here.port == there.port)
+
+
+def _decode(response: Any) -> str:
+    try:
+        return str(response.text)
+    except LookupError:
+        return bytes(response.content).decode("utf-8", "replace")
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    """The wait that a `Retry-After` header asks for, given in seconds or as a date."""
+    if not retry_after:
+        return None
+    try:
+        return max(0.0, float(int(retry_after.strip())))
+    except ValueError:
+        pass
+    import email.utils
+    import time
+
+    try:
+        moment = email.utils.parsedate_to_datetime(retry_after)
+    except (ValueError, TypeError):
+        return None
+    return max(0.0, moment.timestamp() - time.time())

@@ -1,0 +1,60 @@
+"""Proctor from Python: load suites, run them, get the run back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from proctor.cases.formats.loading import load as load_paths
+from proctor.cases.model import Settings, Suite
+from proctor.results.model import Run
+from proctor.running.listening import Listener
+from proctor.running.loop import run_sync
+from proctor.running.options import RunOptions
+from proctor.running.plan import Selection
+from proctor.running.verbs import Request, run_suites_async
+
+
+def load(*paths: str | Path) -> list[Suite]:
+    """The suites in files, folders or `file.py:NAME` references; raises `InvalidSuite` with every problem found."""
+    return load_paths(paths)
+
+
+def run(suites: Suite | Iterable[Suite] | str | Path, agent: Any = None, **options: Any) -> Run:
+    """Run suites (or the files that hold them) and return the run; `proctor.judge(run)` gives the verdict.
+
+    Options are those of `run_async`.
+    """
+    return run_sync(run_async(suites, agent, **options))
+
+
+async def run_async(
+    suites: Suite | Iterable[Suite] | str | Path,
+    agent: Any = None,
+    *,
+    settings: Settings | None = None,
+    fast: bool = False,
+    maxfail: int | None = None,
+    select: Selection | None = None,
+    store: str | Path | None = None,
+    listener: Listener | None = None,
+) -> Run:
+    """Run suites against `agent`, or the agents they name; without `store`, results are kept in memory only."""
+    request = Request(
+        suites=_suites(suites),
+        options=RunOptions(given=settings or Settings(), fast=fast, maxfail=maxfail),
+        agent=agent,
+        select=select,
+        store=None if store is None else Path(store),
+    )
+    result, _ = await run_suites_async(request, listener)
+    return result
+
+
+def _suites(suites: Suite | Iterable[Suite] | str | Path) -> list[Suite]:
+    if isinstance(suites, Suite):
+        return [suites]
+    if isinstance(suites, (str, Path)):
+        return load_paths([suites])
+    return list(suites)

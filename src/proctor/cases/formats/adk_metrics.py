@@ -1,0 +1,171 @@
+"""ADK's metric names and criterion options, and the evaluators they stand for: there and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from proctor.cases.fields import Fields
+from proctor.cases.model import EvaluatorSpec
+from proctor.cases.source import Pointer
+from proctor.plain import Json
+
+MATCH_TYPES = ("EXACT", "IN_ORDER", "ANY_ORDER")
+"""In the order of ADK's enumeration, whose numbers are accepted too."""
+
+RUBRICS = ("judge_model_options", "rubrics", "include_intermediate_responses_in_final")
+
+UNICODE_ROUGE: Final = {"variant": "rouge1", "stem": True}
+TYPESCRIPT_ROUGE: Final = {"variant": "rouge1", "tokenizer": "typescript"}
+
+UNMEASURED = frozenset(
+    """multi_turn_task_success_v1 multi_turn_trajectory_quality_v1 multi_turn_tool_use_quality_v1 tool_call_count_v1
+    inference_call_count_v1 token_usage_v1 invocation_duration_v1""".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One ADK metric: the evaluator it stands for, its range, and what its criterion may say."""
+
+    evaluator: str
+    options: tuple[str, ...] = ("judge_model_options",)
+    least: float = 0.0
+    most: float = 1.0
+    scope: Literal["turn", "case"] = "turn"
+
+    def spec(self, name: str, threshold: float, options: Mapping[str, Json]) -> EvaluatorSpec:
+        """The evaluator for a criterion, its threshold brought to the range from 0 to 1."""
+        share = (threshold - self.least) / (self.most - self.least)
+        return EvaluatorSpec(self.evaluator, self._arguments(options), threshold=share, label=name, scope=self.scope)
+
+    def criterion(self, spec: EvaluatorSpec) -> Json:
+        """What `test_config.json` says for a spec: a bare number where that is enough, `None` where nothing fits."""
+        options = self._options(spec.arguments)
+        if options is None or spec.threshold is None:
+            return None
+        # Ten digits undo the rounding of the way there, so that 3.7 of 5 comes back as 3.7.
+        threshold = round(self.least + spec.threshold * (self.most - self.least), 10)
+        return {"threshold": threshold, **options} if options else threshold
+
+    def _arguments(self, options: Mapping[str, Json]) -> Mapping[str, Json]:
+        if self.evaluator == "ToolTrajectory":
+            return {"match": options.get("match_type", "EXACT"), "ignore_args": options.get("ignore_args", False)}
+        if self.evaluator == "ROUGE":
+            return TYPESCRIPT_ROUGE if options.get("tokenizer") == "typescript" else UNICODE_ROUGE
+        return options
+
+    def _options(self, arguments: Mapping[str, Json]) -> Mapping[str, Json] | None:
+        """The shortest criterion that stands for some arguments."""
+        if self.evaluator == "ROUGE":
+            known: list[tuple[Mapping[str, Json], Json]] = [
+                (UNICODE_ROUGE, {}),
+                (TYPESCRIPT_ROUGE, {"tokenizer": "typescript"}),
+            ]
+            return next((options for standing, options in known if standing == arguments), None)
+        if self.evaluator == "ToolTrajectory":
+            named = {"match_type" if name == "match" else name: value for name, value in arguments.items()}
+            order = match_type(named.get("match_type", "EXACT"))
+            if order is None or not named.keys() <= set(self.options):
+                return None
+            options = named | {"match_type": order}
+            return {name: value for name, value in options.items() if value not in ("EXACT", False)}
+        return arguments if arguments.keys() <= set(self.options) else None
+
+
+METRICS: Final[Mapping[str, Metric]] = {
+    "tool_trajectory_avg_score": Metric("ToolTrajectory", ("match_type", "ignore_args")),
+    "response_match_score": Metric("ROUGE", ("tokenizer",)),
+    "response_evaluation_score": Metric("ResponseEvaluation", least=1.0, most=5.0),
+    "safety_v1": Metric("Safety"),
+    "final_response_match_v2": Metric(
+        "FinalResponseMatch", ("judge_model_options", "include_intermediate_responses_in_final")
+    ),
+    "rubric_based_final_response_quality_v1": Metric("FinalResponseQuality", RUBRICS),
+    "rubric_based_tool_use_quality_v1": Metric("ToolUseQuality", RUBRICS),
+    "rubric_based_multi_turn_trajectory_quality_v1": Metric("TrajectoryQuality", RUBRICS, scope="case"),
+    "hallucinations_v1": Metric("Hallucinations", ("judge_model_options", "evaluate_intermediate_nl_responses")),
+    "per_turn_user_simulator_quality_v1": Metric("UserSimulatorQuality", ("judge_model_options", "stop_signal")),
+}
+
+
+def metric_of(spec: EvaluatorSpec) -> str | None:
+    """The ADK name of an evaluator."""
+    return next((name for name, metric in METRICS.items() if metric.evaluator == spec.name), None)
+
+
+def read_options(fields: Fields, metric: Metric) -> dict[str, Json]:
+    """What a criterion object says beside its threshold, in snake_case whatever the file's spelling."""
+    options = {name: _READERS[name](fields, name) for name in metric.options}
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def match_type(value: Json) -> str | None:
+    """The one spelling of the many that ADK takes: `in-order`, `In Order` and 1 all mean `IN_ORDER`."""
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(MATCH_TYPES):
+        return MATCH_TYPES[value]
+    word = value.strip().upper().replace("-", "_").replace(" ", "_") if isinstance(value, str) else None
+    return word if word in MATCH_TYPES else None
+
+
+def _match_type(fields: Fields, name: str) -> str | None:
+    value = fields.take(name)
+    found = match_type(value)
+    if value is not None and found is None:
+        fields.problem(name, f"must be one of {', '.join(MATCH_TYPES)} (or 0, 1, 2)")
+    return found
+
+
+def _judge_model_options(fields: Fields, name: str) -> dict[str, Json] | None:
+    inner = fields.inside(name)
+    if inner is None:
+        return None
+    options = {
+        "judge_model": inner.text("judge_model", blank=False),
+        "judge_model_config": inner.mapping("judge_model_config"),
+        "num_samples": _count(inner, "num_samples"),
+        "parallelism_limit": _count(inner, "parallelism_limit"),
+    }
+    inner.done()
+    return {key: value for key, value in options.items() if value is not None}
+
+
+def _count(fields: Fields, name: str) -> int | None:
+    value: int | None = fields.integer(name)
+    if value is not None and value < 1:
+        fields.problem(name, "must be at least 1")
+        return None
+    return value
+
+
+def _rubrics(fields: Fields, name: str) -> list[Json] | None:
+    def read(data: Json, pointer: Pointer) -> dict[str, Json]:
+        rubric = Fields(fields.document, data, pointer, camel=True)
+        content = rubric.inside("rubric_content")
+        found = {
+            "rubric_id": rubric.text("rubric_id", required=rubric.valid, blank=False),
+            "rubric_content": {} if content is None else {"text_property": content.text("text_property")},
+            "description": rubric.text("description"),
+            "type": rubric.text("type"),
+        }
+        if content is None and rubric.valid:
+            rubric.problem("rubric_content", "is missing; say what is asked of the answer")
+        elif content is not None:
+            content.done()
+        rubric.done()
+        return {key: value for key, value in found.items() if value is not None}
+
+    return fields.each(name, read) or None
+
+
+_READERS: Final[Mapping[str, Callable[[Fields, str], Any]]] = {
+    "match_type": _match_type,
+    "ignore_args": Fields.flag,
+    "tokenizer": lambda fields, name: fields.choice(name, ("unicode", "typescript")),
+    "judge_model_options": _judge_model_options,
+    "rubrics": _rubrics,
+    "include_intermediate_responses_in_final": Fields.flag,
+    "evaluate_intermediate_nl_responses": Fields.flag,
+    "stop_signal": Fields.text,
+}

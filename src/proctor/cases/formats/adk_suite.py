@@ -1,0 +1,113 @@
+"""What ADK's current and legacy readers share: cases in, a suite with the criteria that apply to each case out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from proctor.cases.fields import Document, Fields
+from proctor.cases.formats.adk_config import Gates, load_gates
+from proctor.cases.model import NOTHING, UNSET, Case, Criteria, EvaluatorSpec, Suite
+from proctor.cases.source import Pointer
+from proctor.plain import Json
+
+FORMAT = "adk"
+KEPT = "x-adk"
+"""Where `extra` keeps what ADK says and Proctor does not use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A case and its place in the file, where problems with it are reported."""
+
+    case: Case
+    pointer: Pointer
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A suite that nobody has yet said how to judge."""
+
+    name: str
+    cases: tuple[Placed, ...]
+    description: str = ""
+    extra: Mapping[str, Json] = NOTHING
+
+
+def assemble(document: Document, draft: Draft) -> list[Suite]:
+    """The suite of a draft; raises every problem of the file and of the config beside it."""
+    gates = load_gates(document)
+    _report_duplicates(document, draft)
+    cases = tuple(_judged(document, placed, gates) for placed in draft.cases)
+    document.finish()
+    return [
+        Suite(
+            name=draft.name,
+            cases=cases,
+            evaluators=gates.specs,
+            criteria=Criteria(trials="mean"),
+            description=draft.description,
+            path=document.path,
+            format=FORMAT,
+            warnings=tuple(document.warnings),
+            extra=draft.extra,
+        )
+    ]
+
+
+def evaluators_for(case: Case, gates: Gates) -> tuple[EvaluatorSpec, ...]:
+    """Criteria somebody chose hold for every case; ADK's defaults only where a case has something to compare."""
+    specs = gates.specs if gates.chosen else tuple(spec for spec in gates.specs if _has_data(spec, case))
+    return specs if case.final_state is None else (*specs, EvaluatorSpec("FinalState"))
+
+
+def name_of(path: Path) -> str:
+    """`faq` for `faq.test.json` and `faq.evalset.json`."""
+    return path.stem.removesuffix(".test").removesuffix(".evalset") or path.name
+
+
+def session_of(fields: Fields | None) -> tuple[Mapping[str, Json], dict[str, Json]]:
+    """The state that a session starts with, and the names ADK gives to the session."""
+    if fields is None:
+        return NOTHING, {}
+    names = {
+        "appName": fields.text("app_name"),
+        "userId": fields.text("user_id"),
+        "sessionId": fields.text("session_id"),
+    }
+    state = fields.mapping("state", NOTHING)
+    fields.done()
+    return state, {key: value for key, value in names.items() if value is not None}
+
+
+def keep(notes: Mapping[str, Json]) -> Mapping[str, Json]:
+    """`extra` for whatever says something; ADK writes zero for a time that means nothing."""
+    given = {name: value for name, value in notes.items() if value not in (None, 0, [], {})}
+    return {KEPT: given} if given else NOTHING
+
+
+def _judged(document: Document, placed: Placed, gates: Gates) -> Case:
+    case = placed.case
+    specs = evaluators_for(case, gates)
+    if case.turns and not specs and not gates.chosen:
+        document.problem(
+            placed.pointer,
+            "gives neither a final response nor tool uses, so nothing can be judged; "
+            "give one of them, or name other criteria in test_config.json",
+        )
+    return case if specs == gates.specs else replace(case, evaluators=specs)
+
+
+def _has_data(spec: EvaluatorSpec, case: Case) -> bool:
+    if spec.name == "ToolTrajectory":
+        return any(turn.expected.tool_calls is not None for turn in case.turns)
+    return any(turn.expected.output is not UNSET for turn in case.turns)
+
+
+def _report_duplicates(document: Document, draft: Draft) -> None:
+    seen: set[str] = set()
+    for placed in draft.cases:
+        if placed.case.id and placed.case.id in seen:
+            document.problem(placed.pointer, f"has the id {placed.case.id!r}, which an earlier case has already")
+        seen.add(placed.case.id)

@@ -1,0 +1,188 @@
+"""Reads a HoloDeck `agent.yaml`: the agent it describes is kept, its tests and their metrics become a suite."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from proctor.cases.fields import Document, Fields
+from proctor.cases.formats.environment import substitute
+from proctor.cases.formats.holodeck_metrics import read_metrics
+from proctor.cases.formats.holodeck_tests import AgentTests
+from proctor.cases.formats.model import Written
+from proctor.cases.model import NOTHING, Case, EvaluatorSpec, Settings, Suite
+from proctor.cases.source import Pointer, read_text
+from proctor.errors import InvalidSuite
+from proctor.plain import Json
+
+NAME = "holodeck"
+EXTENSION = "x-holodeck"
+
+KEPT = (
+    "author",
+    "model",
+    "instructions",
+    "response_format",
+    "tools",
+    "embedding_provider",
+    "claude",
+    "openai",
+    "observability",
+    "deployment",
+)
+"""What describes the agent itself, kept as it is written."""
+
+IDLE_EXECUTION = {
+    "file_timeout": Fields.number,
+    "download_timeout": Fields.number,
+    "cache_enabled": Fields.flag,
+    "cache_dir": Fields.text,
+    "verbose": Fields.flag,
+    "quiet": Fields.flag,
+}
+"""Settings that are understood and kept, and change nothing in a run."""
+
+_UNREADABLE = (EvaluatorSpec(""),)
+"""Stands for metrics whose problems are reported, so that no test is also said to lack them."""
+
+_ROOT_MARKS = frozenset("model instructions evaluations execution agent".split())
+_TEST_MARKS = frozenset("ground_truth expected_tools turns retrieval_context turn_config".split())
+
+
+def recognises(path: Path, data: Json) -> bool:
+    """An agent with tests; a file of nothing but tests belongs to the agent that names it in `test_cases_file`."""
+    if not isinstance(data, dict) or data.keys() <= {"test_cases"}:
+        return False
+    if "test_cases" not in data and "test_cases_file" not in data:
+        return False
+    if not _ROOT_MARKS.isdisjoint(data):
+        return True
+    tests = data.get("test_cases")
+    return isinstance(tests, list) and any(isinstance(t, dict) and not _TEST_MARKS.isdisjoint(t) for t in tests)
+
+
+def read(document: Document) -> list[Suite]:
+    """The one suite an agent's file is."""
+    fields = Fields(document, substitute(document, document.data, conceals=describes_a_model))
+    name = fields.text("name", document.path.stem, required=True, blank=False)
+    description = fields.text("description", blank=False) or ""
+    agent = _agent(fields)
+    kept = {key: fields.take(key) for key in KEPT if fields.has(key)}
+    defaults = _read_evaluations(fields, kept)
+    settings = _read_execution(fields, kept)
+    cases = _read_tests(fields, defaults)
+    extra = fields.extensions()
+    if EXTENSION in extra:
+        fields.problem(EXTENSION, "is a name that Proctor keeps for itself")
+    if kept:
+        extra[EXTENSION] = kept
+    fields.done()
+    document.finish()
+    return [
+        Suite(
+            name=name,
+            cases=cases,
+            evaluators=defaults,
+            agent=agent,
+            settings=settings,
+            description=description,
+            path=document.path,
+            format=NAME,
+            warnings=tuple(document.warnings),
+            extra=extra or NOTHING,
+        )
+    ]
+
+
+def write(suites: Sequence[Suite]) -> Written:
+    from proctor.cases.formats import holodeck_writer
+
+    return holodeck_writer.write(suites)
+
+
+def describes_a_model(pointer: Pointer) -> bool:
+    """Where keys of model providers stand; a tool argument called `token` is none of them."""
+    return bool(pointer) and (pointer[0] in KEPT or ("evaluations" in pointer and "model" in pointer))
+
+
+def _agent(fields: Fields) -> Json:
+    agent = fields.take("agent")
+    if agent is None or isinstance(agent, dict):
+        return agent
+    return fields.text("agent", blank=False)
+
+
+def _read_evaluations(fields: Fields, kept: dict[str, Json]) -> tuple[EvaluatorSpec, ...]:
+    inside = fields.inside("evaluations")
+    if inside is None:
+        return ()
+    if not inside.valid:
+        return _UNREADABLE
+    metrics = inside.items("metrics", required=True, least=1)
+    unused = {key: inside.mapping(key) for key in ("model", "optimizer") if inside.take(key) is not None}
+    if "model" in unused:
+        inside.document.warn(inside.at("model"), "is kept, but does not choose the judge of a run")
+    if "optimizer" in unused:
+        inside.document.warn(
+            inside.at("optimizer"), "is kept, but has no effect: Proctor measures and does not optimise"
+        )
+    if unused:
+        kept["evaluations"] = unused
+    inside.done()
+    return read_metrics(fields.document, metrics, inside.at("metrics")) if metrics else _UNREADABLE
+
+
+def _read_execution(fields: Fields, kept: dict[str, Json]) -> Settings:
+    inside = fields.inside("execution")
+    if inside is None or not inside.valid:
+        return Settings(parallel=1)
+    timeout = inside.number("llm_timeout")
+    if timeout is not None and timeout <= 0:
+        inside.problem("llm_timeout", "must be more than 0 seconds")
+    parallel = inside.integer("parallel_test_cases", 1, least=1)
+    idle = {key: take(inside, key) for key, take in IDLE_EXECUTION.items() if inside.take(key) is not None}
+    for key in idle:
+        inside.document.warn(inside.at(key), "is kept, but has no effect yet")
+    if idle:
+        kept["execution"] = idle
+    inside.done()
+    return Settings(parallel=parallel, timeout=timeout)
+
+
+def _read_tests(fields: Fields, defaults: tuple[EvaluatorSpec, ...]) -> tuple[Case, ...]:
+    document = fields.document
+    folder = document.path.parent
+    elsewhere = fields.text("test_cases_file", blank=False)
+    tests = fields.items("test_cases", required=fields.take("test_cases_file") is None, least=1)
+    if tests is not None and fields.take("test_cases_file") is not None:
+        fields.problem("test_cases_file", "cannot stand beside 'test_cases'; keep one of them")
+    elif elsewhere is not None:
+        return _read_elsewhere(fields, folder / elsewhere, defaults)
+    return AgentTests(document, folder, defaults).read(tests or [], fields.at("test_cases"))
+
+
+def _read_elsewhere(fields: Fields, path: Path, defaults: tuple[EvaluatorSpec, ...]) -> tuple[Case, ...]:
+    """The tests of `test_cases_file`, whose problems are located in that file."""
+    document = fields.document
+    try:
+        other = Document(path, read_text(path))
+    except InvalidSuite as error:
+        document.problems.extend(error.problems)
+        return ()
+    except ValueError as error:
+        fields.problem("test_cases_file", f"does not name a file: {error}")
+        return ()
+    data = substitute(other, other.data, conceals=describes_a_model)
+    tests = AgentTests(other, document.path.parent, defaults)
+    if isinstance(data, list):
+        if not data:
+            other.problem((), "is empty; give at least one test")
+        cases = tests.read(data, ())
+    else:
+        wrapper = Fields(other, data)
+        cases = tests.read(wrapper.items("test_cases", required=wrapper.valid, least=1) or [], ("test_cases",))
+        wrapper.extensions()
+        wrapper.done()
+    document.problems.extend(other.problems)
+    document.warnings.extend(other.warnings)
+    return cases

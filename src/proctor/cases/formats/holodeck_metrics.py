@@ -1,0 +1,189 @@
+"""Reads HoloDeck's metrics as evaluators. What has no counterpart is warned of, never passed over in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from proctor.cases.fields import Document, Fields
+from proctor.cases.model import NOTHING, EvaluatorSpec
+from proctor.cases.source import Pointer
+from proctor.plain import Json
+from proctor.references import is_reference
+
+LEXICAL = {"bleu": "BLEU", "rouge": "ROUGE", "meteor": "METEOR"}
+EXACT = {"equality": "Equality", "numeric": "Numeric"}
+JUDGED = {
+    "groundedness": "Groundedness",
+    "relevance": "Relevance",
+    "coherence": "Coherence",
+    "fluency": "Fluency",
+}
+STANDARD = LEXICAL | EXACT | JUDGED
+RAG = {
+    "faithfulness": "Faithfulness",
+    "contextual_relevancy": "ContextualRelevancy",
+    "contextual_precision": "ContextualPrecision",
+    "contextual_recall": "ContextualRecall",
+    "answer_relevancy": "AnswerRelevancy",
+}
+FLAGS: dict[str, dict[str, Callable[..., Any]]] = {
+    "equality": {
+        "case_insensitive": Fields.flag,
+        "strip_whitespace": Fields.flag,
+        "strip_punctuation": Fields.flag,
+    },
+    "numeric": {
+        "absolute_tolerance": Fields.number,
+        "relative_tolerance": Fields.number,
+        "accept_percent": Fields.flag,
+        "accept_thousands_separators": Fields.flag,
+    },
+}
+JUDGE_SCALE = 5
+"""The top of the scale on which HoloDeck's judges give their marks."""
+
+_SHAPES = {"metric": "standard", "metric_type": "rag", "grader": "code", "criteria": "geval"}
+_JUDGE_INPUTS = ("input", "actual_output", "expected_output", "context", "retrieval_context")
+
+
+def read_metrics(document: Document, metrics: list[Json], pointer: Pointer) -> tuple[EvaluatorSpec, ...]:
+    """The evaluators that a list of metrics names, without the disabled ones."""
+    specs = [_read_metric(Fields(document, metric, (*pointer, i))) for i, metric in enumerate(metrics)]
+    return tuple(spec for spec in specs if spec is not None)
+
+
+def _read_metric(fields: Fields) -> EvaluatorSpec | None:
+    if not fields.valid:
+        return EvaluatorSpec("")
+    kind = fields.choice("type", _READERS)
+    if kind is None and not fields.has("type"):
+        kind = next((kind for key, kind in _SHAPES.items() if fields.has(key)), None)
+    if kind is None:
+        if not fields.has("type"):
+            fields.document.problem(fields.pointer, f"needs 'type', one of {', '.join(_READERS)}")
+        return EvaluatorSpec("")
+    enabled = fields.flag("enabled", True)
+    if fields.flag("fail_on_error") is not None:
+        _warn(fields, "fail_on_error", "has no effect: an evaluator that breaks is an error, never a failed answer")
+    spec = _READERS[kind](fields)
+    fields.done()
+    return spec if enabled else None
+
+
+def _standard(fields: Fields) -> EvaluatorSpec:
+    metric = fields.choice("metric", STANDARD)
+    if fields.take("metric") is None:
+        fields.document.problem(fields.pointer, f"needs 'metric', one of {', '.join(STANDARD)}")
+    arguments = {"variant": "rougeL"} if metric == "rouge" else {}
+    for owner, flags in FLAGS.items():
+        for name, take in flags.items():
+            value = take(fields, name, **({"least": 0} if take is Fields.number else {}))
+            if value is not None and owner == metric:
+                arguments[name] = value
+            elif value is not None:
+                _warn(fields, name, f"has no effect on {metric}")
+    threshold = _judge_threshold(fields) if metric in JUDGED else _threshold(fields)
+    if metric not in JUDGED and fields.integer("scale") is not None:
+        _warn(fields, "scale", f"has no effect on {metric}")
+    arguments |= _model(fields, judged=metric in JUDGED)
+    _warn_of_unsupported(fields)
+    milliseconds = fields.integer("timeout_ms", least=1)
+    return EvaluatorSpec(
+        STANDARD.get(metric or "", ""),
+        arguments or NOTHING,
+        threshold,
+        label=metric,
+        gates=threshold is not None or metric not in LEXICAL,
+        scope="turn",
+        timeout=None if milliseconds is None else milliseconds / 1000,
+    )
+
+
+def _judge_threshold(fields: Fields) -> float | None:
+    """A threshold above 1 is a mark on the judge's scale, and becomes its share of the top mark."""
+    scale = fields.integer("scale", least=2)
+    top = JUDGE_SCALE if scale is None else scale
+    threshold = fields.number("threshold", least=0, most=top)
+    if threshold is not None and threshold > 1:
+        return float(threshold) / top
+    if scale is not None:
+        _warn(fields, "scale", "has no effect: there is no threshold above 1 to be read on it")
+    return None if threshold is None else float(threshold)
+
+
+def _warn_of_unsupported(fields: Fields) -> None:
+    retries = fields.integer("retry_on_failure", least=1)
+    if retries is not None:
+        if retries > 3:
+            fields.problem("retry_on_failure", "must be at most 3")
+        _warn(fields, "retry_on_failure", "has no effect: an evaluator that breaks is an error and is not retried")
+    if fields.text("custom_prompt") is not None:
+        _warn(fields, "custom_prompt", "has no effect: the judge keeps its own prompt; write a geval metric instead")
+    if fields.text("response_path", blank=False) is not None:
+        _warn(fields, "response_path", "has no effect: the whole answer is compared")
+
+
+def _geval(fields: Fields) -> EvaluatorSpec:
+    name = fields.text("name", required=True, blank=False)
+    arguments = {
+        "criteria": fields.text("criteria", required=True, blank=False),
+        "evaluation_steps": _list(fields, "evaluation_steps"),
+        "evaluation_params": _list(fields, "evaluation_params"),
+        "strict_mode": fields.flag("strict_mode"),
+    }
+    for index, parameter in enumerate(arguments["evaluation_params"] or []):
+        if parameter not in _JUDGE_INPUTS:
+            place = (*fields.at("evaluation_params"), index)
+            fields.document.problem(place, f"must be one of {', '.join(_JUDGE_INPUTS)}, not {parameter!r}")
+    given = {key: value for key, value in arguments.items() if value is not None}
+    given |= _model(fields, judged=True)
+    return EvaluatorSpec("GEval", given, _threshold(fields), label=name, scope="turn")
+
+
+def _rag(fields: Fields) -> EvaluatorSpec:
+    metric = fields.choice("metric_type", RAG)
+    if fields.take("metric_type") is None:
+        fields.document.problem(fields.pointer, f"needs 'metric_type', one of {', '.join(RAG)}")
+    if fields.flag("include_reason") is False:
+        _warn(fields, "include_reason", "has no effect: the reason is always kept")
+    arguments = _model(fields, judged=True)
+    name = RAG.get(metric or "", "")
+    return EvaluatorSpec(name, arguments or NOTHING, _threshold(fields), label=metric, scope="turn")
+
+
+def _code(fields: Fields) -> EvaluatorSpec:
+    grader = fields.text("grader", required=True, blank=False) or ""
+    if grader and not is_reference(grader):
+        fields.problem("grader", f"{grader!r} is not a reference; write package.module:function or file.py:function")
+    label = fields.text("name", grader.rpartition(":")[2] or None, blank=False)
+    return EvaluatorSpec("CodeGrader", {"grader": grader}, _threshold(fields), label=label, scope="turn")
+
+
+_READERS: dict[str, Callable[[Fields], EvaluatorSpec]] = {
+    "standard": _standard,
+    "geval": _geval,
+    "rag": _rag,
+    "code": _code,
+}
+
+
+def _threshold(fields: Fields) -> float | None:
+    threshold = fields.number("threshold", least=0, most=1)
+    return None if threshold is None else float(threshold)
+
+
+def _model(fields: Fields, *, judged: bool) -> dict[str, Json]:
+    model = fields.mapping("model")
+    if model is not None and not judged:
+        _warn(fields, "model", "has no effect: no model judges this metric")
+    return {"model": model} if model is not None and judged else {}
+
+
+def _list(fields: Fields, name: str) -> list[str] | None:
+    texts = fields.texts(name)
+    return None if texts is None else list(texts)
+
+
+def _warn(fields: Fields, name: str, message: str) -> None:
+    fields.document.warn(fields.at(name), message)

@@ -1,0 +1,138 @@
+"""Reads what HoloDeck says of one message: its text and files, the reference answer, the expected tools."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from pathlib import Path
+
+from proctor.cases.fields import Fields, kind
+from proctor.cases.matchers import Equals, Fuzzy, Matcher, Regex
+from proctor.cases.model import NO_EXPECTATION, NOTHING, UNSET, Attachment, Expected, ExpectedCall, Turn
+from proctor.cases.source import Pointer
+from proctor.plain import Json
+
+FILE_TYPES = ("image", "pdf", "text", "excel", "word", "powerpoint", "csv")
+MOST_FILES = 10
+MATCHER_KEYS = frozenset({"fuzzy", "regex"})
+
+
+def read_turn(fields: Fields, folder: Path) -> Turn:
+    """The message that `fields` describe; relative files start from `folder`."""
+    text = fields.text("input", required=True, blank=False) or ""
+    truth = fields.text("ground_truth", UNSET, blank=False)
+    calls = _expected_calls(fields)
+    files = fields.items("files") or []
+    if len(files) > MOST_FILES:
+        fields.problem("files", f"has {len(files)} files; {MOST_FILES} are the most")
+    attachments = tuple(_attachment(fields, item, index, folder) for index, item in enumerate(files))
+    has_expectation = truth is not UNSET or calls is not None
+    return Turn(
+        text,
+        expected=Expected(output=truth, tool_calls=calls) if has_expectation else NO_EXPECTATION,
+        retrieval_context=fields.texts("retrieval_context") or None,
+        attachments=attachments,
+    )
+
+
+def _expected_calls(fields: Fields) -> tuple[ExpectedCall, ...] | None:
+    items = fields.items("expected_tools")
+    if items == []:
+        fields.document.warn(fields.at("expected_tools"), "is empty and asserts nothing, not even that no tool is used")
+    if not items:
+        return None
+    return tuple(_expected_call(fields, item, (*fields.at("expected_tools"), i)) for i, item in enumerate(items))
+
+
+def _expected_call(parent: Fields, item: Json, pointer: Pointer) -> ExpectedCall:
+    document = parent.document
+    if isinstance(item, str):
+        if not item.strip():
+            document.problem(pointer, "must not be blank; name a tool")
+        return ExpectedCall(item, substring=True, extra_arguments=True)
+    if not isinstance(item, dict):
+        document.problem(pointer, f"must be a tool's name or an object with 'name', not {kind(item)}")
+        return ExpectedCall("")
+    fields = Fields(document, item, pointer)
+    name = fields.text("name", required=True, blank=False) or ""
+    arguments = fields.mapping("args")
+    count = fields.integer("count", 1, least=1)
+    fields.done()
+    matchers = None
+    if arguments is not None:
+        matchers = {key: _matcher(fields, value, (*fields.at("args"), key)) for key, value in arguments.items()}
+    return ExpectedCall(name, matchers, count, substring=True, extra_arguments=True)
+
+
+def _matcher(fields: Fields, value: Json, pointer: Pointer) -> Matcher:
+    """An object with `fuzzy` or `regex` is a matcher, anything else is the very value."""
+    if not isinstance(value, dict) or MATCHER_KEYS.isdisjoint(value):
+        return Equals(value)
+    if len(value) != 1:
+        fields.document.problem(pointer, f"must have one key, fuzzy or regex, and not {', '.join(sorted(value))}")
+        return Equals(value)
+    key, operand = next(iter(value.items()))
+    place = (*pointer, key)
+    if key == "regex":
+        reason = _pattern_problem(operand)
+        if reason is None:
+            return Regex(operand)
+        fields.document.problem(place, reason)
+    elif operand is None or isinstance(operand, (dict, list)):
+        fields.document.problem(place, f"must be text or a number, not {kind(operand)}")
+    return Fuzzy(operand)
+
+
+def _pattern_problem(pattern: Json) -> str | None:
+    if not isinstance(pattern, str):
+        return f"must be a pattern, not {kind(pattern)}"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        return f"{pattern!r} is not a pattern: {error}"
+    return None
+
+
+def _attachment(parent: Fields, item: Json, index: int, folder: Path) -> Attachment:
+    fields = Fields(parent.document, item, (*parent.at("files"), index))
+    if not fields.valid:
+        return Attachment()
+    path, url = fields.text("path", blank=False), fields.text("url", blank=False)
+    if (fields.take("path") is None) == (fields.take("url") is None):
+        fields.document.problem(fields.pointer, "needs either 'path' or 'url'")
+    elif path is not None and not _exists(folder / path):
+        fields.problem("path", f"names {path}, which is not there (looked in {folder})")
+    if fields.take("type") is None:
+        fields.document.problem(fields.pointer, f"needs 'type', one of {', '.join(FILE_TYPES)}")
+    options = {
+        "pages": _pages(fields),
+        "sheet": fields.text("sheet", blank=False),
+        "range": fields.text("range", blank=False),
+        "cache": fields.flag("cache"),
+    }
+    attachment = Attachment(
+        path,
+        url,
+        kind=fields.choice("type", FILE_TYPES),
+        description=fields.text("description"),
+        options={key: value for key, value in options.items() if value is not None} or NOTHING,
+    )
+    fields.done()
+    return attachment
+
+
+def _pages(fields: Fields) -> list[int] | None:
+    pages = fields.items("pages")
+    for index, page in enumerate(pages or []):
+        if isinstance(page, bool) or not isinstance(page, int) or page < 1:
+            fields.document.problem((*fields.at("pages"), index), "must be a page number, from 1")
+    return pages
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,154 @@
+"""The native format as pydantic models, from which the JSON Schema that editors use is generated.
+
+Reading does not go through these: `native` gives better messages and costs no import. A test holds the two together.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Json = Any
+Seconds = Field(default=None, gt=0)
+OWN = "Keys that begin with x- are anybody's own."
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class _OpenModel(BaseModel):
+    """Takes `x-` keys besides its own."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"patternProperties": {"^x-": {"description": OWN}}})
+
+
+class EvaluatorOptions(BaseModel):
+    """How an evaluator's score is used; any other key is an argument of the evaluator."""
+
+    model_config = ConfigDict(extra="allow")
+
+    threshold: float | None = Field(default=None, ge=0, le=1, description="The least score that passes.")
+    name: str | None = Field(default=None, description="What reports call it.")
+    gate: bool = Field(default=True, description="Whether its outcome decides the case, or is only reported.")
+    scope: Literal["turn", "case"] | None = Field(default=None, description="Each turn, or the whole conversation.")
+    output: str | None = Field(default=None, description="The named output it looks at.")
+    timeout: float | None = Field(default=None, gt=0, description="Seconds it may take.")
+
+
+EvaluatorEntry = str | dict[str, EvaluatorOptions | None]
+
+
+class ExpectedTool(_Model):
+    """A tool call the agent is expected to make."""
+
+    name: str = Field(min_length=1)
+    args: dict[str, Json] | None = Field(
+        default=None, description='Arguments: literals, or matchers such as {"$regex": "A-[0-9]+"}.'
+    )
+    count: int = Field(default=1, ge=1, description="At least this many such calls.")
+    substring: bool = Field(default=False, description="The tool's name need only contain `name`.")
+    extra_args: bool = Field(default=False, description="Arguments that are not listed are allowed.")
+    result: Json = None
+
+
+class ContainsWords(_Model):
+    """Words the answer must mention."""
+
+    any: list[str] = []
+    all: list[str] = []
+
+
+class ExpectedAnswer(_Model):
+    """What a good answer looks like; what is not given is not compared."""
+
+    output: Json = Field(default=None, description="The reference answer.")
+    contains: str | list[str] | ContainsWords | None = Field(default=None, description="A list means any of these.")
+    tools: list[str | ExpectedTool] | None = Field(default=None, description="An empty list means: no tool is called.")
+    context: list[str] | None = Field(default=None, description="The facts an ideal answer rests on.")
+
+
+class AttachedFile(_Model):
+    """A file given to the agent with a turn."""
+
+    path: str | None = None
+    url: str | None = None
+    type: str | None = None
+    description: str | None = None
+    pages: list[int] | None = None
+    sheet: str | None = None
+    range: str | None = None
+    cache: bool | None = None
+
+
+class TurnModel(_OpenModel):
+    """One message to the agent and what is expected back."""
+
+    input: Json
+    expected: ExpectedAnswer | str | float | bool | list[Json] | None = None
+    evaluators: list[EvaluatorEntry] | None = None
+    retrieval_context: list[str] | None = None
+    files: list[str | AttachedFile] = []
+    metadata: dict[str, Json] | None = None
+
+
+class CaseModel(_OpenModel):
+    """One conversation to hold with the agent: `input`, or `turns`."""
+
+    id: str | int | None = None
+    description: str | None = None
+    tags: list[str] = []
+    skip: str | None = Field(default=None, min_length=1, description="Why the case is not run at present.")
+    input: Json = None
+    expected: ExpectedAnswer | str | float | bool | list[Json] | None = None
+    retrieval_context: list[str] | None = None
+    files: list[str | AttachedFile] = []
+    turns: list[TurnModel] | None = Field(default=None, min_length=1)
+    evaluators: list[EvaluatorEntry] | None = Field(default=None, description='"..." stands for the suite\'s own.')
+    inputs: dict[str, Json] | None = Field(default=None, description="Values the application asks for by name.")
+    metadata: dict[str, Json] | None = None
+    state: dict[str, Json] | None = Field(default=None, description="What the session knows before the first turn.")
+    final_state: dict[str, Json] | None = Field(default=None, description="What it should know after the last one.")
+    repeat: int | None = Field(default=None, ge=1)
+    timeout: float | None = Seconds
+
+
+class CriteriaModel(_Model):
+    """How outcomes become the verdict of the suite."""
+
+    trials: Literal["all", "any", "majority", "mean"] = "all"
+    threshold: float | None = Field(default=None, ge=0, le=1)
+    pct: float = Field(default=1.0, gt=0, le=1, description="The share of cases that must pass.")
+
+
+class SettingsModel(_Model):
+    """How the suite asks to be run; the command line overrides it."""
+
+    repeat: int | None = Field(default=None, ge=1)
+    parallel: int | None = Field(default=None, ge=1)
+    timeout: float | None = Seconds
+    evaluator_timeout: float | None = Seconds
+    retries: int | None = Field(default=None, ge=0)
+
+
+class SuiteModel(_OpenModel):
+    """A Proctor suite."""
+
+    schema_: str | None = Field(default=None, alias="$schema")
+    name: str | None = None
+    description: str | None = None
+    agent: str | dict[str, Json] | None = Field(
+        default=None, description="file.py:name, module:name, a URL, or an object that describes the agent."
+    )
+    evaluators: list[EvaluatorEntry] = []
+    criteria: CriteriaModel | None = None
+    settings: SettingsModel | None = None
+    cases: list[CaseModel] = Field(min_length=1)
+
+
+def schema_text() -> str:
+    """The JSON Schema of a native suite, as it is shipped."""
+    schema = SuiteModel.model_json_schema()
+    return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}, indent=2) + "\n"

@@ -1,0 +1,202 @@
+"""Reads pixie datasets of every generation.
+
+They are told apart by their keys: `items` (0.4), `entries` with a nested `test_case` (0.5), with `entry_kwargs` (0.6),
+with `input_data` (0.7 and later).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from proctor.cases.evaluator_specs import INHERITED, read_specs
+from proctor.cases.fields import Document, Fields
+from proctor.cases.formats.ids import UniqueIds, slug
+from proctor.cases.formats.model import Written
+from proctor.cases.model import NO_EXPECTATION, NOTHING, Case, EvaluatorSpec, Expected, NamedData, Suite, Turn
+from proctor.cases.source import Pointer
+from proctor.plain import Json
+
+NAME = "pixie"
+EXTENSION = "x-pixie"
+
+_ENTRY_KEYS = frozenset(
+    "entry_kwargs input_data test_case eval_input expectation expected_output eval_metadata".split()
+)
+_DATASET_KEYS = frozenset("name runnable evaluators entries items".split())
+
+
+def recognises(path: Path, data: Json) -> bool:
+    """Datasets have `entries` or `items` of a telling shape, or name a `runnable`."""
+    if not isinstance(data, dict) or "cases" in data or "test_cases" in data:
+        return False
+    if "runnable" in data:
+        return True
+    rows = data.get("entries", data.get("items"))
+    if not isinstance(rows, list):
+        return False
+    if not rows:
+        return data.keys() <= _DATASET_KEYS
+    return any(isinstance(row, dict) and not _ENTRY_KEYS.isdisjoint(row) for row in rows)
+
+
+def read(document: Document) -> list[Suite]:
+    """The one suite a dataset is."""
+    fields = Fields(document, document.data)
+    name = fields.text("name", document.path.stem, blank=False)
+    runnable = fields.text("runnable", blank=False)
+    evaluators = fields.take("evaluators")
+    defaults = () if evaluators is None else read_specs(document, evaluators, fields.at("evaluators"), defaults=None)
+    cases = _read_rows(fields, defaults)
+    extra = fields.extensions()
+    fields.done()
+    if not evaluators:
+        _require_evaluators(document, cases)
+    document.finish()
+    return [
+        Suite(
+            name=name,
+            cases=tuple(case for case, _ in cases),
+            evaluators=defaults,
+            agent=runnable,
+            path=document.path,
+            format=NAME,
+            warnings=tuple(document.warnings),
+            extra=extra or NOTHING,
+        )
+    ]
+
+
+def write(suites: Sequence[Suite]) -> Written:
+    from proctor.cases.formats import pixie_writer
+
+    return pixie_writer.write(suites)
+
+
+def _read_rows(fields: Fields, defaults: tuple[EvaluatorSpec, ...]) -> list[tuple[Case, Pointer]]:
+    if fields.has("entries") and fields.has("items"):
+        fields.problem("items", "cannot stand beside 'entries'; keep one of them")
+    key = "items" if fields.has("items") and not fields.has("entries") else "entries"
+    fields.take("items")
+    rows = fields.items(key, required=True, least=1) or []
+    ids = UniqueIds()
+    pointers = [(*fields.at(key), index) for index in range(len(rows))]
+    return [
+        (_Row(fields.document, row, pointer, first_generation=key == "items").read(ids, defaults), pointer)
+        for row, pointer in zip(rows, pointers, strict=True)
+    ]
+
+
+def _require_evaluators(document: Document, cases: list[tuple[Case, Pointer]]) -> None:
+    """Nothing passes for lack of a check; said once when it is true of the whole dataset."""
+    bare = [pointer for case, pointer in cases if case.evaluators is None]
+    if bare and len(bare) == len(cases):
+        document.problem((), "has no evaluators; list some under 'evaluators', for the dataset or for each entry")
+        return
+    for pointer in bare:
+        document.problem(
+            pointer, "has no evaluators, and the dataset has none to inherit; list some under 'evaluators'"
+        )
+
+
+class _Row:
+    """One entry, whose fields may stand at its top level or inside `test_case`."""
+
+    def __init__(self, document: Document, data: Json, pointer: Pointer, *, first_generation: bool) -> None:
+        self._document = document
+        self._outer = Fields(document, data, pointer)
+        self._inner = self._outer.inside("test_case")
+        self._first_generation = first_generation
+
+    def read(self, ids: UniqueIds, defaults: tuple[EvaluatorSpec, ...]) -> Case:
+        if not self._outer.valid or (self._inner is not None and not self._inner.valid):
+            return Case(id="", turns=(), evaluators=())
+        description = self._holder("description").text("description", required=True, blank=False) or ""
+        turn_input, inputs = self._input()
+        metadata = self._holder("eval_metadata").mapping("eval_metadata")
+        case = Case(
+            id=ids.claim(slug(description) or "entry"),
+            turns=(Turn(turn_input, self._expected()),),
+            description=description,
+            evaluators=self._evaluators(defaults),
+            inputs=inputs,
+            metadata=metadata or NOTHING,
+            extra=self._extra() or NOTHING,
+        )
+        for fields in (self._outer, self._inner):
+            if fields is not None:
+                fields.done()
+        return case
+
+    def _holder(self, name: str) -> Fields:
+        """Where a field stands; a field given in both places is a mistake."""
+        if self._inner is None:
+            return self._outer
+        if self._outer.has(name) and self._inner.has(name):
+            self._outer.problem(name, "is given twice, here and in test_case")
+            self._inner.take(name)
+        return self._outer if self._outer.has(name) else self._inner
+
+    def _either(self, *names: str) -> tuple[Fields, str] | None:
+        """Where a field that has two names is given, and by which of them."""
+        places = [(self._holder(name), name) for name in names]
+        given = [(holder, name) for holder, name in places if holder.has(name)]
+        for holder, name in places:
+            holder.take(name)
+        if len(given) > 1:
+            self._document.problem(self._outer.pointer, f"has both {' and '.join(names)}; keep one of them")
+        return given[0] if given else None
+
+    def _input(self) -> tuple[Json, tuple[NamedData, ...]]:
+        if given := self._either("entry_kwargs", "input_data"):
+            holder, name = given
+            return holder.mapping(name, {}), self._named_inputs()
+        if not self._first_generation:
+            self._document.problem(self._outer.pointer, "needs 'entry_kwargs' or 'input_data' (an object)")
+            return {}, self._named_inputs()
+        holder = self._holder("eval_input")
+        if not holder.has("eval_input"):
+            self._document.problem(holder.pointer, "needs 'eval_input' (what the application is given)")
+        return holder.take("eval_input"), ()
+
+    def _named_inputs(self) -> tuple[NamedData, ...]:
+        items = self._holder("eval_input").each("eval_input", self._named_input)
+        names: set[str] = set()
+        for index, item in enumerate(items):
+            if item.name and item.name in names:
+                place = (*self._holder("eval_input").at("eval_input"), index, "name")
+                self._document.problem(place, f"{item.name!r} is given twice; the application could not tell which")
+            names.add(item.name)
+        return tuple(items)
+
+    def _named_input(self, data: Json, pointer: Pointer) -> NamedData:
+        fields = Fields(self._document, data, pointer)
+        if not fields.valid:
+            return NamedData("", None)
+        name = fields.text("name", required=True, blank=False) or ""
+        if not fields.has("value"):
+            self._document.problem(pointer, "needs 'value'")
+        value = fields.take("value")
+        fields.done()
+        return NamedData(name, value)
+
+    def _expected(self) -> Expected:
+        given = self._either("expectation", "expected_output")
+        return Expected(output=given[0].take(given[1])) if given else NO_EXPECTATION
+
+    def _evaluators(self, defaults: tuple[EvaluatorSpec, ...]) -> tuple[EvaluatorSpec, ...] | None:
+        holder = self._holder("evaluators")
+        value = holder.take("evaluators")
+        inherits = isinstance(value, list) and all(entry == INHERITED for entry in value) and not defaults
+        if value is None or value == [] or inherits:
+            return None
+        return read_specs(self._document, value, holder.at("evaluators"), defaults=defaults)
+
+    def _extra(self) -> dict[str, Json]:
+        extra = self._outer.extensions()
+        holder = self._holder("eval_output")
+        recorded = holder.take("eval_output") if self._first_generation else None
+        if recorded is not None:
+            extra[EXTENSION] = {"eval_output": recorded}
+            self._document.warn(holder.at("eval_output"), "is kept as a record; the agent is run all the same")
+        return extra

@@ -1,0 +1,58 @@
+"""What several commands share: options, and parsing what people type."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from proctor.cases.model import EvaluatorSpec
+from proctor.errors import UsageError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def store_option(command: F) -> F:
+    return click.option("--store", metavar="DIR", help="Where results are kept (default: .proctor).")(command)
+
+
+def json_option(command: F) -> F:
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
+
+
+def report_options(command: F) -> F:
+    """`--md`, `--json` and `--junit`, each a file to write, or - for the terminal."""
+    for name, kind in (("junit", "JUnit XML"), ("json", "JSON"), ("md", "Markdown")):
+        command = click.option(f"--{name}", f"{name}_to", metavar="FILE", help=f"Write a {kind} report.")(command)
+    return command
+
+
+def report_targets(md_to: str | None, json_to: str | None, junit_to: str | None) -> dict[str, str]:
+    targets = {"md": md_to, "json": json_to, "junit": junit_to}
+    chosen = {name: path for name, path in targets.items() if path}
+    if sum(path == "-" for path in chosen.values()) > 1:
+        raise UsageError("only one report can go to the terminal (-)")
+    return chosen
+
+
+def parse_evaluators(texts: tuple[str, ...]) -> tuple[EvaluatorSpec, ...]:
+    """`ExactMatch`, `checks.py:fn` or `ROUGE={"variant": "rouge1", "threshold": 0.6}`."""
+    from pathlib import Path
+
+    from proctor.cases.evaluator_specs import read_specs
+    from proctor.cases.fields import Document
+
+    entries: list[Any] = []
+    for text in texts:
+        name, sign, options = text.partition("=")
+        try:
+            entries.append({name.strip(): json.loads(options)} if sign else name.strip())
+        except ValueError:
+            raise UsageError(f"--evaluator {text!r}: what follows = must be a JSON object") from None
+    document = Document(Path("--evaluator"), "", entries or [])
+    specs = read_specs(document, entries, (), defaults=None)
+    if document.problems:
+        raise UsageError("; ".join(f"--evaluator {p.where} {p.message}" for p in document.problems))
+    return specs

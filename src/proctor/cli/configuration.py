@@ -1,0 +1,94 @@
+"""What holds where neither the command line nor a suite says anything: project file, then environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from proctor.cases.fields import nearest
+from proctor.cases.model import Settings
+from proctor.errors import UsageError
+from proctor.results.store import FOLDER
+
+KEYS: dict[str, Callable[[str], Any]] = {
+    "store": str,
+    "repeat": int,
+    "parallel": int,
+    "timeout": float,
+    "evaluator_timeout": float,
+    "retries": int,
+}
+LEAST = {"repeat": 1, "parallel": 1, "retries": 0}
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """Each value with where it comes from."""
+
+    values: Mapping[str, Any]
+    origins: Mapping[str, str]
+
+    @property
+    def settings(self) -> Settings:
+        return Settings(**{name: value for name, value in self.values.items() if name != "store"})
+
+    def store(self, given: str | None) -> Path:
+        """The folder of the store: as given, as configured, or `.proctor` in the working folder."""
+        return Path(given or self.values.get("store") or FOLDER)
+
+
+def read_configuration(folder: Path | None = None, environment: Mapping[str, str] | None = None) -> Configuration:
+    """Project file before environment, value by value."""
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    environment = os.environ if environment is None else environment
+    for name, convert in KEYS.items():
+        variable = f"PROCTOR_{name.upper()}"
+        if environment.get(variable):
+            values[name] = _converted(name, environment[variable], convert, variable)
+            origins[name] = variable
+    path, table = _project_table(folder or Path.cwd())
+    for name, value in table.items():
+        if name not in KEYS:
+            raise UsageError(f"{path}: {name!r} is not a known setting{nearest(name, KEYS)}")
+        values[name] = _converted(name, value, KEYS[name], str(path))
+        origins[name] = str(path)
+    return Configuration(values, origins)
+
+
+def _converted(name: str, value: Any, convert: Callable[[str], Any], origin: str) -> Any:
+    try:
+        if isinstance(value, bool):
+            raise ValueError
+        result = convert(value)
+    except (TypeError, ValueError):
+        noun = {int: "a whole number", float: "a number of seconds"}.get(convert, "text")  # type: ignore[call-overload]
+        raise UsageError(f"{origin}: {name} must be {noun}, not {value!r}") from None
+    if convert is not str and (result < LEAST.get(name, 0) or (convert is float and not 0 < result < float("inf"))):
+        raise UsageError(
+            f"{origin}: {name} must be more than {LEAST.get(name, 1) - 1 if convert is int else 0}, not {value!r}"
+        )
+    return result
+
+
+def _project_table(folder: Path) -> tuple[Path | None, dict[str, Any]]:
+    """The nearest `proctor.toml`, or the nearest `pyproject.toml` that has a `[tool.proctor]`."""
+    for place in (folder, *folder.resolve().parents):
+        own, shared = place / "proctor.toml", place / "pyproject.toml"
+        if own.is_file():
+            return own, _toml(own)
+        if shared.is_file() and "[tool.proctor]" in shared.read_text(encoding="utf-8", errors="replace"):
+            return shared, _toml(shared).get("tool", {}).get("proctor", {})
+    return None, {}
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: is not valid TOML: {error}") from None

@@ -1,0 +1,170 @@
+"""`proctor dataset`: suites as files, without running anything."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from proctor.cases.formats.loading import load, shipped_format
+from proctor.cases.formats.model import Written
+from proctor.cases.model import Suite
+from proctor.cli.common import json_option
+from proctor.errors import InvalidSuite, Problem, StoreError, UsageError
+
+WRITABLE = {
+    "native": "native",
+    "adk": "adk",
+    "pixie": "pixie",
+    "holodeck": "holodeck",
+    "keywords": "keywords",
+    "csv": "table",
+}
+
+
+@click.group("dataset")
+def command() -> None:
+    """Validate, convert and list suites."""
+
+
+@command.command("validate")
+@click.argument("paths", nargs=-1, metavar="[PATHS]...")
+@json_option
+def validate(paths: tuple[str, ...], as_json: bool) -> int:
+    """Report every problem of every file, with file and line; references are resolved, nothing is run."""
+    suites, problems = _load_all(paths)
+    problems += _unresolved(suites)
+    warnings = [warning for suite in suites for warning in suite.warnings]
+    if as_json:
+        click.echo(
+            json.dumps({"problems": [_as_json(p) for p in problems], "warnings": [_as_json(w) for w in warnings]})
+        )
+        return 2 if problems else 0
+    for warning in warnings:
+        click.echo(f"warning: {warning}", err=True)
+    for problem in problems:
+        click.echo(f"error: {problem}")
+    if problems:
+        files = len({problem.path for problem in problems})
+        click.echo(f"{len(problems)} problem{_s(len(problems))} in {files} file{_s(files)}")
+        return 2
+    for suite in suites:
+        click.echo(f"{suite.path}: ok ({suite.format}, {len(suite.cases)} case{_s(len(suite.cases))})")
+    return 0
+
+
+@command.command("list")
+@click.argument("paths", nargs=-1, metavar="[PATHS]...")
+@click.option("--cases", "with_cases", is_flag=True, help="Also the cases of each.")
+@json_option
+def list_(paths: tuple[str, ...], with_cases: bool, as_json: bool) -> int:
+    """List suites with their format, number of cases, agent and evaluators."""
+    suites = load(paths or [Path()])
+    if as_json:
+        click.echo(json.dumps([_summary(suite) for suite in suites], indent=2))
+        return 0
+    for suite in suites:
+        names = ", ".join(spec.title for spec in suite.evaluators) or "per case"
+        agent = (
+            suite.agent if isinstance(suite.agent, str) else "described in the file" if suite.agent else "none named"
+        )
+        click.echo(f"{suite.name}  ({suite.format}, {suite.path})")
+        click.echo(f"  {len(suite.cases)} case{_s(len(suite.cases))}, agent: {agent}, evaluators: {names}")
+        for case in suite.cases if with_cases else ():
+            tags = f"  [{', '.join(case.tags)}]" if case.tags else ""
+            click.echo(f"    {case.id}{tags}  {case.description}".rstrip())
+    return 0
+
+
+@command.command("convert")
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO", type=click.Path(path_type=Path))
+@click.option("--to", "name", type=click.Choice(sorted(WRITABLE)), help="The format to write; else told by TO's name.")
+@click.option("--force", is_flag=True, help="Overwrite.")
+def convert(source: str, target: Path, name: str | None, force: bool) -> int:
+    """Turn a suite of any format into another; what cannot be expressed there is listed, never dropped silently."""
+    suites = load([source])
+    written = shipped_format(WRITABLE[name or _format_for(target)]).write(suites)
+    text = _as_json_text(written.text) if target.suffix == ".json" and _is_yaml(written) else written.text
+    _write(target, text, force)
+    for companion, content in written.companions:
+        _write(target.parent / companion, content, force)
+    for loss in written.losses:
+        click.echo(f"not expressed: {loss}", err=True)
+    cases = sum(len(suite.cases) for suite in suites)
+    lost = f"; {len(written.losses)} thing{_s(len(written.losses))} could not be expressed" if written.losses else ""
+    click.echo(f"wrote {target} ({cases} case{_s(cases)}){lost}")
+    return 0
+
+
+def _load_all(paths: Sequence[str]) -> tuple[list[Suite], list[Problem]]:
+    """As much as can be read, and everything that is wrong with the rest."""
+    suites: list[Suite] = []
+    problems: list[Problem] = []
+    for path in paths or (".",):
+        try:
+            suites.extend(load([path]))
+        except InvalidSuite as error:
+            problems.extend(error.problems)
+    return suites, problems
+
+
+def _unresolved(suites: Sequence[Suite]) -> list[Problem]:
+    from proctor.running.plan import unresolved
+
+    return [problem for suite in suites for problem in unresolved(suite)]
+
+
+def _format_for(target: Path) -> str:
+    name = target.name
+    if name.endswith((".test.json", ".evalset.json")):
+        return "adk"
+    if name in ("agent.yaml", "agent.yml"):
+        return "holodeck"
+    if target.suffix == ".csv":
+        return "csv"
+    if target.suffix in (".yaml", ".yml", ".json", ".jsonl", ".ndjson"):
+        return "native"
+    raise UsageError(f"cannot tell a format from {name!r}; say --to {'|'.join(sorted(WRITABLE))}")
+
+
+def _is_yaml(written: Written) -> bool:
+    return not written.text.lstrip().startswith(("{", "["))
+
+
+def _as_json_text(text: str) -> str:
+    from proctor.cases.source import parse
+
+    return json.dumps(parse(Path("written.yaml"), text), indent=2, ensure_ascii=False) + "\n"
+
+
+def _write(target: Path, text: str, force: bool) -> None:
+    if target.exists() and not force:
+        raise UsageError(f"{target} exists; say --force to overwrite it")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8", errors="surrogatepass")
+    except OSError as error:
+        raise StoreError(f"{target} cannot be written: {error.strerror or error}") from None
+
+
+def _summary(suite: Suite) -> dict[str, object]:
+    return {
+        "name": suite.name,
+        "path": None if suite.path is None else str(suite.path),
+        "format": suite.format,
+        "agent": suite.agent,
+        "evaluators": [spec.title for spec in suite.evaluators],
+        "cases": [case.id for case in suite.cases],
+    }
+
+
+def _as_json(problem: Problem) -> dict[str, object]:
+    path = None if problem.path is None else str(problem.path)
+    return {"path": path, "line": problem.line, "where": problem.where, "message": problem.message}
+
+
+def _s(count: int) -> str:
+    return "" if count == 1 else "s"

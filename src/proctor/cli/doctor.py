@@ -1,0 +1,105 @@
+"""`proctor doctor`: what is found here, what is in force, and what is missing."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import click
+
+from proctor.cases.model import Settings
+from proctor.cli.common import json_option, store_option
+from proctor.cli.configuration import Configuration, read_configuration
+from proctor.errors import InvalidSuite, ProctorError
+from proctor.running.environment import environment
+from proctor.running.options import DEFAULTS
+
+OPTIONAL = {"nltk": "METEOR's synonyms, with WordNet data (extra: wordnet)"}
+
+
+@click.command("doctor")
+@click.argument("paths", nargs=-1, metavar="[PATHS]...")
+@json_option
+@store_option
+def command(paths: tuple[str, ...], as_json: bool, store: str | None) -> int:
+    """Check this installation, its settings and where they come from, and any suites given."""
+    configuration = read_configuration()
+    report: dict[str, Any] = {
+        "environment": dict(environment()),
+        "settings": _settings(configuration),
+        "store": _store(configuration.store(store)),
+        "optional": {name: {"installed": _installed(name), "for": use} for name, use in OPTIONAL.items()},
+        "suites": [_suite(path) for path in paths],
+    }
+    healthy = report["store"]["ok"] and all(item["ok"] for item in report["suites"])
+    click.echo(json.dumps(report | {"ok": healthy}, indent=2) if as_json else _text(report))
+    return 0 if healthy else 2
+
+
+def _settings(configuration: Configuration) -> dict[str, dict[str, Any]]:
+    """Each setting in force, and who says so."""
+    return {
+        field.name: {
+            "value": configuration.values.get(field.name, getattr(DEFAULTS, field.name)),
+            "origin": configuration.origins.get(field.name, "default"),
+        }
+        for field in fields(Settings)
+    }
+
+
+def _store(folder: Path) -> dict[str, Any]:
+    from proctor.results.store import FILE, Store
+
+    if not (folder / FILE).is_file():
+        return {"folder": str(folder), "ok": True, "says": "nothing kept here yet"}
+    try:
+        runs = Store(folder, create=False).runs()
+    except ProctorError as error:
+        return {"folder": str(folder), "ok": False, "says": str(error)}
+    return {"folder": str(folder), "ok": True, "says": f"{len(runs)} runs"}
+
+
+def _suite(path: str) -> dict[str, Any]:
+    from proctor.cases.formats.loading import load
+    from proctor.running.plan import unresolved
+
+    try:
+        suites = load([path])
+    except InvalidSuite as error:
+        return {"path": path, "ok": False, "says": [str(problem) for problem in error.problems]}
+    problems = [str(problem) for suite in suites for problem in unresolved(suite)]
+    return {"path": path, "ok": not problems, "says": problems or [_describe(suite) for suite in suites]}
+
+
+def _describe(suite: Any) -> str:
+    own = {f.name: getattr(suite.settings, f.name) for f in fields(Settings)}
+    said = ", ".join(f"{name}={value}" for name, value in own.items() if value is not None)
+    return f"{suite.name}: {suite.format}, {len(suite.cases)} cases{f'; sets {said}' if said else ''}"
+
+
+def _installed(name: str) -> bool:
+    from importlib.util import find_spec
+
+    return find_spec(name) is not None
+
+
+def _text(report: dict[str, Any]) -> str:
+    versions = report["environment"]
+    lines = [f"Proctor {versions['proctor_version']}, Python {versions['python_version']}, {versions['os']}"]
+    lines.append("settings")
+    lines += [f"  {name:<18} {item['value']:<8g} {item['origin']}" for name, item in report["settings"].items()]
+    lines.append(f"store                {report['store']['folder']}: {report['store']['says']}")
+    lines.append("optional packages")
+    for name, item in report["optional"].items():
+        lines.append(f"  {name:<18} {'installed' if item['installed'] else 'not installed':<14} {item['for']}")
+    for suite in report["suites"]:
+        lines.append(f"{suite['path']}: {'ok' if suite['ok'] else 'has problems'}")
+        lines += [f"  {line}" for line in suite["says"]]
+    return (
+        "\n".join(lines)
+        .encode(sys.stdout.encoding or "utf-8", "backslashreplace")
+        .decode(sys.stdout.encoding or "utf-8")
+    )

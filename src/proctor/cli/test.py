@@ -1,0 +1,110 @@
+"""`proctor test`: run suites and say whether the agent passed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from proctor.cases.formats.loading import load
+from proctor.cases.model import Settings, Suite
+from proctor.cli.common import parse_evaluators, report_options, report_targets, store_option
+from proctor.cli.configuration import Configuration, read_configuration
+from proctor.running.options import RunOptions
+from proctor.running.selection import CaseFilter, last_failed, parse_words, tag_set
+from proctor.running.verbs import Request, run_suites
+
+
+@click.command("test")
+@click.argument("paths", nargs=-1, metavar="[PATHS]...")
+@click.option("--agent", metavar="REF", help="Instead of the suites' own: file.py:name, a URL, cmd:..., oracle, nop.")
+@click.option("-e", "--evaluator", "evaluators", multiple=True, metavar="NAME", help="Score by this too; repeatable.")
+@click.option("-k", "words", metavar="EXPR", help="Only cases that fit: refund and not slow.")
+@click.option("--tag", "tags", multiple=True, metavar="T", help="Only cases with this tag; repeatable.")
+@click.option("--last-failed", "--lf", "only_failed", is_flag=True, help="Only what did not pass in the latest run.")
+@click.option("--repeat", type=click.IntRange(min=1), metavar="N", help="Trials of each case.")
+@click.option("-j", "--parallel", type=click.IntRange(min=1), metavar="N", help="Trials at once.")
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Seconds a trial may take.")
+@click.option("--evaluator-timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="And an evaluator.")
+@click.option("--retries", type=click.IntRange(min=0), metavar="N", help="More tries after a transient failure.")
+@click.option("--maxfail", type=click.IntRange(min=1), metavar="N", help="Stop after N trials that did not pass.")
+@click.option("--fast", is_flag=True, help="Leave out whatever needs a language model.")
+@click.option("--resume", is_flag=True, help="Continue the interrupted run of the same command.")
+@click.option("--reuse", is_flag=True, help="Take answers from earlier runs where agent and question are unchanged.")
+@click.option("-q", "--quiet", is_flag=True, help="Only the verdict.")
+@click.option("-v", "--verbose", is_flag=True, help="Every score, reason and tool call.")
+@report_options
+@store_option
+def command(**given: Any) -> int:
+    """Run suites of any known format: files, folders, or file.py:TEST_CASES. Without PATHS, this folder."""
+    configuration = read_configuration()
+    targets = report_targets(given["md_to"], given["json_to"], given["junit_to"])
+    suites = _suites(given)
+    folder = configuration.store(given["store"])
+    request = Request(
+        suites=suites,
+        options=_options(given, configuration),
+        agent=given["agent"],
+        select=_selection(given, folder),
+        store=folder,
+        resume=given["resume"],
+        reuse=given["reuse"],
+        key=f"{given['words']}|{sorted(given['tags'])}|{given['only_failed']}|{given['repeat']}|{given['fast']}",
+    )
+    return _run(request, given, targets)
+
+
+def _suites(given: dict[str, Any]) -> list[Suite]:
+    suites = load(given["paths"] or [Path()])
+    for suite in suites:
+        for warning in suite.warnings:
+            click.echo(f"warning: {warning}", err=True)
+    extra = parse_evaluators(given["evaluators"])
+    return [_with_evaluators(suite, extra) for suite in suites] if extra else suites
+
+
+def _with_evaluators(suite: Suite, extra: Any) -> Suite:
+    cases = tuple(
+        case if case.evaluators is None else replace(case, evaluators=case.evaluators + extra) for case in suite.cases
+    )
+    return replace(suite, cases=cases, evaluators=suite.evaluators + extra)
+
+
+def _options(given: dict[str, Any], configuration: Configuration) -> RunOptions:
+    names = ("repeat", "parallel", "timeout", "evaluator_timeout", "retries")
+    return RunOptions(
+        given=Settings(**{name: given[name] for name in names}),
+        fallback=configuration.settings,
+        fast=given["fast"],
+        maxfail=given["maxfail"],
+    )
+
+
+def _selection(given: dict[str, Any], folder: Path) -> CaseFilter:
+    addresses = None
+    if given["only_failed"]:
+        from proctor.results.store import Store
+
+        store = Store(folder, create=False)
+        addresses = last_failed(store) or None
+        store.close()
+        if addresses is None:
+            click.echo("note: nothing failed in the latest run; running everything", err=True)
+    words = None if given["words"] is None else parse_words(given["words"])
+    return CaseFilter(words, tag_set(given["tags"]), addresses)
+
+
+def _run(request: Request, given: dict[str, Any], targets: dict[str, str]) -> int:
+    from proctor.reporting.terminal import choose_terminal
+    from proctor.reporting.writing import write_reports
+
+    stream = sys.stderr if "-" in targets.values() else sys.stdout
+    terminal = choose_terminal(stream, quiet=given["quiet"], verbose=given["verbose"])
+    run, verdict = run_suites(request, terminal)
+    for path in write_reports(run, verdict, targets, os.environ):
+        click.echo(f"report: {path}", err=stream is sys.stderr)
+    return verdict.exit_code

@@ -1,0 +1,79 @@
+"""Pairs two groups so that the pairs fit best on the whole, which taking the best pair first does not achieve."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+
+def best_assignment(scores: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
+    """The (row, column) pairs of greatest total score; each row and column at most once, as many pairs as fit.
+
+    Exact (the Hungarian algorithm, cubic in the smaller side) and the same for the same scores. Pairs come by row.
+    """
+    rows = len(scores)
+    columns = len(scores[0]) if rows else 0
+    if any(len(row) != columns for row in scores):
+        raise ValueError("scores must be a rectangle: every row as long as the first")
+    if not all(math.isfinite(score) for row in scores for score in row):
+        raise ValueError("scores must be finite numbers")
+    if not columns:
+        return []
+    if rows <= columns:
+        return _assign([[-score for score in row] for row in scores])
+    turned = _assign([[-row[column] for row in scores] for column in range(columns)])
+    return sorted((row, column) for column, row in turned)
+
+
+def _assign(costs: list[list[float]]) -> list[tuple[int, int]]:
+    """Cheapest assignment of every row of a matrix that is at least as wide as it is high.
+
+    Rows enter one at a time, each along the cheapest path of exchanges; `row_price` and `column_price` are the dual
+    potentials that keep every reduced cost from being negative. Column `width` is where the entering row stands.
+    """
+    width = len(costs[0])
+    row_price = [0.0] * len(costs)
+    column_price = [0.0] * (width + 1)
+    row_of = [-1] * (width + 1)
+    for entering in range(len(costs)):
+        row_of[width] = entering
+        came_from = _cheapest_path(costs, row_price, column_price, row_of)
+        column = came_from[width]
+        while column != width:
+            previous = came_from[column]
+            row_of[column] = row_of[previous]
+            column = previous
+    return sorted((row_of[column], column) for column in range(width) if row_of[column] >= 0)
+
+
+def _cheapest_path(
+    costs: list[list[float]], row_price: list[float], column_price: list[float], row_of: list[int]
+) -> list[int]:
+    """Each reached column's predecessor on the way to a free column, which is kept at the last index."""
+    width = len(costs[0])
+    slack = [math.inf] * width
+    came_from = [width] * (width + 1)
+    reached = [width]
+    open_columns = list(range(width))
+    column = width
+    while row_of[column] >= 0:
+        row = row_of[column]
+        row_costs, price = costs[row], row_price[row]
+        step, nearest = math.inf, -1
+        for candidate in open_columns:
+            reduced = row_costs[candidate] - price - column_price[candidate]
+            if reduced < slack[candidate]:
+                slack[candidate] = reduced
+                came_from[candidate] = column
+            if slack[candidate] < step:
+                step, nearest = slack[candidate], candidate
+        for passed in reached:
+            row_price[row_of[passed]] += step
+            column_price[passed] -= step
+        for candidate in open_columns:
+            slack[candidate] -= step
+        column = nearest
+        reached.append(column)
+        open_columns.remove(column)
+    came_from[width] = column
+    return came_from

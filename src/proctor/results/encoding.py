@@ -1,0 +1,105 @@
+"""Trials as JSON and back; what is at its default is left out, so that a stored trial is small."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from proctor.agents.model import Reply, ToolCall, Usage
+from proctor.cases.model import NOTHING, NamedData
+from proctor.plain import Json, plain
+from proctor.results.model import Outcome, Score, TrialResult
+
+dumps = json.JSONEncoder(separators=(",", ":"), default=plain).encode
+"""Compact JSON in ASCII: every text survives it, lone surrogates included."""
+
+
+def trial_content(trial: TrialResult) -> dict[str, Json]:
+    """Everything of a trial but its case, its scores and what the store keeps in columns."""
+    data: dict[str, Json] = {"replies": [reply_to_json(reply) for reply in trial.replies]}
+    if trial.reason:
+        data["reason"] = trial.reason
+    if trial.attempts != 1:
+        data["attempts"] = trial.attempts
+    if trial.warnings:
+        data["warnings"] = list(trial.warnings)
+    if trial.reused:
+        data["reused"] = True
+    return data
+
+
+def reply_to_json(reply: Reply) -> dict[str, Json]:
+    data: dict[str, Json] = {"text": reply.text}
+    if reply.tool_calls:
+        data["tool_calls"] = [call_to_json(call) for call in reply.tool_calls]
+    if reply.usage is not None:
+        data["usage"] = _given(reply.usage, ("input_tokens", "output_tokens", "cost_usd", "model_calls"))
+    if reply.outputs:
+        data["outputs"] = [[item.name, plain(item.value)] for item in reply.outputs]
+    if reply.structured is not None:
+        data["structured"] = plain(reply.structured)
+    if reply.state is not None:
+        data["state"] = plain(reply.state)
+    if reply.retrieval_context is not None:
+        data["retrieval_context"] = list(reply.retrieval_context)
+    if reply.duration_ms is not None:
+        data["duration_ms"] = reply.duration_ms
+    return data
+
+
+def reply_from_json(data: Json) -> Reply:
+    usage, context = data.get("usage"), data.get("retrieval_context")
+    return Reply(
+        text=data["text"],
+        tool_calls=tuple(ToolCall(**call) for call in data.get("tool_calls", ())),
+        usage=None if usage is None else Usage(**usage),
+        outputs=tuple(NamedData(name, value) for name, value in data.get("outputs", ())),
+        structured=data.get("structured"),
+        state=data.get("state"),
+        retrieval_context=None if context is None else tuple(context),
+        duration_ms=data.get("duration_ms"),
+    )
+
+
+def call_to_json(call: ToolCall) -> dict[str, Json]:
+    data: dict[str, Json] = {"name": call.name, "arguments": plain(call.arguments)}
+    if call.result is not None:
+        data["result"] = plain(call.result)
+    return data | _given(call, ("error", "id", "started_at", "duration_ms", "raw_arguments"))
+
+
+def score_content(score: Score) -> dict[str, Json]:
+    """What of a score the store does not keep in columns."""
+    data: dict[str, Json] = {}
+    if score.reasoning:
+        data["reasoning"] = score.reasoning
+    if score.details:
+        data["details"] = plain(score.details)
+    if not score.gates:
+        data["gates"] = False
+    if score.duration_ms:
+        data["duration_ms"] = round(score.duration_ms, 3)
+    return data
+
+
+def score_from_row(row: tuple[Any, ...]) -> Score:
+    """A score from (evaluator, turn, outcome, value, threshold, fingerprint, content)."""
+    evaluator, turn, outcome, value, threshold, fingerprint, content = row
+    rest = json.loads(content)
+    return Score(
+        evaluator=evaluator,
+        outcome=Outcome(outcome),
+        value=value,
+        threshold=threshold,
+        reasoning=rest.get("reasoning", ""),
+        turn=turn,
+        gates=rest.get("gates", True),
+        details=rest.get("details", NOTHING),
+        fingerprint=fingerprint,
+        duration_ms=rest.get("duration_ms", 0.0),
+    )
+
+
+def _given(value: object, names: tuple[str, ...]) -> dict[str, Json]:
+    pairs = ((name, getattr(value, name)) for name in names)
+    return {name: item for name, item in pairs if item is not None}

@@ -1,0 +1,27 @@
+"""Content addresses: what a case says, and what of it the agent is asked."""
+
+from __future__ import annotations
+
+import hashlib
+
+from proctor.cases.formats.native_writer import write_case
+from proctor.cases.model import Case
+from proctor.plain import canonical, fingerprint, plain
+
+
+def case_content(case: Case) -> str:
+    """The whole case as text; equal cases give equal text."""
+    return canonical(write_case(case))
+
+
+def case_key(content: str) -> str:
+    """The address of a case's content: changes whenever anything in the case changes."""
+    return hashlib.blake2b(content.encode(), digest_size=12).hexdigest()
+
+
+def question_key(case: Case) -> str:
+    """Changes only when the agent would be asked something else: expectations and evaluators do not count."""
+    turns = [
+        [turn.input, [[item.path, item.url, plain(item.options)] for item in turn.attachments]] for turn in case.turns
+    ]
+    return fingerprint(turns, [[item.name, item.value] for item in case.inputs], dict(case.state))

@@ -1,0 +1,335 @@
+"""The store: one SQLite database in WAL mode, in which every finished trial stands before anybody is told of it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from proctor.cases.formats.native import case_from_json
+from proctor.cases.model import Case
+from proctor.errors import StoreError
+from proctor.plain import Json
+from proctor.results.encoding import dumps, reply_from_json, score_content, score_from_row, trial_content
+from proctor.results.keys import case_content, case_key, question_key
+from proctor.results.model import Outcome, Score, TrialResult, TrialSummary
+
+FOLDER = ".proctor"
+FILE = "results.db"
+VERSION = 1
+
+RECENT_CASES = 1024
+"""Repeats of a case come close together: this many are remembered, so that a case is written once."""
+
+# Every index here grows at its end: a key spread at random would rewrite pages all over the file for each trial.
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS runs (
+    no INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, started_at REAL NOT NULL, finished_at REAL,
+    status TEXT NOT NULL, plan TEXT NOT NULL, info TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS cases (no INTEGER PRIMARY KEY, key TEXT NOT NULL, content TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS trials (
+    no INTEGER PRIMARY KEY, run INTEGER NOT NULL REFERENCES runs, position INTEGER NOT NULL, suite TEXT NOT NULL,
+    case_id TEXT NOT NULL, number INTEGER NOT NULL, case_no INTEGER NOT NULL REFERENCES cases, case_key TEXT NOT NULL,
+    asked TEXT NOT NULL, agent TEXT NOT NULL, outcome TEXT NOT NULL, started_at REAL NOT NULL,
+    duration_ms REAL NOT NULL, tokens INTEGER, cost_usd REAL, content TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS trials_of_run ON trials (run, position);
+CREATE TABLE IF NOT EXISTS scores (
+    trial INTEGER NOT NULL REFERENCES trials, place INTEGER NOT NULL, evaluator TEXT NOT NULL, turn INTEGER,
+    outcome TEXT NOT NULL, value REAL, threshold REAL, fingerprint TEXT NOT NULL, content TEXT NOT NULL,
+    PRIMARY KEY (trial, place)) WITHOUT ROWID;
+"""
+
+
+SELECT_TRIAL = (
+    "SELECT t.no, t.suite, c.content, t.number, t.position, t.outcome, t.started_at, t.duration_ms, t.agent, t.content"
+    " FROM trials t JOIN cases c ON c.no = t.case_no"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """A run as the store lists it."""
+
+    no: int
+    id: str
+    started_at: float
+    finished_at: float | None
+    status: str
+    """`running`, `finished` or `interrupted`."""
+    plan: str
+    """The fingerprint of what was to be run."""
+    info: dict[str, Json]
+
+
+class TrialKey(NamedTuple):
+    """What a kept trial is known by."""
+
+    no: int
+    case_key: str
+    agent: str
+    outcome: str
+
+
+class Store:
+    """One open database; used from one thread."""
+
+    def __init__(self, folder: Path, *, create: bool = True) -> None:
+        self.folder = folder
+        self.path = folder / FILE
+        self._recent: dict[str, int] = {}
+        if not create and not self.path.is_file():
+            raise StoreError(f"no results in {folder}: run `proctor test` first, or name the folder with --store")
+        with self._guard("opened"):
+            if create:
+                folder.mkdir(parents=True, exist_ok=True)
+                _keep_out_of_git(folder)
+            self._db = sqlite3.connect(self.path, timeout=60, isolation_level=None, check_same_thread=False)
+            self._prepare()
+
+    def close(self) -> None:
+        with contextlib.suppress(sqlite3.Error):
+            self._db.close()
+
+    def add_run(self, run_id: str, plan: str, info: dict[str, Json]) -> int:
+        """Open a new run and return its number."""
+        with self._writing():
+            cursor = self._db.execute(
+                "INSERT INTO runs (id, started_at, status, plan, info) VALUES (?, ?, 'running', ?, ?)",
+                (run_id, time.time(), plan, dumps(info)),
+            )
+            return int(cursor.lastrowid or 0)
+
+    def reopen_run(self, no: int) -> None:
+        with self._writing():
+            self._db.execute("UPDATE runs SET status = 'running', finished_at = NULL WHERE no = ?", (no,))
+
+    def finish_run(self, no: int, status: str, info: dict[str, Json]) -> None:
+        with self._writing():
+            self._db.execute(
+                "UPDATE runs SET status = ?, finished_at = ?, info = ? WHERE no = ?",
+                (status, time.time(), dumps(info), no),
+            )
+
+    def add_trials(self, run: int, trials: Sequence[TrialResult]) -> None:
+        """Keep finished trials, all or none."""
+        with self._writing():
+            for trial in trials:
+                self._add_trial(run, trial)
+
+    def drop_trials(self, run: int, numbers: Sequence[int]) -> None:
+        """Forget trials that a resumed run makes anew."""
+        with self._writing():
+            self._db.executemany("DELETE FROM scores WHERE trial = ?", [(no,) for no in numbers])
+            self._db.executemany("DELETE FROM trials WHERE no = ? AND run = ?", [(no, run) for no in numbers])
+
+    def move_trials(self, moves: Sequence[tuple[int, int]]) -> None:
+        """Give trials of a resumed run their place in the present plan: (position, number of the trial)."""
+        with self._writing():
+            self._db.executemany("UPDATE trials SET position = ? WHERE no = ?", moves)
+
+    def runs(self, limit: int | None = None) -> list[RunRow]:
+        """The latest runs first."""
+        rows = self._read(
+            "SELECT no, id, started_at, finished_at, status, plan, info FROM runs ORDER BY no DESC LIMIT ?",
+            (-1 if limit is None else limit,),
+        )
+        return [
+            RunRow(no, name, began, ended, state, plan, json.loads(info))
+            for no, name, began, ended, state, plan, info in rows
+        ]
+
+    def find_run(self, wanted: str) -> RunRow:
+        """A run by its id, the beginning of its id, or `last`."""
+        runs = self.runs()
+        if wanted == "last" and runs:
+            return runs[0]
+        exact = [run for run in runs if run.id == wanted]
+        found = exact or [run for run in runs if run.id.startswith(wanted)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise StoreError(f"{wanted!r} could be any of {', '.join(run.id for run in found[:5])}")
+        known = f"; the latest is {runs[0].id}" if runs else ""
+        raise StoreError(f"no run {wanted!r} in {self.folder}{known}")
+
+    def count_trials(self, run: int) -> int:
+        return int(next(iter(self._read("SELECT count(*) FROM trials WHERE run = ?", (run,))))[0])
+
+    def trial_keys(self, run: int) -> dict[tuple[str, str, int], TrialKey]:
+        """By (suite, case, number): what a resumed run must know of the trials that are there."""
+        rows = self._read(
+            "SELECT suite, case_id, number, no, case_key, agent, outcome FROM trials WHERE run = ?", (run,)
+        )
+        return {(row[0], row[1], row[2]): TrialKey(*row[3:]) for row in rows}
+
+    def trials(self, run: int) -> Iterator[TrialResult]:
+        """The trials of a run in the order of its plan, read one by one."""
+        rows = self._read(f"{SELECT_TRIAL} WHERE t.run = ? ORDER BY t.position", (run,))
+        for row in rows:
+            yield _trial(row, case_from_json(row[2]), self.scores(row[0]))
+
+    def summaries(self, run: int) -> list[TrialSummary]:
+        """The little of every trial that verdicts need."""
+        scores: dict[int, list[tuple[str, Outcome, float | None, float | None, bool]]] = {}
+        for trial, evaluator, outcome, value, threshold, informs in self._read(
+            "SELECT s.trial, s.evaluator, s.outcome, s.value, s.threshold, instr(s.content, '\"gates\":false')"
+            " FROM scores s JOIN trials t ON t.no = s.trial WHERE t.run = ? ORDER BY s.trial, s.place",
+            (run,),
+        ):
+            scores.setdefault(trial, []).append((evaluator, Outcome(outcome), value, threshold, not informs))
+        rows = self._read(
+            "SELECT no, suite, case_id, number, position, outcome, duration_ms, tokens, cost_usd FROM trials"
+            " WHERE run = ? ORDER BY position",
+            (run,),
+        )
+        return [
+            TrialSummary(r[1], r[2], r[3], r[4], Outcome(r[5]), tuple(scores.get(r[0], ())), r[6], r[7], r[8])
+            for r in rows
+        ]
+
+    def scores(self, trial: int) -> tuple[Score, ...]:
+        rows = self._read(
+            "SELECT evaluator, turn, outcome, value, threshold, fingerprint, content FROM scores"
+            " WHERE trial = ? ORDER BY place",
+            (trial,),
+        )
+        return tuple(score_from_row(row) for row in rows)
+
+    def answers(self) -> dict[tuple[str, str, int], int]:
+        """By question, agent and repetition: the latest trial that was answered."""
+        rows = self._read(
+            "SELECT asked, agent, number, no FROM trials WHERE content NOT LIKE '{\"replies\":[]%' ORDER BY no"
+        )
+        return {(asked, agent, number): no for asked, agent, number, no in rows}
+
+    def trial(self, no: int) -> TrialResult:
+        """One trial, without its scores."""
+        row = next(iter(self._read(f"{SELECT_TRIAL} WHERE t.no = ?", (no,))))
+        return _trial(row, case_from_json(row[2]), ())
+
+    def _add_trial(self, run: int, trial: TrialResult) -> None:
+        usage = trial.usage
+        case_no, key = self._case(trial.case)
+        cursor = self._db.execute(
+            "INSERT INTO trials (run, position, suite, case_id, number, case_no, case_key, asked, agent, outcome,"
+            " started_at, duration_ms, tokens, cost_usd, content) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                run,
+                trial.position,
+                _text(trial.suite),
+                _text(trial.case.id),
+                trial.number,
+                case_no,
+                key,
+                question_key(trial.case),
+                trial.agent,
+                trial.outcome.value,
+                trial.started_at,
+                trial.duration_ms,
+                None if usage is None else usage.total_tokens,
+                None if usage is None else usage.cost_usd,
+                dumps(trial_content(trial)),
+            ),
+        )
+        no = cursor.lastrowid
+        self._db.executemany(
+            "INSERT INTO scores VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [(no, place, *_score_row(score)) for place, score in enumerate(trial.scores)],
+        )
+
+    def _case(self, case: Case) -> tuple[int, str]:
+        """The row of a case and its key; written when it is new."""
+        content = case_content(case)
+        key = case_key(content)
+        no = self._recent.get(key)
+        if no is None:
+            no = self._db.execute("INSERT INTO cases (key, content) VALUES (?, ?)", (key, content)).lastrowid or 0
+            self._recent[key] = no
+            if len(self._recent) > RECENT_CASES:
+                del self._recent[next(iter(self._recent))]
+        return no, key
+
+    def _prepare(self) -> None:
+        self._db.execute("PRAGMA busy_timeout = 60000")
+        (version,) = self._db.execute("PRAGMA user_version").fetchone()
+        if version > VERSION:
+            raise StoreError(f"{self.path} was written by a newer Proctor (store version {version})")
+        if version < VERSION:
+            self._db.execute("PRAGMA journal_mode = WAL")
+            with self._writing():
+                for statement in SCHEMA.split(";"):
+                    self._db.execute(statement)
+                self._db.execute(f"PRAGMA user_version = {VERSION}")
+        self._db.execute("PRAGMA synchronous = NORMAL")
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        with self._guard("written"):
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._db.execute("COMMIT")
+            except BaseException:
+                self._recent.clear()
+                with contextlib.suppress(sqlite3.Error):
+                    self._db.execute("ROLLBACK")
+                raise
+
+    def _read(self, query: str, parameters: tuple[Any, ...] = ()) -> Iterator[Any]:
+        with self._guard("read"):
+            yield from self._db.execute(query, parameters)
+
+    @contextlib.contextmanager
+    def _guard(self, verb: str) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise StoreError(f"{self.path} cannot be {verb}: {error}") from error
+
+
+def _trial(row: Any, case: Case, scores: tuple[Score, ...]) -> TrialResult:
+    content = json.loads(row[9])
+    return TrialResult(
+        suite=row[1],
+        case=case,
+        number=row[3],
+        position=row[4],
+        outcome=Outcome(row[5]),
+        reason=content.get("reason", ""),
+        replies=tuple(reply_from_json(reply) for reply in content["replies"]),
+        scores=scores,
+        started_at=row[6],
+        duration_ms=row[7],
+        attempts=content.get("attempts", 1),
+        agent=row[8],
+        warnings=tuple(content.get("warnings", ())),
+        reused=content.get("reused", False),
+    )
+
+
+def _score_row(score: Score) -> tuple[Any, ...]:
+    return (
+        _text(score.evaluator),
+        score.turn,
+        score.outcome.value,
+        score.value,
+        score.threshold,
+        score.fingerprint,
+        dumps(score_content(score)),
+    )
+
+
+def _text(value: str) -> str:
+    """Text that SQLite takes: it refuses lone surrogates."""
+    return value.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _keep_out_of_git(folder: Path) -> None:
+    ignore = folder / ".gitignore"
+    if folder.name == FOLDER and not ignore.exists():
+        ignore.write_text("*\n", encoding="utf-8")

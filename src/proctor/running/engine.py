@@ -1,0 +1,236 @@
+"""The engine: makes the trials of a plan, many at once, and comes back with a run, whatever happens on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+from proctor.errors import StoreError
+from proctor.references import describe
+from proctor.results.model import Outcome, Run, Score, TrialResult
+from proctor.results.verdict import RunVerdict, judge, trial_outcome
+from proctor.running.asking import Answer, ask
+from proctor.running.booking import Booking
+from proctor.running.dispatching import Dispatcher
+from proctor.running.environment import environment
+from proctor.running.keeping import Keeper
+from proctor.running.listening import Listener
+from proctor.running.options import RunOptions, limits_of
+from proctor.running.plan import Plan, PlannedTrial
+from proctor.running.scoring import Bench, needs_only_a_judge, score
+from proctor.running.watchdog import Watchdog
+
+STOP_SECONDS = 10.0
+"""How long an agent may take to shut down."""
+
+Recall = Callable[[PlannedTrial], TrialResult | None]
+"""Answers that are there already: from an earlier run, or from the run that is scored anew."""
+
+
+async def execute(
+    plan: Plan, options: RunOptions, booking: Booking, *, listener: Listener | None = None, recall: Recall | None = None
+) -> tuple[Run, RunVerdict]:
+    """Make every trial of `plan` that is not kept already."""
+    return await _Execution(plan, options, booking, listener, recall).run()
+
+
+class _Execution:
+    """One run while it lasts."""
+
+    def __init__(
+        self, plan: Plan, options: RunOptions, booking: Booking, listener: Listener | None, recall: Recall | None
+    ) -> None:
+        self._plan = plan
+        self._options = options
+        self._booking = booking
+        self._listener = listener
+        self._recall = recall
+        self._keeper = Keeper(booking.store, booking.no, listener, self._store_failed)
+        self._dispatcher = Dispatcher(self._waiting())
+        self._note = ""
+        self._interrupted = False
+        self._bad = 0
+        self._workers: list[asyncio.Task[None]] = []
+        self._broken_agents: dict[int, str] = {}
+        self._watchdog = Watchdog()
+        self._parallel = max((item.limits.parallel for item in plan.suites), default=1)
+        self._bench = Bench(asyncio.Semaphore(self._parallel), self._watchdog, options.fast)
+
+    async def run(self) -> tuple[Run, RunVerdict]:
+        booking = self._booking
+        if booking.store is not None and booking.kept:
+            self._keeper.summaries.extend(booking.store.summaries(booking.no))
+        run = Run(
+            id=booking.run_id,
+            started_at=booking.started_at,
+            suites=tuple(item.info for item in self._plan.suites),
+            summaries=self._keeper.summaries,
+            trials=self._keeper.trials(),
+            environment=environment(),
+            store=None if booking.store is None else str(booking.store.folder),
+        )
+        if self._listener is not None:
+            self._listener.started(run, len(self._plan.trials), len(booking.kept))
+        with self._watchdog, self._signals():
+            await self._start_agents()
+            await self._work()
+            await self._stop_agents()
+        self._keeper.flush()
+        self._keeper.summaries.sort(key=lambda summary: summary.position)
+        run.finished_at, run.interrupted, run.note = time.time(), self._interrupted, self._note
+        verdict = judge(run)
+        if self._listener is not None:
+            self._listener.finished(run, verdict)
+        return run, verdict
+
+    async def _work(self) -> None:
+        if self._interrupted:
+            return
+        size = min(self._parallel, len(self._plan.trials))
+        self._workers = [asyncio.create_task(self._worker()) for _ in range(size)]
+        results = await asyncio.gather(*self._workers, return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException) and not isinstance(result, asyncio.CancelledError):
+                raise result
+
+    async def _worker(self) -> None:
+        while (planned := await self._dispatcher.take()) is not None:
+            try:
+                trial = await self._trial(planned)
+            finally:
+                self._dispatcher.give_back(planned)
+            self._keeper.add(trial)
+            self._bad += trial.outcome in (Outcome.FAILED, Outcome.ERROR)
+            if self._options.maxfail is not None and self._bad >= self._options.maxfail:
+                self._stop(f"stopped after {self._bad} trials that did not pass (--maxfail)")
+
+    async def _trial(self, planned: PlannedTrial) -> TrialResult:
+        suite, case = planned.suite, planned.case
+        if case.skip is not None:
+            return _result(planned, _unasked(Outcome.SKIPPED, case.skip))
+        if self._options.fast and needs_only_a_judge(suite, case):
+            return _result(planned, _unasked(Outcome.SKIPPED, "all of its evaluators need a language model (--fast)"))
+        past = None if self._recall is None else self._recall(planned)
+        if past is not None:
+            return await self._scored(planned, _answer_of(past), reused=True)
+        if id(suite) in self._broken_agents:
+            return _result(planned, _unasked(Outcome.ERROR, self._broken_agents[id(suite)]))
+        limits = suite.limits if case.timeout is None else limits_of(self._options, suite.suite, case)
+        answer = await ask(suite.agent, case, limits, self._options.backoff, self._watchdog)
+        return await self._scored(planned, answer, reused=False)
+
+    async def _scored(self, planned: PlannedTrial, answer: Answer, *, reused: bool) -> TrialResult:
+        suite = planned.suite
+        if answer.outcome is not None:
+            return _result(planned, answer, reused=reused)
+        scores, warnings = await score(suite, planned.case, answer.replies, self._bench)
+        outcome, reason = trial_outcome(scores, suite.suite.criteria)
+        settled = Answer(answer.replies, outcome, reason, answer.attempts, answer.started_at, answer.duration_ms)
+        return _result(planned, settled, scores, warnings, reused=reused)
+
+    def _waiting(self) -> Iterator[PlannedTrial]:
+        kept = self._booking.kept
+        for planned in self._plan.trials:
+            if not kept or (planned.suite.suite.name, planned.case.id, planned.number) not in kept:
+                yield planned
+
+    async def _start_agents(self) -> None:
+        """An agent that cannot start leaves its own suite unmeasured, and no other."""
+        for item in self._plan.suites:
+            start = getattr(item.agent, "start", None)
+            if start is None:
+                continue
+            try:
+                async with asyncio.timeout(item.limits.timeout):
+                    await start()
+            except asyncio.CancelledError:
+                return
+            except BaseException as error:
+                self._broken_agents[id(item)] = f"the agent {item.agent.name} could not start: {describe(error)}"
+
+    async def _stop_agents(self) -> None:
+        for item in self._plan.suites:
+            stop = getattr(item.agent, "stop", None)
+            if stop is None:
+                continue
+            try:
+                async with asyncio.timeout(STOP_SECONDS):
+                    await stop()
+            except BaseException as error:
+                self._note = self._note or f"the agent {item.agent.name} could not stop: {describe(error)}"
+
+    def _store_failed(self, error: StoreError) -> None:
+        self._stop(f"{error}; what was finished before is kept, the rest is only in this report")
+
+    def _stop(self, note: str, *, interrupted: bool = False) -> None:
+        """Make no further trials; those under way are dropped, so that a resumed run makes them again."""
+        self._note = self._note or note
+        self._interrupted = self._interrupted or interrupted
+        self._dispatcher.close()
+        current = asyncio.current_task()
+        for worker in self._workers:
+            if worker is not current:
+                worker.cancel()
+
+    @contextlib.contextmanager
+    def _signals(self) -> Iterator[None]:
+        """The first Ctrl-C stops cleanly; the second one ends the process."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        loop = asyncio.get_running_loop()
+        installed = []
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with contextlib.suppress(NotImplementedError, ValueError):
+                loop.add_signal_handler(number, self._on_signal, number)
+                installed.append(number)
+        try:
+            yield
+        finally:
+            for number in installed:
+                loop.remove_signal_handler(number)
+
+    def _on_signal(self, number: signal.Signals) -> None:
+        asyncio.get_running_loop().remove_signal_handler(number)
+        signal.signal(number, signal.SIG_DFL)
+        self._stop("interrupted; run the same command with --resume to continue", interrupted=True)
+
+
+def _result(
+    planned: PlannedTrial,
+    answer: Answer,
+    scores: tuple[Score, ...] = (),
+    warnings: tuple[str, ...] = (),
+    *,
+    reused: bool = False,
+) -> TrialResult:
+    return TrialResult(
+        suite=planned.suite.suite.name,
+        case=planned.case,
+        number=planned.number,
+        position=planned.position,
+        outcome=answer.outcome or Outcome.ERROR,
+        reason=answer.reason,
+        replies=answer.replies,
+        scores=scores,
+        started_at=answer.started_at,
+        duration_ms=answer.duration_ms,
+        attempts=answer.attempts,
+        agent=planned.suite.agent_fingerprint,
+        warnings=warnings,
+        reused=reused,
+    )
+
+
+def _unasked(outcome: Outcome, reason: str) -> Answer:
+    return Answer((), outcome, reason, attempts=0, started_at=time.time(), duration_ms=0.0)
+
+
+def _answer_of(past: TrialResult) -> Answer:
+    """What an earlier trial heard; an agent that broke down then has still broken down."""
+    broke = past.outcome if past.reason and not past.scores else None
+    return Answer(past.replies, broke, past.reason if broke else "", past.attempts, past.started_at, past.duration_ms)

@@ -1,0 +1,70 @@
+"""Keeps every finished trial before anybody is told of it, and remembers what could not be kept."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from proctor.errors import StoreError
+from proctor.results.model import TrialResult, TrialSummary
+from proctor.results.store import Store
+from proctor.running.listening import Listener
+
+
+class Keeper:
+    """Writes what finished in one turn of the event loop as one batch, then tells the listener."""
+
+    def __init__(
+        self, store: Store | None, run: int, listener: Listener | None, on_failure: Callable[[StoreError], None]
+    ) -> None:
+        self.summaries: list[TrialSummary] = []
+        self._store = store
+        self._run = run
+        self._listener = listener
+        self._on_failure = on_failure
+        self._pending: list[TrialResult] = []
+        self._unsaved: list[TrialResult] = []
+        self._handle: asyncio.Handle | None = None
+
+    def add(self, trial: TrialResult) -> None:
+        self._pending.append(trial)
+        if self._handle is None:
+            self._handle = asyncio.get_running_loop().call_soon(self.flush)
+
+    def flush(self) -> None:
+        """Write what is pending. A store that fails keeps the results in memory, so that reports still have them."""
+        self._handle = None
+        batch, self._pending = self._pending, []
+        if not batch:
+            return
+        if self._store is None or self._unsaved:
+            self._unsaved.extend(batch)
+        else:
+            try:
+                self._store.add_trials(self._run, batch)
+            except StoreError as error:
+                self._unsaved.extend(batch)
+                self._on_failure(error)
+        for trial in batch:
+            self.summaries.append(TrialSummary.of(trial))
+            if self._listener is not None:
+                self._listener.trial_done(trial)
+
+    def trials(self) -> Any:
+        """All trials in the order of the plan, as often as one likes."""
+        return _Trials(self._store, self._run, self._unsaved)
+
+
+class _Trials:
+    """What the store has, then what it could not take."""
+
+    def __init__(self, store: Store | None, run: int, unsaved: list[TrialResult]) -> None:
+        self._store = store
+        self._run = run
+        self._unsaved = unsaved
+
+    def __iter__(self) -> Iterator[TrialResult]:
+        if self._store is not None:
+            yield from self._store.trials(self._run)
+        yield from sorted(self._unsaved, key=lambda trial: trial.position)

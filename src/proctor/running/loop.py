@@ -1,0 +1,38 @@
+"""One way from synchronous code into the event loop, which ends even if somebody's coroutine does not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+LEFTOVER_SECONDS = 1.0
+
+
+def run_sync(main: Coroutine[Any, Any, T]) -> T:
+    """Run `main` to its end. Tasks it abandoned are cancelled, but not waited for longer than a moment."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        pass
+    else:
+        main.close()
+        raise RuntimeError("an event loop is running here already: await the asynchronous form instead")
+    loop = asyncio.new_event_loop()
+    try:
+        return loop.run_until_complete(main)
+    finally:
+        _end(loop)
+
+
+def _end(loop: asyncio.AbstractEventLoop) -> None:
+    leftover = asyncio.all_tasks(loop)
+    for task in leftover:
+        task.cancel()
+    if leftover:
+        loop.run_until_complete(asyncio.wait(leftover, timeout=LEFTOVER_SECONDS))
+    loop.set_exception_handler(lambda loop, context: None)
+    loop.run_until_complete(loop.shutdown_asyncgens())
+    loop.close()

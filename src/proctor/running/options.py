@@ -1,0 +1,43 @@
+"""How a run is to be made: what the caller said, what files say, and what holds when nobody says anything."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from proctor.cases.model import Case, Settings, Suite
+
+UNSAID = Settings()
+DEFAULTS = Settings(repeat=1, parallel=8, timeout=300.0, evaluator_timeout=60.0, retries=2)
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """Everything about a run that is not in the suites."""
+
+    given: Settings = UNSAID
+    """Said on the command line or in the call; beats what suites say."""
+    fallback: Settings = UNSAID
+    """Said in the project's configuration or the environment; holds where suites say nothing."""
+    fast: bool = False
+    """Leave out whatever needs a language model."""
+    maxfail: int | None = None
+    backoff: float = 0.5
+    """Seconds before the first retry; doubled each time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The settings in force for one suite or case."""
+
+    repeat: int
+    parallel: int
+    timeout: float
+    evaluator_timeout: float
+    retries: int
+
+
+def limits_of(options: RunOptions, suite: Suite, case: Case | None = None) -> Limits:
+    """The first who says something wins: caller, case, suite, configuration, default."""
+    own = UNSAID if case is None else Settings(repeat=case.repeat, timeout=case.timeout)
+    sources = (options.given, own, suite.settings, options.fallback, DEFAULTS)
+    return Limits(**{f.name: next(v for s in sources if (v := getattr(s, f.name)) is not None) for f in fields(Limits)})

@@ -1,0 +1,200 @@
+"""What is going to happen: which trials, of which agent, scored by what; all that is wrong is found before it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from proctor.agents.model import Agent
+from proctor.agents.resolving import resolve_agent
+from proctor.cases.model import Case, EvaluatorSpec, Suite
+from proctor.errors import InvalidSuite, Problem, UsageError
+from proctor.evaluators.registry import Bound, build
+from proctor.plain import canonical, fingerprint, plain
+from proctor.results.model import SuiteInfo
+from proctor.running.options import Limits, RunOptions, limits_of
+
+
+@dataclass(slots=True)
+class PlannedSuite:
+    """A suite with its agent and its evaluators ready."""
+
+    suite: Suite
+    agent: Agent
+    agent_fingerprint: str
+    limits: Limits
+    bound: dict[int, Bound] = field(default_factory=dict)
+    """By the identity of the spec, which lives as long as the suite: looked up for every turn of every trial."""
+    planned: int = 0
+
+    @property
+    def info(self) -> SuiteInfo:
+        suite = self.suite
+        return SuiteInfo(
+            name=suite.name,
+            path=None if suite.path is None else str(suite.path),
+            format=suite.format,
+            agent=self.agent.name,
+            agent_fingerprint=self.agent_fingerprint,
+            criteria=suite.criteria,
+            cases=len(suite.cases),
+            planned=self.planned,
+        )
+
+    def evaluators(self, specs: Iterable[EvaluatorSpec]) -> list[Bound]:
+        return [self.bound[id(spec)] for spec in specs]
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedTrial:
+    """One trial to be made."""
+
+    suite: PlannedSuite
+    case: Case
+    number: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All trials, in the order of reports."""
+
+    suites: tuple[PlannedSuite, ...]
+    trials: Sequence[PlannedTrial]
+    key: str
+    """Equal for two runs of the same thing, so that one can continue the other."""
+
+
+Selection = Callable[[Suite, Case], bool]
+
+
+def make_plan(
+    suites: Sequence[Suite], options: RunOptions, *, agent: Any = None, select: Selection | None = None, key: str = ""
+) -> Plan:
+    """Resolve every agent and evaluator, check every case, and lay out the trials; raises with all problems at once."""
+    problems: list[Problem] = []
+    planned = [_plan_suite(suite, options, agent, problems) for suite in suites]
+    if problems:
+        raise InvalidSuite(problems)
+    ready = [item for item in planned if item is not None]
+    trials: list[PlannedTrial] = []
+    for item in ready:
+        before = len(trials)
+        for case in item.suite.cases:
+            if select is not None and not select(item.suite, case):
+                continue
+            whole = case if case.evaluators is not None else replace(case, evaluators=item.suite.evaluators)
+            repeat = item.limits.repeat if case.repeat is None else limits_of(options, item.suite, case).repeat
+            trials.extend(PlannedTrial(item, whole, n, len(trials) + n - 1) for n in range(1, repeat + 1))
+        item.planned = len(trials) - before
+    kept = tuple(item for item in ready if item.planned)
+    return Plan(kept, trials, fingerprint(key, [[item.suite.name, str(item.suite.path)] for item in ready]))
+
+
+def unresolved(suite: Suite) -> list[Problem]:
+    """What a suite names and nobody finds: evaluators, and the agent if it names one."""
+    problems: list[Problem] = []
+    _bind_all(suite, problems)
+    if suite.agent is not None:
+        agent = _agent_of(suite, None, problems)
+        problems.extend([] if agent is None else _misfits(suite, agent))
+    return problems
+
+
+def _plan_suite(suite: Suite, options: RunOptions, agent: Any, problems: list[Problem]) -> PlannedSuite | None:
+    found = _agent_of(suite, agent, problems)
+    bound = _bind_all(suite, problems)
+    if found is None:
+        return None
+    mark = getattr(found, "fingerprint", None) or fingerprint(found.name)
+    planned = PlannedSuite(suite, found, str(mark), limits_of(options, suite), bound)
+    problems.extend(_misfits(suite, found))
+    return planned
+
+
+def _agent_of(suite: Suite, override: Any, problems: list[Problem]) -> Agent | None:
+    reference, base = (override, Path.cwd()) if override is not None else (suite.agent, suite.base)
+    if reference is None:
+        problems.append(Problem("names no agent; add `agent: app.py:my_agent`, or give one with --agent", suite.path))
+        return None
+    try:
+        return resolve_agent(reference, base)
+    except UsageError as error:
+        where = None if override is not None else suite.path
+        problem = Problem(f"agent: {error}", where, _line_with(where, str(reference)))
+        if problem not in problems:
+            problems.append(problem)
+        return None
+
+
+def _bind_all(suite: Suite, problems: list[Problem]) -> dict[int, Bound]:
+    """Every evaluator of the suite, made once however many cases name it."""
+    made: dict[str, Bound | None] = {}
+    bound: dict[int, Bound] = {}
+    for spec in (spec for specs in _spec_lists(suite) for spec in specs):
+        if id(spec) in bound:
+            continue
+        key = _spec_key(spec)
+        if key not in made:
+            made[key] = _bind(spec, suite, problems)
+        ready = made[key]
+        if ready is not None:
+            bound[id(spec)] = ready
+    return bound
+
+
+def _bind(spec: EvaluatorSpec, suite: Suite, problems: list[Problem]) -> Bound | None:
+    try:
+        return build(spec, suite.base)
+    except UsageError as error:
+        problems.append(Problem(str(error), suite.path, _line_with(suite.path, spec.name)))
+        return None
+
+
+def _spec_lists(suite: Suite) -> Iterable[tuple[EvaluatorSpec, ...]]:
+    yield suite.evaluators
+    for case in suite.cases:
+        if case.evaluators is not None:
+            yield case.evaluators
+        for turn in case.turns:
+            if turn.evaluators is not None:
+                yield turn.evaluators
+
+
+def _misfits(suite: Suite, agent: Agent) -> list[Problem]:
+    """Cases whose input the agent itself says it cannot take."""
+    check = getattr(agent, "check", None)
+    if check is None:
+        return []
+    misfits = ((case, check(case)) for case in suite.cases if case.skip is None)
+    return [
+        Problem(reason, suite.path, _line_with(suite.path, case.description or case.id), f"case {case.id!r}")
+        for case, reason in misfits
+        if reason
+    ]
+
+
+def _spec_key(spec: EvaluatorSpec) -> str:
+    return canonical(
+        [
+            spec.name,
+            plain(spec.arguments),
+            spec.threshold,
+            spec.label,
+            spec.gates,
+            spec.scope,
+            spec.output,
+            spec.timeout,
+        ]
+    )
+
+
+def _line_with(path: Path | None, text: str) -> int | None:
+    """The first line of a file that mentions something, so that a problem found late still points into the file."""
+    if path is None or not text or not path.is_file():
+        return None
+    content = path.read_text(encoding="utf-8", errors="replace")
+    at = content.find(text)
+    return content.count("\n", 0, at) + 1 if at >= 0 else None

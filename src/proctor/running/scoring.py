@@ -1,0 +1,261 @@
+"""Scores one answered case: builds what evaluators see, calls them, and turns what they say into outcomes."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from proctor.agents.model import Reply, Usage
+from proctor.agents.threads import call_in_thread
+from proctor.cases.model import Case, Criteria, ExpectedCall, NamedData
+from proctor.errors import JudgeFailed, ProctorError
+from proctor.evaluators.calling import UNCLAMPED, BadVerdict, clamp_notice, read_verdict
+from proctor.evaluators.model import Evaluable, Evaluation, EvaluationPending, Exchange, NothingToCompare
+from proctor.evaluators.registry import Bound
+from proctor.references import describe
+from proctor.results.model import Outcome, Score
+from proctor.running.plan import PlannedSuite
+from proctor.running.watchdog import TimeIsUp, Watchdog
+
+Jobs = list[tuple[Bound, Evaluable, int | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What all scoring of a run shares."""
+
+    gate: asyncio.Semaphore
+    """How many evaluators other than the shipped ones may run at once."""
+    watchdog: Watchdog
+    fast: bool
+
+
+async def score(
+    suite: PlannedSuite, case: Case, replies: tuple[Reply, ...], bench: Bench
+) -> tuple[tuple[Score, ...], tuple[str, ...]]:
+    """The scores of a case in the order its evaluators are listed, and warnings for their authors."""
+    jobs = _jobs(suite, case, replies, bench.fast)
+    warnings: list[str] = []
+    found: list[Score | None] = [None] * len(jobs)
+    waiting = []
+    task = asyncio.current_task()
+    for index, (bound, evaluable, turn) in enumerate(jobs):
+        if bound.inline:
+            bench.watchdog.watch(task, bound.spec.timeout or suite.limits.evaluator_timeout)
+            found[index] = _score_inline(bound, evaluable, turn, suite, warnings)
+        else:
+            waiting.append((index, _score_apart(bound, evaluable, turn, suite, bench.gate, warnings)))
+    bench.watchdog.forget(task)
+    if waiting:
+        scores = await asyncio.gather(*(job for _, job in waiting))
+        for (index, _), score_ in zip(waiting, scores, strict=True):
+            found[index] = score_
+    return tuple(item for item in found if item is not None), tuple(dict.fromkeys(warnings))
+
+
+def needs_only_a_judge(suite: PlannedSuite, case: Case) -> bool:
+    """Whether nothing of a case can be scored without a language model."""
+    bound = suite.evaluators(_specs(suite, case))
+    return bool(bound) and all(item.needs_judge for item in bound)
+
+
+def _specs(suite: PlannedSuite, case: Case) -> list[Any]:
+    return [spec for turn in case.turns for spec in suite.suite.evaluators_of(case, turn)]
+
+
+def _jobs(suite: PlannedSuite, case: Case, replies: tuple[Reply, ...], fast: bool) -> Jobs:
+    """Which evaluator looks at what: those of turns at each turn, those of the case at the whole conversation."""
+    whole: Evaluable | None = None
+    jobs: Jobs = []
+    turns = _evaluables(case, replies)
+    by_turn = [suite.evaluators(suite.suite.evaluators_of(case, turn)) for turn in case.turns]
+    for index, (bounds, evaluable) in enumerate(zip(by_turn, turns, strict=False)):
+        own = case.turns[index].evaluators is not None
+        for bound in bounds:
+            if fast and bound.needs_judge:
+                continue
+            if bound.scope == "turn" or own or len(case.turns) == 1:
+                jobs.append((bound, evaluable, index if len(case.turns) > 1 else None))
+            elif index == len(turns) - 1:
+                whole = whole or _whole(case, turns)
+                jobs.append((bound, whole, None))
+    return jobs
+
+
+def _evaluables(case: Case, replies: tuple[Reply, ...]) -> list[Evaluable]:
+    exchanges = tuple(Exchange(turn, reply) for turn, reply in zip(case.turns, replies, strict=False))
+    last = len(case.turns) - 1
+    return [_evaluable(case, exchanges[: index + 1], final=index == last) for index in range(len(exchanges))]
+
+
+def _evaluable(case: Case, exchanges: tuple[Exchange, ...], *, final: bool) -> Evaluable:
+    turn, reply = exchanges[-1].turn, exchanges[-1].reply
+    return Evaluable(
+        eval_input=case.inputs or (NamedData("input", turn.input),),
+        eval_output=_outputs(reply),
+        expectation=turn.expected.output,
+        eval_metadata=case.metadata or None,
+        description=case.description or None,
+        tool_calls=reply.tool_calls,
+        expected_tool_calls=turn.expected.tool_calls,
+        keywords=turn.expected.keywords,
+        context=turn.expected.context,
+        retrieval_context=reply.retrieval_context if turn.retrieval_context is None else turn.retrieval_context,
+        turns=exchanges,
+        usage=reply.usage,
+        duration_ms=reply.duration_ms,
+        state=reply.state,
+        expected_state=case.final_state if final else None,
+        turn_metadata=turn.metadata,
+    )
+
+
+def _whole(case: Case, turns: list[Evaluable]) -> Evaluable:
+    """The conversation as one: the last answer, all tool calls, the sum of what it cost."""
+    last = turns[-1]
+    if len(turns) == 1:
+        return last
+    expected: list[ExpectedCall] | None = None
+    usage: Usage | None = None
+    for item in turns:
+        if item.expected_tool_calls is not None:
+            expected = [*(expected or []), *item.expected_tool_calls]
+        if item.usage is not None:
+            usage = item.usage if usage is None else usage + item.usage
+    passages = [passage for item in turns for passage in item.retrieval_context or ()]
+    return replace(
+        last,
+        eval_input=case.inputs or (NamedData("input", [turn.input for turn in case.turns]),),
+        tool_calls=tuple(call for item in turns for call in item.tool_calls),
+        expected_tool_calls=None if expected is None else tuple(expected),
+        retrieval_context=tuple(passages) or None,
+        usage=usage,
+        duration_ms=sum(item.duration_ms or 0.0 for item in turns),
+    )
+
+
+def _outputs(reply: Reply) -> tuple[NamedData, ...]:
+    if reply.outputs:
+        return reply.outputs
+    return (NamedData("output", reply.text if reply.structured is None else reply.structured),)
+
+
+def _selected(bound: Bound, evaluable: Evaluable) -> Evaluable:
+    """What the evaluator looks at: all outputs, or the one its file names."""
+    name = bound.spec.output
+    if name is None:
+        return evaluable
+    chosen = tuple(item for item in evaluable.eval_output if item.name == name)
+    if not chosen:
+        names = ", ".join(item.name for item in evaluable.eval_output)
+        raise BadVerdict(f"looks at the output {name!r}, which the agent did not give; it gave {names}")
+    return replace(evaluable, eval_output=chosen[-1:])
+
+
+def _score_inline(
+    bound: Bound, evaluable: Evaluable, turn: int | None, suite: PlannedSuite, warnings: list[str]
+) -> Score:
+    criteria = suite.suite.criteria
+    clock = time.perf_counter()
+    try:
+        verdict = read_verdict(bound.call(_selected(bound, evaluable)))
+    except TimeIsUp:
+        late = BadVerdict(f"gave no score within {bound.spec.timeout or suite.limits.evaluator_timeout:g} s")
+        return _unscored(bound, turn, late, criteria, clock)
+    except Exception as error:
+        return _unscored(bound, turn, error, criteria, clock)
+    return _scored(bound, turn, verdict, criteria, clock, warnings)
+
+
+async def _score_apart(
+    bound: Bound,
+    evaluable: Evaluable,
+    turn: int | None,
+    suite: PlannedSuite,
+    gate: asyncio.Semaphore,
+    warnings: list[str],
+) -> Score:
+    """Somebody else's evaluator: bounded in number and in time, in a thread unless it is async."""
+    criteria = suite.suite.criteria
+    timeout = bound.spec.timeout or suite.limits.evaluator_timeout
+    async with gate:
+        clock = time.perf_counter()
+        try:
+            async with asyncio.timeout(timeout):
+                verdict = read_verdict(await _call(bound, _selected(bound, evaluable)))
+        except TimeoutError as error:
+            late = (time.perf_counter() - clock) >= timeout
+            given_up = BadVerdict(f"gave no score within {timeout:g} s") if late else error
+            return _unscored(bound, turn, given_up, criteria, clock)
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
+            return _unscored(bound, turn, error, criteria, clock)
+    return _scored(bound, turn, verdict, criteria, clock, warnings)
+
+
+async def _call(bound: Bound, evaluable: Evaluable) -> Any:
+    call: Callable[..., Any] = bound.call
+    extra = {"trace": evaluable.trace} if bound.traced else {}
+    verdict = call(evaluable, **extra) if bound.asynchronous else await call_in_thread(call, evaluable, **extra)
+    return await verdict if inspect.isawaitable(verdict) else verdict
+
+
+def _scored(
+    bound: Bound, turn: int | None, verdict: Evaluation | None, criteria: Criteria, clock: float, warnings: list[str]
+) -> Score:
+    if verdict is None:
+        return _unscored(bound, turn, NothingToCompare("it had nothing to compare"), criteria, clock)
+    if UNCLAMPED in verdict.details:
+        warnings.append(f"{bound.title}: {clamp_notice(verdict)}")
+    threshold = _threshold(bound, criteria)
+    return Score(
+        evaluator=bound.title,
+        outcome=Outcome.PASSED if verdict.score >= threshold - 1e-12 else Outcome.FAILED,
+        value=verdict.score,
+        threshold=threshold,
+        reasoning=verdict.reasoning,
+        turn=turn,
+        gates=bound.spec.gates,
+        details=verdict.details,
+        fingerprint=bound.fingerprint,
+        duration_ms=(time.perf_counter() - clock) * 1000,
+    )
+
+
+def _unscored(bound: Bound, turn: int | None, error: BaseException, criteria: Criteria, clock: float) -> Score:
+    """No score, and why: nothing to compare, a verdict still to come, or an instrument that broke."""
+    if isinstance(error, NothingToCompare):
+        outcome, reason = Outcome.SKIPPED, str(error) or "it had nothing to compare"
+    elif isinstance(error, EvaluationPending):
+        outcome, reason = Outcome.PENDING, str(error)
+    elif isinstance(error, (BadVerdict, JudgeFailed, ProctorError)):
+        outcome, reason = Outcome.ERROR, str(error)
+    else:
+        outcome, reason = Outcome.ERROR, f"raised {describe(error)}{_place(error)}"
+    return Score(
+        evaluator=bound.title,
+        outcome=outcome,
+        threshold=_threshold(bound, criteria),
+        reasoning=reason,
+        turn=turn,
+        gates=bound.spec.gates,
+        fingerprint=bound.fingerprint,
+        duration_ms=(time.perf_counter() - clock) * 1000,
+    )
+
+
+def _threshold(bound: Bound, criteria: Criteria) -> float:
+    return bound.threshold if criteria.threshold is None else criteria.threshold
+
+
+def _place(error: BaseException) -> str:
+    """The file and line where an evaluator broke, without the noise of a traceback."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return "" if trace is None else f" ({trace.tb_frame.f_code.co_filename}:{trace.tb_lineno})"

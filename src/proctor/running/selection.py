@@ -1,0 +1,97 @@
+"""Which cases run: by words, by tags, by what failed last time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from proctor.cases.model import Case, Suite
+from proctor.errors import UsageError
+from proctor.results.model import Outcome
+from proctor.results.store import Store
+
+Predicate = Callable[[str], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class CaseFilter:
+    """Cases that satisfy everything that was asked for."""
+
+    words: Predicate | None = None
+    tags: frozenset[str] = frozenset()
+    """A case needs one of them."""
+    addresses: frozenset[tuple[str, str]] | None = None
+    """(suite, case id) pairs; `None` is any."""
+
+    def __call__(self, suite: Suite, case: Case) -> bool:
+        if self.addresses is not None and (suite.name, case.id) not in self.addresses:
+            return False
+        if self.tags and not self.tags & set(case.tags):
+            return False
+        text = " ".join((f"{suite.name}/{case.id}", case.description, *case.tags))
+        return self.words is None or self.words(text.casefold())
+
+
+def parse_words(expression: str) -> Predicate:
+    """`refund and not (slow or flaky)`: words are looked for anywhere in a case's address, description and tags."""
+    tokens = re.findall(r'\(|\)|"[^"]*"|[^\s()]+', expression)
+    if not tokens:
+        raise UsageError("-k needs an expression, such as: refund and not slow")
+    predicate, rest = _either(tokens)
+    if rest:
+        raise UsageError(f"-k {expression!r}: did not expect {rest[0]!r}")
+    return predicate
+
+
+def last_failed(store: Store) -> frozenset[tuple[str, str]]:
+    """The cases of the latest run that did not pass; empty when all did or nothing was run."""
+    runs = store.runs(limit=1)
+    if not runs:
+        return frozenset()
+    bad = (Outcome.FAILED, Outcome.ERROR, Outcome.PENDING)
+    return frozenset((s.suite, s.case_id) for s in store.summaries(runs[0].no) if s.outcome in bad)
+
+
+def tag_set(tags: Iterable[str]) -> frozenset[str]:
+    return frozenset(part.strip() for tag in tags for part in tag.split(",") if part.strip())
+
+
+def _either(tokens: list[str]) -> tuple[Predicate, list[str]]:
+    left, tokens = _both(tokens)
+    while tokens and tokens[0] == "or":
+        right, tokens = _both(tokens[1:])
+        left = _or(left, right)
+    return left, tokens
+
+
+def _both(tokens: list[str]) -> tuple[Predicate, list[str]]:
+    left, tokens = _one(tokens)
+    while tokens and tokens[0] not in ("or", ")"):
+        right, tokens = _one(tokens[1:] if tokens[0] == "and" else tokens)
+        left = _and(left, right)
+    return left, tokens
+
+
+def _one(tokens: list[str]) -> tuple[Predicate, list[str]]:
+    if not tokens or tokens[0] in (")", "and", "or"):
+        raise UsageError(f"-k: a word is missing{f' before {tokens[0]!r}' if tokens else ' at the end'}")
+    head, rest = tokens[0], tokens[1:]
+    if head == "not":
+        inner, rest = _one(rest)
+        return (lambda text: not inner(text)), rest
+    if head == "(":
+        inner, rest = _either(rest)
+        if not rest or rest[0] != ")":
+            raise UsageError("-k: a closing parenthesis is missing")
+        return inner, rest[1:]
+    word = head.strip('"').casefold()
+    return (lambda text: word in text), rest
+
+
+def _or(left: Predicate, right: Predicate) -> Predicate:
+    return lambda text: left(text) or right(text)
+
+
+def _and(left: Predicate, right: Predicate) -> Predicate:
+    return lambda text: left(text) and right(text)

@@ -1,0 +1,205 @@
+"""The verbs: run suites, continue what was interrupted, score anew what was answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from proctor.cases.formats.loading import load
+from proctor.cases.model import Case, EvaluatorSpec, Suite
+from proctor.errors import InvalidSuite, StoreError, UsageError
+from proctor.plain import Json, plain
+from proctor.results.keys import question_key
+from proctor.results.model import Run, TrialResult
+from proctor.results.reading import run_info
+from proctor.results.store import RunRow, Store
+from proctor.results.verdict import RunVerdict
+from proctor.running.booking import Booking, book_new, book_resumed, running
+from proctor.running.engine import Recall, execute
+from proctor.running.listening import Listener
+from proctor.running.loop import run_sync
+from proctor.running.options import RunOptions
+from proctor.running.plan import Plan, PlannedTrial, Selection, make_plan
+
+NO_OPTIONS = RunOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is to be run, and how."""
+
+    suites: Sequence[Suite]
+    options: RunOptions = NO_OPTIONS
+    agent: Any = None
+    """Instead of the agents that suites name."""
+    select: Selection | None = None
+    store: Path | None = None
+    """The folder of the store; `None` keeps results in memory only."""
+    resume: bool = False
+    reuse: bool = False
+    key: str = ""
+    """What else must be the same for one run to continue another: the selection, as the caller wrote it."""
+
+
+def run_suites(request: Request, listener: Listener | None = None) -> tuple[Run, RunVerdict]:
+    """Run, and come back with everything that was found."""
+    return run_sync(run_suites_async(request, listener))
+
+
+async def run_suites_async(request: Request, listener: Listener | None = None) -> tuple[Run, RunVerdict]:
+    if not request.suites:
+        raise UsageError("there is no suite to run")
+    plan = make_plan(
+        request.suites,
+        request.options,
+        agent=request.agent,
+        select=request.select,
+        key=f"{request.key}|{request.agent!r}",
+    )
+    if not plan.trials:
+        raise UsageError("no case is selected, so nothing was run")
+    store = None if request.store is None else Store(request.store)
+    booking = book_resumed(plan, store) if store is not None and request.resume else None
+    booking = booking or book_new(plan, store, _info(plan, request))
+    recall = _earlier_answers(store) if request.reuse and store is not None else None
+    with _recorded(plan, booking, _info(plan, request)) as close:
+        run, verdict = await execute(plan, request.options, booking, listener=listener, recall=recall)
+        close(run, verdict)
+    return run, verdict
+
+
+def rescore(
+    store_folder: Path,
+    run: str,
+    *,
+    options: RunOptions,
+    evaluators: tuple[EvaluatorSpec, ...] = (),
+    suites: Sequence[str] = (),
+    listener: Listener | None = None,
+) -> tuple[Run, RunVerdict]:
+    """Score the answers of an earlier run anew, as a run of its own; no agent is asked.
+
+    Expectations and evaluators are those of the suites as they are now, where they can still be read; `evaluators`
+    replaces them all.
+    """
+    store = Store(store_folder, create=False)
+    row = store.find_run(run)
+    answers = {(t.suite, t.case.id, t.number): t for t in store.trials(row.no)}
+    if not answers:
+        raise StoreError(f"run {row.id} has no trials to score")
+    now = _suites_now(row, answers, suites)
+    if evaluators:
+        now = [_scored_by(suite, evaluators) for suite in now]
+    asked = [replace(suite, agent=_Absent(row, suite.name)) for suite in now]
+    plan = make_plan(asked, replace(options, given=replace(options.given, repeat=1)))
+    plan = _only_answered(plan, answers)
+    info = _info(plan, Request(asked, options)) | {"rescored": row.id}
+    booking = book_new(plan, store, info)
+    with _recorded(plan, booking, info) as close:
+        result, verdict = run_sync(
+            execute(plan, options, booking, listener=listener, recall=lambda p: answers.get(_address(p)))
+        )
+        close(result, verdict)
+    return result, verdict
+
+
+class _Absent:
+    """The agent of a rescored run: its name and fingerprint remain, but it is never asked."""
+
+    def __init__(self, row: RunRow, suite: str) -> None:
+        info = next((item for item in run_info(row).suites if item.name == suite), None)
+        self.name = "unknown" if info is None else info.agent
+        self.fingerprint = "" if info is None else info.agent_fingerprint
+
+    def session(self, case: Case) -> Any:
+        raise UsageError("a rescored run asks no agent")
+
+
+def _address(planned: PlannedTrial) -> tuple[str, str, int]:
+    return planned.suite.suite.name, planned.case.id, planned.number
+
+
+def _earlier_answers(store: Store) -> Recall:
+    """The latest answer of the same agent to the same question, where there is one."""
+    known = store.answers()
+
+    def recall(planned: PlannedTrial) -> TrialResult | None:
+        no = known.get((question_key(planned.case), planned.suite.agent_fingerprint, planned.number))
+        return None if no is None else store.trial(no)
+
+    return recall
+
+
+def _suites_now(row: RunRow, answers: dict[Any, TrialResult], paths: Sequence[str]) -> list[Suite]:
+    """The suites of a run as their files say today; as they were kept, where a file is gone or broken."""
+    wanted = list(paths) or sorted({s["path"] for s in row.info.get("suites", []) if s.get("path")})
+    fresh: dict[str, Suite] = {}
+    for path in wanted:
+        try:
+            fresh |= {suite.name: suite for suite in load([path])}
+        except InvalidSuite:
+            if paths:
+                raise
+    names = dict.fromkeys(suite for suite, _, _ in answers)
+    return [fresh.get(name) or _as_kept(name, row, answers) for name in names]
+
+
+def _as_kept(name: str, row: RunRow, answers: dict[Any, TrialResult]) -> Suite:
+    info = next((item for item in run_info(row).suites if item.name == name), None)
+    cases = {trial.case.id: trial.case for (suite, _, _), trial in answers.items() if suite == name}
+    suite = Suite(name, tuple(cases.values()), path=Path(info.path) if info and info.path else None)
+    return suite if info is None else replace(suite, criteria=info.criteria, format=info.format)
+
+
+def _scored_by(suite: Suite, evaluators: tuple[EvaluatorSpec, ...]) -> Suite:
+    cases = tuple(
+        replace(case, evaluators=None, turns=tuple(replace(turn, evaluators=None) for turn in case.turns))
+        for case in suite.cases
+    )
+    return replace(suite, cases=cases, evaluators=evaluators)
+
+
+def _only_answered(plan: Plan, answers: dict[tuple[str, str, int], TrialResult]) -> Plan:
+    """The trials there are answers for, repeats included."""
+    trials: list[PlannedTrial] = []
+    for planned in plan.trials:
+        name, case_id, _ = _address(planned)
+        numbers = sorted(number for suite, case, number in answers if (suite, case) == (name, case_id))
+        trials.extend(replace(planned, number=n, position=len(trials) + i) for i, n in enumerate(numbers))
+    for item in plan.suites:
+        item.planned = sum(trial.suite is item for trial in trials)
+    return Plan(plan.suites, trials, plan.key)
+
+
+def _info(plan: Plan, request: Request) -> dict[str, Json]:
+    settings = request.options.given
+    return {
+        "suites": [plain(item.info) for item in plan.suites],
+        "options": {"fast": request.options.fast, "maxfail": request.options.maxfail, **plain(settings)},
+        "planned": len(plan.trials),
+    }
+
+
+@contextmanager
+def _recorded(plan: Plan, booking: Booking, info: dict[str, Json]) -> Iterator[Any]:
+    """Holds the run's lock, and closes its row in the store with what came of it."""
+
+    def close(run: Run, verdict: RunVerdict) -> None:
+        if booking.store is None:
+            return
+        status = (
+            "interrupted" if run.interrupted or (run.note and len(run.summaries) < len(plan.trials)) else "finished"
+        )
+        outcome = {"outcome": verdict.outcome.value, "reason": verdict.reason, "exit_code": verdict.exit_code}
+        counts = {name.value: count for name, count in verdict.counts.items()}
+        rest = {"verdict": outcome, "counts": counts, "note": run.note, "environment": dict(run.environment)}
+        try:
+            booking.store.finish_run(booking.no, status, info | rest)
+        except StoreError:
+            return  # the run's note says already that the store fails; its results are in the report
+
+    with running(booking):
+        yield close

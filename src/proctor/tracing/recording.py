@@ -1,0 +1,107 @@
+"""What an application says about itself while one trial runs, kept apart from every other trial by context."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import time
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, ParamSpec, TypeVar, cast
+
+from proctor.agents.model import ToolCall
+from proctor.cases.model import NamedData
+from proctor.plain import plain
+from proctor.references import describe
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@dataclass(slots=True)
+class Recording:
+    """Tool calls and named outputs of one turn, in the order they happened."""
+
+    tool_calls: list[ToolCall] = field(default_factory=list)
+    outputs: list[NamedData] = field(default_factory=list)
+
+
+CURRENT: ContextVar[Recording | None] = ContextVar("proctor_recording", default=None)
+
+
+def tool(function: Callable[P, R]) -> Callable[P, R]:
+    """Mark a function as one of the agent's tools: in a trial, each call is recorded with its arguments and result.
+
+    Outside a trial the function runs as if it were not marked.
+    """
+    signature = inspect.signature(function)
+    name = getattr(function, "__name__", type(function).__name__)
+
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def traced_async(*args: P.args, **kwargs: P.kwargs) -> Any:
+            recording = CURRENT.get()
+            if recording is None:
+                return await function(*args, **kwargs)
+            with _Span(recording, name, signature, args, kwargs) as span:
+                span.result = await function(*args, **kwargs)
+            return span.result
+
+        return cast(Callable[P, R], traced_async)
+
+    @functools.wraps(function)
+    def traced(*args: P.args, **kwargs: P.kwargs) -> R:
+        recording = CURRENT.get()
+        if recording is None:
+            return function(*args, **kwargs)
+        with _Span(recording, name, signature, args, kwargs) as span:
+            span.result = function(*args, **kwargs)
+        return cast(R, span.result)
+
+    return traced
+
+
+class _Span:
+    """One tool call while it lasts."""
+
+    def __init__(self, recording: Recording, name: str, signature: inspect.Signature, args: Any, kwargs: Any) -> None:
+        self._recording = recording
+        self._name = name
+        self._arguments = _bind(signature, args, kwargs)
+        self.result: Any = None
+
+    def __enter__(self) -> _Span:
+        self._started_at = time.time()
+        self._clock = time.perf_counter()
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        self._recording.tool_calls.append(
+            ToolCall(
+                self._name,
+                self._arguments,
+                plain(self.result),
+                None if error is None else describe(error),
+                started_at=self._started_at,
+                duration_ms=(time.perf_counter() - self._clock) * 1000,
+            )
+        )
+
+
+def _bind(signature: inspect.Signature, args: Any, kwargs: Any) -> dict[str, Any]:
+    """The arguments by name, defaults left out; a method's `self` is not an argument."""
+    try:
+        bound = signature.bind(*args, **kwargs).arguments
+    except TypeError:
+        return {str(index): plain(value) for index, value in enumerate(args)} | dict(plain(kwargs))
+    named: dict[str, Any] = {}
+    for name, value in bound.items():
+        if name in ("self", "cls"):
+            continue
+        if signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
+            named.update(plain(value))
+        else:
+            named[name] = plain(value)
+    return named

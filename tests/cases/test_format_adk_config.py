@@ -1,0 +1,141 @@
+"""Reading ADK's test_config.json."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import adk_documents as docs
+import pytest
+
+from proctor.cases.model import EvaluatorSpec, Suite
+from proctor.errors import InvalidSuite
+
+
+def specs(folder: Path, criteria: Any) -> tuple[EvaluatorSpec, ...]:
+    return docs.read(folder, docs.eval_set(), {"criteria": criteria}).evaluators
+
+
+def problems(folder: Path, config: Any) -> list[str]:
+    with pytest.raises(InvalidSuite) as caught:
+        docs.read(folder, docs.eval_set(), config)
+    return [str(problem).replace(f"{folder}/", "") for problem in caught.value.problems]
+
+
+def test_without_a_config_adk_defaults_are_in_force(tmp_path: Path) -> None:
+    suite: Suite = docs.read(tmp_path, docs.eval_set())
+    trajectory, match = suite.evaluators
+    assert (trajectory.name, trajectory.threshold, trajectory.title) == (
+        "ToolTrajectory",
+        1.0,
+        "tool_trajectory_avg_score",
+    )
+    assert (match.name, match.threshold, match.arguments) == ("ROUGE", 0.8, {"variant": "rouge1", "stem": True})
+
+
+def test_chosen_criteria_hold_for_every_case_even_where_there_is_nothing_to_compare(tmp_path: Path) -> None:
+    suite = docs.read(tmp_path, docs.case("a", docs.ANSWERED), {"criteria": {"tool_trajectory_avg_score": 1.0}})
+    assert [spec.title for spec in suite.evaluators_of(suite.cases[0])] == ["tool_trajectory_avg_score"]
+
+
+@pytest.mark.parametrize(
+    ("metric", "evaluator"),
+    [
+        ("safety_v1", "Safety"),
+        ("final_response_match_v2", "FinalResponseMatch"),
+        ("rubric_based_final_response_quality_v1", "FinalResponseQuality"),
+        ("rubric_based_tool_use_quality_v1", "ToolUseQuality"),
+        ("rubric_based_multi_turn_trajectory_quality_v1", "TrajectoryQuality"),
+        ("hallucinations_v1", "Hallucinations"),
+        ("per_turn_user_simulator_quality_v1", "UserSimulatorQuality"),
+    ],
+)
+def test_each_judged_metric_has_its_evaluator(tmp_path: Path, metric: str, evaluator: str) -> None:
+    [spec] = specs(tmp_path, {metric: 0.75})
+    assert (spec.name, spec.threshold, spec.label) == (evaluator, 0.75, metric)
+
+
+@pytest.mark.parametrize(("given", "share"), [(1, 0.0), (3, 0.5), (5, 1.0)])
+def test_a_threshold_from_one_to_five_becomes_a_share(tmp_path: Path, given: float, share: float) -> None:
+    [spec] = specs(tmp_path, {"response_evaluation_score": given})
+    assert (spec.name, spec.threshold) == ("ResponseEvaluation", share)
+
+
+@pytest.mark.parametrize("word", ["IN_ORDER", "in order", " In-Order ", 1])
+def test_every_spelling_of_a_match_type_is_understood(tmp_path: Path, word: Any) -> None:
+    [spec] = specs(tmp_path, {"tool_trajectory_avg_score": {"threshold": 1, "matchType": word, "ignore_args": True}})
+    assert spec.arguments == {"match": "IN_ORDER", "ignore_args": True}
+
+
+def test_a_number_and_its_criterion_object_are_the_same_evaluator(tmp_path: Path) -> None:
+    as_number = specs(tmp_path, {"tool_trajectory_avg_score": 1})
+    assert as_number == specs(tmp_path, {"tool_trajectory_avg_score": {"threshold": 1.0, "match_type": "EXACT"}})
+
+
+def test_the_words_of_the_typescript_edition_can_be_asked_for(tmp_path: Path) -> None:
+    [spec] = specs(tmp_path, {"response_match_score": {"threshold": 0.8, "tokenizer": "typescript"}})
+    assert spec.arguments == {"variant": "rouge1", "tokenizer": "typescript"}
+
+
+def test_judge_options_and_rubrics_reach_the_evaluator_in_one_spelling(tmp_path: Path) -> None:
+    criterion = {
+        "threshold": 0.8,
+        "judgeModelOptions": {"judgeModel": "small", "numSamples": 3},
+        "rubrics": [{"rubricId": "polite", "rubricContent": {"textProperty": "It is polite."}}],
+    }
+    [spec] = specs(tmp_path, {"rubric_based_final_response_quality_v1": criterion})
+    assert spec.arguments == {
+        "judge_model_options": {"judge_model": "small", "num_samples": 3},
+        "rubrics": [{"rubric_id": "polite", "rubric_content": {"text_property": "It is polite."}}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ("{not json", "test_config.json:1: is not valid JSON"),
+        ("", "test_config.json:1: is not valid JSON"),
+        ("null", "must be an object, not nothing"),
+        ("[]", "must be an object, not a list"),
+        ({}, "needs 'criteria'"),
+        ({"criterai": {"safety_v1": 1}}, "test_config.json:1: criterai is not a known key; did you mean 'criteria'?"),
+        ({"criteria": {}}, "criteria is empty"),
+        ({"criteria": []}, "criteria must be an object"),
+        ({"criteria": {"response_mach_score": 0.8}}, "did you mean 'response_match_score'?"),
+        ({"criteria": {"RESPONSE_MATCH_SCORE": 0.8}}, "did you mean 'response_match_score'?"),
+        ({"criteria": {"token_usage_v1": 0.8}}, "criteria.token_usage_v1 is an ADK metric that is not measured here"),
+        ({"criteria": {"safety_v1": "0.8"}}, "criteria.safety_v1 must be a number, not text"),
+        ({"criteria": {"safety_v1": True}}, "must be a number, not true or false"),
+        ({"criteria": {"safety_v1": None}}, "must be a number, not nothing"),
+        ({"criteria": {"safety_v1": 80}}, "must be between 0 and 1"),
+        ('{"criteria": {"safety_v1": NaN}}', "NaN is not JSON"),
+        ('{"criteria": {"safety_v1": 1e999}}', "too large for a number"),
+        ('{"criteria": {"safety_v1": 1' + "0" * 400 + "}}", "must be between 0 and 1"),
+        ({"criteria": {"response_evaluation_score": 0.8}}, "must be between 1 and 5"),
+        ({"criteria": {"safety_v1": {}}}, "criteria.safety_v1.threshold must be a number"),
+        ({"criteria": {"safety_v1": {"threshold": 1, "match_type": "EXACT"}}}, "match_type is not a known key"),
+        ({"criteria": {"tool_trajectory_avg_score": {"threshold": 1, "match_type": "SOME"}}}, "must be one of EXACT"),
+        (
+            {"criteria": {"safety_v1": {"threshold": 1, "judge_model_options": {"num_samples": 0}}}},
+            "num_samples must be at least 1",
+        ),
+        ({"criteria": {"safety_v1": 1}, "custom_metrics": {"mine": {}}}, "custom_metrics is not supported"),
+        ({"criteria": {"safety_v1": 1}, "user_simulator_config": {}}, "needs a simulated user"),
+        ({"criteria": {"safety_v1": 1}, "live_model_config": {}}, "needs a live session"),
+    ],
+)
+def test_a_config_that_cannot_be_used_is_a_problem_and_never_the_defaults(
+    tmp_path: Path, config: Any, said: str
+) -> None:
+    found = problems(tmp_path, config)
+    assert any(problem.startswith("test_config.json") and said in problem for problem in found), found
+
+
+def test_problems_of_the_config_and_of_the_cases_are_reported_together(tmp_path: Path) -> None:
+    (tmp_path / "test_config.json").write_text('{"criteria": {}}')
+    with pytest.raises(InvalidSuite) as caught:
+        docs.read(tmp_path, {"evalSetId": "x", "evalCases": []})
+    assert {problem.path.name for problem in caught.value.problems if problem.path} == {
+        "test_config.json",
+        "desk.test.json",
+    }
