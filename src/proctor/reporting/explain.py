@@ -1,0 +1,226 @@
+"""Explains one trial in plain words: what was asked, expected and answered, which tools were called, why it failed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from proctor.agents.model import Reply, ToolCall
+from proctor.cases.matchers import Equals, Matcher, Regex
+from proctor.cases.model import UNSET, Case, Expected, ExpectedCall, Turn
+from proctor.evaluators.model import collapse
+from proctor.plain import Json, plain, show
+from proctor.reporting.wording import decisive, score_value
+from proctor.results.model import Outcome, Score, TrialResult
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One thing worth knowing about a trial, with the word that introduces it."""
+
+    label: str
+    text: str
+    outcome: Outcome | None = None
+    """Of the score, where the fact is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """How much is told."""
+
+    value: int = 500
+    """The most characters of an input, an answer or a reason."""
+    result: int = 160
+    """The most characters of what a tool gave back."""
+    lines: int = 12
+    """The most lines of any of them."""
+    everything: bool = False
+    """Also what went well: all turns, all scores."""
+
+
+BRIEF = Detail()
+FULL = Detail(4_000, 2_000, 80, True)
+
+
+def explain(trial: TrialResult, detail: Detail = BRIEF) -> list[Fact]:
+    """Everything a person needs to see why the trial ended as it did."""
+    facts: list[Fact] = []
+    turns = trial.case.turns
+    for index in _turns_to_show(trial, detail):
+        if len(turns) > 1:
+            facts.append(Fact("turn", f"{index + 1} of {len(turns)}"))
+        facts.extend(_turn_facts(trial, index, detail))
+    facts.extend(_state_facts(trial, detail))
+    if trial.reason:
+        facts.append(Fact("reason", shorten(trial.reason, detail.value)))
+    facts.extend(_score_facts(trial.scores, detail))
+    return facts
+
+
+def one_line_reason(trial: TrialResult, limit: int = 200) -> str:
+    """Why the trial did not pass, in one short line."""
+    score = decisive(trial.scores)
+    if trial.reason or score is None:
+        text = trial.reason
+    else:
+        turn = f" at turn {score.turn + 1}" if score.turn is not None and len(trial.case.turns) > 1 else ""
+        text = f"{score.evaluator} {score_value(score)}{turn}"
+        text += f": {score.reasoning}" if score.reasoning else ""
+    return shorten(" ".join(text[: limit * 4].split()), limit)
+
+
+def why_open(trial: TrialResult, limit: int = 200) -> str:
+    """Why a trial was skipped or still waits, in one short line."""
+    score = decisive(trial.scores)
+    text = trial.reason or ("" if score is None else score.reasoning)
+    return shorten(" ".join(text[: limit * 4].split()), limit)
+
+
+def as_text(facts: Sequence[Fact]) -> str:
+    """Facts as plain text in two columns."""
+    column = max((len(fact.label) for fact in facts), default=0) + 2
+    lines = []
+    for fact in facts:
+        first, *rest = fact.text.split("\n")
+        lines.append(f"{fact.label:<{column}}{first}")
+        lines += [f"{'':<{column}}{line}" for line in rest]
+    return "\n".join(lines)
+
+
+def shorten(text: str, limit: int) -> str:
+    """The beginning of a long text, saying how long it was."""
+    return text if len(text) <= limit else f"{text[:limit]}... ({len(text):,} characters in all)"
+
+
+def asked(case: Case, turn: Turn) -> str:
+    """What the agent was given: the words, or the values by name where there are no words."""
+    if turn.input is None and case.inputs:
+        return shown({item.name: item.value for item in case.inputs})
+    return shown(turn.input)
+
+
+def answer(reply: Reply) -> str:
+    """What evaluators saw: the named outputs where there are any, else the words, else the data."""
+    if reply.outputs:
+        return shown(collapse(reply.outputs))
+    if reply.text or reply.structured is None:
+        return reply.text
+    return shown(reply.structured)
+
+
+def shown(value: Json) -> str:
+    return value if isinstance(value, str) else show(plain(value))
+
+
+def call_text(call: ToolCall, limit: int) -> str:
+    """A call as code reads: `search(query="refund") -> [...]`."""
+    if call.raw_arguments is not None:
+        inside = shorten(call.raw_arguments, limit)
+    else:
+        inside = ", ".join(f"{name}={shorten(_literal(value), limit)}" for name, value in call.arguments.items())
+    text = f"{call.name}({inside})"
+    if call.error is not None:
+        return f"{text} raised {shorten(call.error, limit)}"
+    return text if call.result is None else f"{text} -> {shorten(_literal(call.result), limit)}"
+
+
+def expected_call_text(call: ExpectedCall, limit: int) -> str:
+    """An expected call in the same manner; without brackets where the arguments do not matter."""
+    text = f"*{call.name}*" if call.substring else call.name
+    if call.arguments is not None:
+        inside = [f"{name}={shorten(_matcher_text(matcher), limit)}" for name, matcher in call.arguments.items()]
+        text += f"({', '.join([*inside, '...'] if call.extra_arguments else inside)})"
+    if call.count != 1:
+        text += f" x{call.count}"
+    return text if call.result is UNSET else f"{text} -> {shorten(_literal(call.result), limit)}"
+
+
+def expected_lines(expected: Expected, limit: int) -> Iterator[str]:
+    """Everything that is expected of one turn, a line each."""
+    if expected.output is not UNSET:
+        yield shorten(shown(expected.output), limit)
+    if expected.keywords is not None:
+        for words, some in ((expected.keywords.any_of, "any"), (expected.keywords.all_of, "all")):
+            if words:
+                yield shorten(f"mentions {some} of {', '.join(_literal(word) for word in words)}", limit)
+    if expected.tool_calls is not None:
+        calls = [expected_call_text(call, limit) for call in expected.tool_calls]
+        yield from (f"calls {call}" for call in calls) if calls else ("calls no tool",)
+
+
+def missing_and_extra(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> tuple[list[str], list[str]]:
+    """The expected tools that were not called often enough, and the called ones that nobody expected, by name."""
+    left = [call.name for call in calls]
+    missing: list[str] = []
+    for wanted in sorted(expected, key=lambda call: (call.substring, -len(call.name))):
+        fitting = [name for name in left if wanted.accepts_name(name)][: wanted.count]
+        for name in fitting:
+            left.remove(name)
+        if lacking := wanted.count - len(fitting):
+            missing.append(wanted.name if lacking == 1 else f"{wanted.name} x{lacking}")
+    extra = [call.name for call in calls if not any(wanted.accepts_name(call.name) for wanted in expected)]
+    return missing, list(dict.fromkeys(extra))
+
+
+def _turns_to_show(trial: TrialResult, detail: Detail) -> list[int]:
+    """The turns in which something went wrong; the last one reached when none did."""
+    every = range(len(trial.case.turns))
+    if detail.everything or len(every) == 1:
+        return list(every)
+    failed = {score.turn for score in trial.scores if score.outcome in (Outcome.FAILED, Outcome.ERROR)}
+    unreached = len(trial.replies) if len(trial.replies) < len(every) else None
+    chosen = [index for index in every if index in failed or index == unreached]
+    return chosen or list(every)[-1:]
+
+
+def _turn_facts(trial: TrialResult, index: int, detail: Detail) -> Iterator[Fact]:
+    turn = trial.case.turns[index]
+    yield Fact("input", shorten(asked(trial.case, turn), detail.value))
+    for number, line in enumerate(expected_lines(turn.expected, detail.value)):
+        yield Fact("" if number else "expected", line)
+    if index >= len(trial.replies):
+        return
+    reply = trial.replies[index]
+    yield Fact("got", shorten(answer(reply), detail.value) or "(an empty answer)")
+    for number, call in enumerate(reply.tool_calls):
+        yield Fact("" if number else "calls", call_text(call, detail.result))
+    if turn.expected.tool_calls is not None:
+        if not reply.tool_calls:
+            yield Fact("calls", "none")
+        missing, extra = missing_and_extra(turn.expected.tool_calls, reply.tool_calls)
+        if missing:
+            yield Fact("missing", ", ".join(missing))
+        if extra:
+            yield Fact("extra", ", ".join(extra))
+
+
+def _state_facts(trial: TrialResult, detail: Detail) -> Iterator[Fact]:
+    if trial.case.final_state is None or not trial.replies:
+        return
+    yield Fact("state", shorten(f"expected {shown(trial.case.final_state)}", detail.value))
+    yield Fact("", shorten(f"got {shown(trial.replies[-1].state)}", detail.value))
+
+
+def _score_facts(scores: Sequence[Score], detail: Detail) -> Iterator[Fact]:
+    quiet = () if detail.everything else (Outcome.PASSED, Outcome.SKIPPED)
+    several = len({score.turn for score in scores if score.turn is not None}) > 1
+    for score in scores:
+        if score.outcome in quiet:
+            continue
+        words = score_value(score) + ("" if score.gates else " (informs)")
+        if several and score.turn is not None:
+            words += f" at turn {score.turn + 1}"
+        reason = shorten(score.reasoning.strip(), detail.value)
+        yield Fact(score.evaluator, f"{words}: {reason}" if reason else words, score.outcome)
+
+
+def _literal(value: Json) -> str:
+    """JSON, so that text and numbers can be told apart."""
+    return json.dumps(plain(value), ensure_ascii=False)
+
+
+def _matcher_text(matcher: Matcher) -> str:
+    if isinstance(matcher, Regex):
+        return f"/{matcher.pattern}/"
+    return _literal(matcher.value) if isinstance(matcher, Equals) else _literal(matcher.to_json())

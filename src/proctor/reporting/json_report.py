@@ -1,0 +1,179 @@
+"""The whole run as one JSON document, written trial by trial; `schemas/report.schema.json` says what is in it."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TextIO
+
+from proctor.agents.model import Reply, ToolCall, Usage
+from proctor.cases.formats.native_writer import write_case
+from proctor.plain import Json, plain
+from proctor.results.model import Run, Score, SuiteInfo, TrialResult
+from proctor.results.statistics import Estimate
+from proctor.results.verdict import EvaluatorSummary, RunVerdict, SuiteVerdict
+
+SCHEMA = "proctor.report/1"
+
+
+def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
+    """Write the report: the head as people read it, then one line per trial."""
+    suites = [suite_data(info, judged) for info, judged in zip(run.suites, verdict.suites, strict=True)]
+    head = {"schema": SCHEMA, "run": run_data(run), "verdict": verdict_data(verdict), "suites": suites}
+    out.write(json.dumps(head, indent=2).removesuffix("\n}"))
+    out.write(',\n  "trials": [')
+    separator = "\n    "
+    for trial in run.trials:
+        out.write(separator)
+        out.write(json.dumps(trial_data(trial), separators=(", ", ": ")))
+        separator = ",\n    "
+    out.write("\n  ]\n}\n")
+
+
+def run_data(run: Run) -> dict[str, Json]:
+    return {
+        "id": run.id,
+        "started_at": run.started_at,
+        "finished_at": _finite(run.finished_at),
+        "interrupted": run.interrupted,
+        "note": run.note,
+        "environment": plain(run.environment),
+        "options": plain(run.options),
+        "store": run.store,
+    }
+
+
+def verdict_data(verdict: RunVerdict) -> dict[str, Json]:
+    return {
+        "outcome": verdict.outcome.value,
+        "reason": verdict.reason,
+        "exit_code": verdict.exit_code,
+        "counts": {outcome.value: count for outcome, count in verdict.counts.items()},
+        "tokens": verdict.tokens,
+        "cost_usd": _finite(verdict.cost_usd),
+    }
+
+
+def suite_data(info: SuiteInfo, verdict: SuiteVerdict) -> dict[str, Json]:
+    return {
+        "name": info.name,
+        "path": info.path,
+        "format": info.format,
+        "agent": info.agent,
+        "agent_fingerprint": info.agent_fingerprint,
+        "criteria": plain(info.criteria),
+        "cases": info.cases,
+        "planned": info.planned,
+        "verdict": {
+            "outcome": verdict.outcome.value,
+            "reason": verdict.reason,
+            "counts": {outcome.value: count for outcome, count in verdict.counts.items()},
+            "pass_rate": _estimate(verdict.pass_rate),
+            "repeats": verdict.repeats,
+            "pass_hat_k": verdict.pass_hat_k,
+            "pass_at_k": verdict.pass_at_k,
+            "evaluators": [_evaluator(item) for item in verdict.evaluators],
+            "cases": [
+                {"id": case.case_id, "outcome": case.outcome.value, "trials": case.trials, "passed": case.passed}
+                for case in verdict.cases
+            ],
+        },
+    }
+
+
+def trial_data(trial: TrialResult) -> dict[str, Json]:
+    """Everything that is kept of a trial."""
+    return {
+        "suite": trial.suite,
+        "case": plain(write_case(trial.case)),
+        "number": trial.number,
+        "position": trial.position,
+        "outcome": trial.outcome.value,
+        "reason": trial.reason,
+        "replies": [reply_data(reply) for reply in trial.replies],
+        "scores": [score_data(score) for score in trial.scores],
+        "usage": _usage(trial.usage),
+        "started_at": _finite(trial.started_at),
+        "duration_ms": _finite(trial.duration_ms),
+        "attempts": trial.attempts,
+        "agent": trial.agent,
+        "warnings": list(trial.warnings),
+        "reused": trial.reused,
+    }
+
+
+def reply_data(reply: Reply) -> dict[str, Json]:
+    context = reply.retrieval_context
+    return {
+        "text": reply.text,
+        "tool_calls": [_call(call) for call in reply.tool_calls],
+        "usage": _usage(reply.usage),
+        "outputs": [{"name": item.name, "value": plain(item.value)} for item in reply.outputs],
+        "structured": plain(reply.structured),
+        "state": plain(reply.state),
+        "retrieval_context": None if context is None else list(context),
+        "duration_ms": _finite(reply.duration_ms),
+    }
+
+
+def score_data(score: Score) -> dict[str, Json]:
+    return {
+        "evaluator": score.evaluator,
+        "outcome": score.outcome.value,
+        "value": _finite(score.value),
+        "threshold": _finite(score.threshold),
+        "reasoning": score.reasoning,
+        "turn": score.turn,
+        "gates": score.gates,
+        "details": plain(score.details),
+        "fingerprint": score.fingerprint,
+        "duration_ms": _finite(score.duration_ms),
+    }
+
+
+def _call(call: ToolCall) -> dict[str, Json]:
+    return {
+        "name": call.name,
+        "arguments": plain(call.arguments),
+        "result": plain(call.result),
+        "error": call.error,
+        "id": call.id,
+        "started_at": _finite(call.started_at),
+        "duration_ms": _finite(call.duration_ms),
+        "raw_arguments": call.raw_arguments,
+    }
+
+
+def _usage(usage: Usage | None) -> Json:
+    if usage is None:
+        return None
+    return {
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cost_usd": _finite(usage.cost_usd),
+        "model_calls": usage.model_calls,
+    }
+
+
+def _evaluator(item: EvaluatorSummary) -> dict[str, Json]:
+    return {
+        "evaluator": item.evaluator,
+        "scores": _estimate(item.scores),
+        "threshold": _finite(item.threshold),
+        "passed": item.passed,
+        "failed": item.failed,
+        "errors": item.errors,
+        "skipped": item.skipped,
+        "pending": item.pending,
+    }
+
+
+def _estimate(estimate: Estimate | None) -> Json:
+    if estimate is None or not math.isfinite(estimate.mean):
+        return None
+    return {"mean": estimate.mean, "low": estimate.low, "high": estimate.high, "count": estimate.count}
+
+
+def _finite(number: float | None) -> float | None:
+    """JSON has no word for infinite, and a number that is none tells nothing."""
+    return number if number is not None and math.isfinite(number) else None

@@ -1,0 +1,131 @@
+"""The run as JUnit XML, one testcase per trial, in the subset that every common schema of it accepts.
+
+That subset has no place inside a passing testcase, so scores of all trials stand in the suite's `system-out`, and the
+mean scores in its properties.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import TextIO
+
+from proctor.reporting.by_suite import suite_counts, suites_with_trials
+from proctor.reporting.explain import as_text, explain, one_line_reason, why_open
+from proctor.reporting.wording import trial_name
+from proctor.results.model import Outcome, Run, SuiteInfo, TrialResult
+from proctor.results.verdict import RunVerdict, SuiteVerdict
+
+_ILLEGAL = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_TAGS = {Outcome.FAILED: "failure", Outcome.ERROR: "error", Outcome.SKIPPED: "skipped", Outcome.PENDING: "skipped"}
+
+
+def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
+    """Write the report, one trial at a time; the counts up front come from the summaries."""
+    out.write('<?xml version="1.0" encoding="UTF-8"?>\n<testsuites>\n')
+    for index, (info, judged, trials) in enumerate(suites_with_trials(run, verdict)):
+        _open_suite(run, info, judged, index, out)
+        for trial in trials:
+            _write_trial(trial, out)
+        _close_suite(run, info, judged, out)
+    out.write("</testsuites>\n")
+
+
+def _open_suite(run: Run, info: SuiteInfo, judged: SuiteVerdict, index: int, out: TextIO) -> None:
+    counts, milliseconds = suite_counts(run, info.name)
+    attributes = {
+        "id": str(index),
+        "package": _name(info.path or info.name),
+        "name": _name(info.name),
+        "timestamp": _timestamp(run.started_at),
+        "hostname": "localhost",
+        "tests": str(counts.total()),
+        "failures": str(counts[Outcome.FAILED]),
+        "errors": str(counts[Outcome.ERROR]),
+        "skipped": str(counts[Outcome.SKIPPED] + counts[Outcome.PENDING]),
+        "time": _seconds(milliseconds),
+    }
+    out.write(f"  <testsuite{_attributes(attributes)}>\n    <properties>\n")
+    for name, value in _properties(run, info, judged):
+        out.write(f"      <property{_attributes({'name': _name(name), 'value': value})}/>\n")
+    out.write("    </properties>\n")
+
+
+def _properties(run: Run, info: SuiteInfo, judged: SuiteVerdict) -> list[tuple[str, str]]:
+    properties = [
+        ("proctor.run", run.id),
+        ("proctor.agent", info.agent),
+        ("proctor.verdict", f"{judged.outcome.value}: {judged.reason}"),
+    ]
+    if judged.pass_rate is not None:
+        properties.append(("proctor.pass_rate", str(judged.pass_rate)))
+    if judged.pass_hat_k is not None:
+        properties.append((f"proctor.pass^{judged.repeats}", f"{judged.pass_hat_k:.3f}"))
+    properties += [(f"proctor.score.{item.evaluator}", str(item.scores)) for item in judged.evaluators if item.scores]
+    return properties
+
+
+def _write_trial(trial: TrialResult, out: TextIO) -> None:
+    attributes = {
+        "name": _name(trial_name(trial.case.id, trial.number)),
+        "classname": _name(trial.suite),
+        "time": _seconds(trial.duration_ms),
+    }
+    tag = _TAGS.get(trial.outcome)
+    if tag is None:
+        out.write(f"    <testcase{_attributes(attributes)}/>\n")
+        return
+    out.write(f"    <testcase{_attributes(attributes)}>\n")
+    if tag == "skipped":
+        words = [word for word in (trial.outcome.value, why_open(trial)) if word]
+        out.write(f"      <skipped{_attributes({'message': ': '.join(words)})}/>\n")
+    else:
+        inner = {"type": trial.outcome.value, "message": one_line_reason(trial) or trial.outcome.value}
+        out.write(f"      <{tag}{_attributes(inner)}>{_escape(as_text(explain(trial)))}</{tag}>\n")
+    out.write("    </testcase>\n")
+
+
+def _close_suite(run: Run, info: SuiteInfo, judged: SuiteVerdict, out: TextIO) -> None:
+    out.write("    <system-out>")
+    for summary in run.summaries:
+        if summary.suite == info.name:
+            scores = ", ".join(
+                f"{row[0]} {row[1].value if row[2] is None else f'{row[2]:.3f}'}" for row in summary.scores
+            )
+            name = trial_name(summary.case_id, summary.number)
+            out.write(_escape(f"{name}: {summary.outcome.value}{f' ({scores})' if scores else ''}\n"))
+    out.write("</system-out>\n    <system-err>")
+    if judged.outcome is not Outcome.PASSED:
+        out.write(_escape(judged.reason))
+    out.write("</system-err>\n  </testsuite>\n")
+
+
+def _attributes(values: dict[str, str]) -> str:
+    return "".join(f' {name}="{_quote(value)}"' for name, value in values.items())
+
+
+def _escape(text: str) -> str:
+    """Character data; what XML cannot hold, not even as a reference, is spelt out."""
+    legal = _ILLEGAL.sub(lambda match: f"\\u{ord(match.group()):04x}", text)
+    return legal.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("\r", "&#13;")
+
+
+def _quote(text: str) -> str:
+    return _escape(text).replace('"', "&quot;").replace("\n", "&#10;").replace("\t", "&#9;")
+
+
+def _name(text: str) -> str:
+    """Names are tokens: no surrounding, doubled or other white space, and not empty."""
+    return " ".join(text.split()) or "unnamed"
+
+
+def _seconds(milliseconds: float) -> str:
+    """Three decimals and no sign or exponent, which is all that the schemas allow."""
+    return f"{milliseconds / 1000:.3f}" if 0 <= milliseconds < 1e15 else "0.000"
+
+
+def _timestamp(moment: float) -> str:
+    try:
+        return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    except (OverflowError, OSError, ValueError):
+        return "1970-01-01T00:00:00"

@@ -1,0 +1,106 @@
+"""Tells a screen how a run goes: one line per trial, and an explanation below what went wrong."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from proctor.reporting.explain import BRIEF, FULL, Detail, Fact, explain, why_open
+from proctor.reporting.screen import Screen, Span, visible
+from proctor.reporting.wording import SHORT, STYLES, counted, duration, score_texts, trial_name
+from proctor.results.model import Outcome, Run, TrialResult
+
+INDENT = 7
+NAME_WIDTH = 32
+WARNINGS_SHOWN = 20
+
+
+def tell_start(screen: Screen, run: Run, planned: int, kept: int) -> None:
+    """What is about to happen."""
+    suites = run.suites
+    where = suites[0].name if len(suites) == 1 else counted(len(suites), "suite")
+    agents = list(dict.fromkeys(info.agent for info in suites if info.agent))
+    whom = f" with {agents[0]}" if len(agents) == 1 else f" with {len(agents)} agents" if agents else ""
+    before = f", of which {kept:,} are there already" if kept else ""
+    screen.line((where, "bold"), f"{whom}: {counted(planned, 'trial')}{before}")
+    screen.line()
+
+
+def tell_trial(screen: Screen, trial: TrialResult, *, verbose: bool, warnings: Sequence[str]) -> None:
+    """One line, with an explanation below if the trial went wrong or everything is asked for."""
+    screen.line(*_trial_line(trial))
+    detail = FULL if verbose else BRIEF
+    explained = verbose or trial.outcome in (Outcome.FAILED, Outcome.ERROR)
+    facts = explain(trial, detail) if explained else []
+    facts += [Fact("warning", warning, Outcome.ERROR) for warning in warnings]
+    if facts:
+        tell_facts(screen, facts, detail)
+        screen.line()
+
+
+def tell_facts(screen: Screen, facts: Sequence[Fact], detail: Detail) -> None:
+    """Facts in two columns: the word that introduces each, and its text."""
+    column = min(20, max((len(fact.label) for fact in facts), default=0)) + 2
+    room = None if screen.width is None else max(30, screen.width - INDENT - column)
+    for fact in facts:
+        style = "dim" if fact.outcome is None else STYLES[fact.outcome]
+        label: Span = (f"{' ' * INDENT}{visible(fact.label):<{column}}", style)
+        if len(fact.label) > column - 2:
+            screen.line(label)
+            label = " " * (INDENT + column)
+        for line in _text_lines(fact.text, room, detail.lines):
+            screen.line(label, line)
+            label = " " * (INDENT + column)
+
+
+class Warnings:
+    """Says each warning once, and the first few only, so that five thousand alike do not bury the failures."""
+
+    def __init__(self) -> None:
+        self._said: set[str] = set()
+        self._unsaid = 0
+
+    def fresh(self, trial: TrialResult) -> list[str]:
+        """The warnings of a trial that have not been said yet."""
+        fresh = []
+        for warning in trial.warnings:
+            if warning in self._said:
+                continue
+            if len(self._said) >= WARNINGS_SHOWN:
+                self._unsaid += 1
+                continue
+            self._said.add(warning)
+            fresh.append(warning)
+        return fresh
+
+    def tell_rest(self, screen: Screen) -> None:
+        if self._unsaid:
+            screen.line(f"{counted(self._unsaid, 'more warning')} not shown; the JSON report has all of them")
+
+
+def _trial_line(trial: TrialResult) -> list[Span]:
+    spans: list[Span] = [
+        (f"{SHORT[trial.outcome]:<{INDENT - 2}}  ", STYLES[trial.outcome]),
+        f"{f'{trial.suite}/{trial_name(trial.case.id, trial.number)}':<{NAME_WIDTH}}  ",
+        (f"{'' if trial.outcome is Outcome.SKIPPED else duration(trial.duration_ms):>6}", "dim"),
+    ]
+    separator = "  "
+    for text, outcome in score_texts(trial.scores):
+        spans += [separator, (text, "" if outcome is Outcome.PASSED else STYLES[outcome])]
+        separator = ", "
+    if trial.outcome in (Outcome.SKIPPED, Outcome.PENDING) and (reason := why_open(trial)):
+        spans.append((f"  {reason}", "dim"))
+    if trial.attempts > 1:
+        spans.append((f"  ({trial.attempts} attempts)", "dim"))
+    if trial.reused:
+        spans.append(("  (from an earlier run)", "dim"))
+    return spans
+
+
+def _text_lines(text: str, room: int | None, most: int) -> list[str]:
+    lines = visible(text).expandtabs(4).split("\n")
+    if room is not None:
+        lines = [piece for line in lines for piece in textwrap.wrap(line, room, replace_whitespace=False) or [""]]
+    if len(lines) > most:
+        lines = [*lines[:most], f"... ({len(lines) - most:,} more lines)"]
+    return lines

@@ -1,0 +1,143 @@
+"""Where the terminal's lines go: any stream, whatever its encoding, and never an escape sequence of an agent's."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any, Protocol, TextIO
+
+Span = str | tuple[str, str]
+"""A piece of a line, plain or with a style: `("FAIL", "bold red")`."""
+
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters, invisible reordering of text, and halves of surrogate pairs."""
+
+_ANSI = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "magenta": "35", "cyan": "36"}
+
+
+class Screen(Protocol):
+    """Takes one line at a time; `width` is known only where lines should be wrapped to it."""
+
+    @property
+    def unicode(self) -> bool: ...
+
+    @property
+    def width(self) -> int | None: ...
+
+    def line(self, *spans: Span) -> None: ...
+
+
+def visible(text: str) -> str:
+    """The text with everything that could act on a terminal spelt out; tabs and new lines stay."""
+    if text.isprintable():
+        return text
+    return _UNSAFE.sub(_spelt, text.replace("\r\n", "\n"))
+
+
+def one_line(text: str) -> str:
+    """The same, and on one line."""
+    if text.isprintable():
+        return text
+    return visible(text).replace("\n", "\\n").replace("\t", "    ")
+
+
+def encodable(text: str, encoding: str | None) -> str:
+    """The text with what `encoding` cannot express spelt out as escapes; a stream without encoding takes everything."""
+    if text.isascii() or encoding is None:
+        return text
+    try:
+        return text.encode(encoding, "backslashreplace").decode(encoding)
+    except LookupError:
+        return text.encode("ascii", "backslashreplace").decode("ascii")
+
+
+def is_unicode(stream: Any) -> bool:
+    encoding = getattr(stream, "encoding", None)
+    return encoding is None or str(encoding).lower().replace("-", "").replace("_", "").startswith("utf")
+
+
+def is_terminal(stream: Any) -> bool:
+    try:
+        return bool(stream.isatty())
+    except (AttributeError, ValueError, OSError):
+        return False
+
+
+def wants_colour(stream: Any, environ: Mapping[str, str]) -> bool:
+    return is_terminal(stream) and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+
+
+class Outlet:
+    """Writes to a stream until the other end is gone, and then no more: a closed pipe must not end a run."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._open = True
+
+    @property
+    def encoding(self) -> str | None:
+        return getattr(self._stream, "encoding", None)
+
+    def write(self, text: str) -> int:
+        if self._open:
+            try:
+                self._stream.write(encodable(text, self.encoding))
+            except (OSError, ValueError):
+                self._give_up()
+        return len(text)
+
+    def flush(self) -> None:
+        if self._open:
+            try:
+                self._stream.flush()
+            except (OSError, ValueError):
+                self._give_up()
+
+    def isatty(self) -> bool:
+        return is_terminal(self._stream)
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+    def _give_up(self) -> None:
+        """What is left in the buffer goes nowhere, or Python would complain about it when it exits."""
+        self._open = False
+        try:
+            descriptor = self._stream.fileno()
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+        except (OSError, ValueError, AttributeError):
+            return
+        os.dup2(nowhere, descriptor)
+        os.close(nowhere)
+
+
+class StreamScreen:
+    """A screen on a text stream, with plain ANSI colours if wanted."""
+
+    def __init__(self, stream: TextIO, *, colour: bool = False, width: int | None = None) -> None:
+        self._outlet = Outlet(stream)
+        self._colour = colour
+        self.unicode = is_unicode(stream)
+        self.width = width
+
+    def line(self, *spans: Span) -> None:
+        text = "".join([self._paint(span) for span in spans])
+        self._outlet.write(text.rstrip(" ") + "\n")
+
+    def flush(self) -> None:
+        self._outlet.flush()
+
+    def _paint(self, span: Span) -> str:
+        if isinstance(span, str):
+            return one_line(span)
+        text, style = span
+        if not (self._colour and style and text):
+            return one_line(text)
+        codes = ";".join(_ANSI[word] for word in style.split())
+        return f"\x1b[{codes}m{one_line(text)}\x1b[0m"
+
+
+def _spelt(match: re.Match[str]) -> str:
+    code = ord(match.group())
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

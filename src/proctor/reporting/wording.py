@@ -1,0 +1,123 @@
+"""How numbers, outcomes and scores are said, alike in every report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from proctor.results.model import Outcome, Score
+from proctor.results.statistics import Estimate
+
+SHORT = {
+    Outcome.PASSED: "PASS",
+    Outcome.FAILED: "FAIL",
+    Outcome.ERROR: "ERROR",
+    Outcome.SKIPPED: "SKIP",
+    Outcome.PENDING: "PEND",
+}
+STYLES = {
+    Outcome.PASSED: "green",
+    Outcome.FAILED: "bold red",
+    Outcome.ERROR: "bold yellow",
+    Outcome.SKIPPED: "cyan",
+    Outcome.PENDING: "magenta",
+}
+NOUNS = {Outcome.ERROR: ("error", "errors")}
+
+
+def trial_name(case_id: str, number: int) -> str:
+    """The case, and which repetition from the second on."""
+    return case_id if number == 1 else f"{case_id} #{number}"
+
+
+def duration(milliseconds: float) -> str:
+    if not math.isfinite(milliseconds):
+        return "?"
+    seconds = milliseconds / 1000
+    if seconds < 59.995:
+        return f"{seconds:.2f}s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes}m {rest:02d}s" if minutes < 60 else f"{minutes // 60}h {minutes % 60:02d}m"
+
+
+def money(dollars: float) -> str:
+    if 0 < dollars < 0.0001:
+        return "<$0.0001"
+    return f"${dollars:,.2f}" if dollars >= 1 or dollars == 0 else f"${dollars:.4f}"
+
+
+def share(rate: Estimate) -> str:
+    """A pass rate with its interval."""
+    return f"{rate.mean:.1%} [{rate.low:.1%}, {rate.high:.1%}]"
+
+
+def counted(number: int, singular: str, plural: str | None = None) -> str:
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
+
+
+def counts_text(counts: Mapping[Outcome, int]) -> str:
+    """`3 passed, 1 failed`: every outcome that occurred."""
+    return ", ".join(text for text, _ in count_parts(counts)) or "nothing was run"
+
+
+def count_parts(counts: Mapping[Outcome, int]) -> list[tuple[str, Outcome]]:
+    parts = []
+    for outcome in Outcome:
+        if number := counts.get(outcome, 0):
+            words = NOUNS.get(outcome, (outcome.value, outcome.value))
+            parts.append((f"{number:,} {words[number != 1]}", outcome))
+    return parts
+
+
+def score_value(score: Score) -> str:
+    """The number, and against which threshold it failed; without a number, what became of it."""
+    if score.value is None:
+        return score.outcome.value
+    if score.outcome is not Outcome.FAILED or score.threshold is None:
+        return f"{score.value:.2f}"
+    return " < ".join(told_apart(score.value, score.threshold, 2))
+
+
+def told_apart(value: float, threshold: float, digits: int) -> tuple[str, str]:
+    """Both numbers with as many digits as it takes to see which is greater."""
+    while digits < 9:
+        left, right = f"{value:.{digits}f}", f"{threshold:.{digits}f}"
+        if left != right or value == threshold:
+            return left, right
+        digits += 1
+    return repr(value), repr(threshold)
+
+
+def score_texts(scores: Sequence[Score]) -> list[tuple[str, Outcome]]:
+    """One short text per evaluator; over several turns, the one that decided or the range of all."""
+    groups: dict[str, list[Score]] = {}
+    for score in scores:
+        groups.setdefault(score.evaluator, []).append(score)
+    return [_group_text(name, group) for name, group in groups.items()]
+
+
+def decisive(scores: Iterable[Score]) -> Score | None:
+    """The score that tells most about why a trial did not pass."""
+    known = list(scores)
+    for gates in (True, False):
+        for outcome in (Outcome.FAILED, Outcome.ERROR, Outcome.PENDING, Outcome.SKIPPED):
+            for score in known:
+                if score.outcome is outcome and score.gates is gates:
+                    return score
+    return None
+
+
+def _group_text(name: str, group: list[Score]) -> tuple[str, Outcome]:
+    note = "" if group[0].gates else " (informs)"
+    worst = decisive(group)
+    if len(group) == 1:
+        return f"{name} {score_value(group[0])}{note}", group[0].outcome
+    if worst is not None and worst.outcome is not Outcome.SKIPPED:
+        turn = "" if worst.turn is None else f" at turn {worst.turn + 1}"
+        return f"{name} {score_value(worst)}{turn}{note}", worst.outcome
+    values = [score.value for score in group if score.value is not None]
+    if not values:
+        return f"{name} {score_value(group[0])}{note}", group[0].outcome
+    low, high = f"{min(values):.2f}", f"{max(values):.2f}"
+    span = low if low == high else f"{low}..{high}"
+    return f"{name} {span} over {len(values)} turns{note}", Outcome.PASSED
