@@ -1,14 +1,15 @@
-# `make demo` and `make test` set up everything they need in .venv and need nothing else but Python 3.11 or newer.
+# `make demo` and `make test` set up what they need in .venv; they ask for nothing but Python 3.11 or newer.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint types unit other-pythons schema benchmarks clean
+.PHONY: demo test lint types unit other-pythons schema picture benchmarks clean
 
-$(VENV)/.ready: pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
-	touch $@
+demo: $(VENV)/.installed
+	$(BIN)/python examples/demo.py demo-reports
+
+test: lint types unit other-pythons
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .
@@ -21,5 +22,29 @@ types: $(VENV)/.ready
 unit: $(VENV)/.ready
 	$(BIN)/python -m pytest -n 2
 
+# The same tests on every other supported Python that this machine has.
+other-pythons:
+	PYTHON='$(PYTHON)' sh scripts/other_pythons.sh
+
+schema: $(VENV)/.ready
+	$(BIN)/python -c "from proctor.cases.formats.native_schema import schema_text; print(schema_text(), end='')" \
+		> src/proctor/schemas/suite.schema.json
+
+# The README's picture of the terminal, from a real run.
+picture: $(VENV)/.ready
+	$(BIN)/python scripts/picture.py docs/terminal.svg
+
+benchmarks: $(VENV)/.ready
+	$(BIN)/python benchmarks/run.py
+
 clean:
-	rm -rf $(VENV) .venv-* .mypy_cache .pytest_cache .ruff_cache .hypothesis demo-reports
+	rm -rf $(VENV) .venv-* .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache demo-reports
+
+$(VENV)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python $(PIP) --editable .
+	touch $@
+
+$(VENV)/.ready: pyproject.toml $(VENV)/.installed
+	$(BIN)/python $(PIP) --editable '.[dev]'
+	touch $@

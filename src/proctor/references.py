@@ -104,6 +104,10 @@ def _folders(base: Path | None) -> list[Path]:
 
 
 def _import(where: str, base: Path | None, reference: str) -> ModuleType:
+    """A module by name; one that stands beside the suite is meant before any other of that name."""
+    for folder in _folders(base):
+        if "." not in where and (folder / f"{where}.py").is_file():
+            return load_file((folder / f"{where}.py").resolve())
     for folder in reversed(_folders(base)):
         if str(folder) not in sys.path:
             sys.path.append(str(folder))

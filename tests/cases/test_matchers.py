@@ -273,3 +273,43 @@ def test_every_form_has_a_matcher() -> None:
 def test_no_value_makes_a_matcher_crash(matcher: Matcher, value: Any) -> None:
     reason = matcher.mismatch(value)
     assert reason is None or reason
+
+
+@pytest.mark.parametrize(
+    "form", [{"$subset": {"a": {"$predicate": "beside.py:ok"}}}, {"$one_of": [{"$predicate": "beside.py:ok"}]}]
+)
+def test_a_predicate_inside_a_matcher_is_found_beside_the_file(form: Any, tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text("def ok(value): return True\n")
+    assert parse(form, tmp_path).mismatch({"a": 1}) is None
+
+
+def test_a_number_too_large_for_a_float_is_not_near_anything() -> None:
+    assert Approx(1.0).mismatch(10**400)
+
+
+@pytest.mark.parametrize(
+    ("form", "reason"),
+    [
+        ({"$approx": 10**400}, "a float can hold"),
+        ({"$approx": math.nan}, "finite"),
+        ({"$approx": 1, "tolerance": -1}, "negative"),
+        ({"$ignore": False}, "only true"),
+        ({"$one_of": []}, "at least one"),
+    ],
+)
+def test_a_matcher_that_could_never_match_is_refused(form: Any, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        parse(form)
+
+
+def test_values_that_look_alike_are_told_apart() -> None:
+    assert Equals(1).mismatch("1") == "expected number 1, got text 1"
+
+
+def test_long_identifiers_are_not_rounded_to_each_other() -> None:
+    assert not fits({"$fuzzy": "1000000001"}, "1000000002")
+    assert fits({"$fuzzy": "007"}, 7)
+
+
+def test_a_tuple_is_a_list() -> None:
+    assert Subset([1]).mismatch((1, 2)) is None

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.agents.model import ToolCall
-from proctor.cases.matchers import Equals, Ignore, Regex
+from proctor.cases.matchers import Equals, Ignore, Regex, Subset
 from proctor.cases.model import EvaluatorSpec, ExpectedCall
 from proctor.evaluators.calls import credit
 from proctor.evaluators.model import Evaluable, NothingToCompare
@@ -108,6 +108,29 @@ def test_each_call_is_paired_where_it_earns_the_most_on_the_whole() -> None:
     assert ToolCorrectness(compare_arguments=True)(seen(expected, actual)).score == 0.75
 
 
+def test_an_identical_call_is_left_to_whoever_needs_it_more() -> None:
+    literal = wants("a", {"d": {"p": 1, "q": 1}})
+    picky = ExpectedCall("a", {"d": Subset({"q": 1})})
+    actual = [ToolCall("a", {"d": {"p": 1, "q": 1}}), ToolCall("a", {"d": {"p": 1, "q": 2}})]
+    assert ToolCorrectness(compare_arguments=True)(seen([literal, picky], actual)).score == 0.75
+
+
+def test_identical_arguments_do_not_pair_calls_of_different_tools() -> None:
+    expected = [wants("ab", {"x": 1}), wants("a", {"x": 2}, substring=True)]
+    actual = [ToolCall("a", {"x": 1}), ToolCall("ab", {"x": 2})]
+    assert ToolCorrectness(compare_arguments=True)(seen(expected, actual)).score == 0.5
+
+
+def test_more_expected_than_actual_calls_are_paired_at_their_best_too() -> None:
+    expected = [
+        wants("a", {"w": 1, "x": 1, "y": 0}),
+        wants("a", {"w": 1, "x": 0, "y": 0}),
+        wants("a", {"w": 0, "x": 0, "y": 0}),
+    ]
+    actual = [ToolCall("a", {"w": 1, "x": 1, "y": 5}), ToolCall("a", {"w": 1, "x": 1, "y": 6})]
+    assert ToolCorrectness(compare_arguments=True)(seen(expected, actual)).score == pytest.approx(1 / 3)
+
+
 def test_an_expected_count_is_that_many_calls() -> None:
     assert ToolCorrectness()(seen([wants("a", count=4)], [ToolCall("a")])).score == 0.25
 
@@ -136,7 +159,7 @@ def test_a_suite_file_builds_it_by_name() -> None:
 
 arguments = st.dictionaries(st.sampled_from("xyz"), st.integers(0, 1), max_size=3)
 actual_calls = st.lists(st.builds(ToolCall, st.sampled_from(["a", "b", "ab"]), arguments), max_size=4)
-literal_calls = st.builds(wants, st.sampled_from(["a", "b"]), arguments)
+literal_calls = st.builds(wants, st.sampled_from(["a", "b"]), arguments, substring=st.booleans())
 loose_calls = st.builds(
     lambda name, asserted, substring, extra: ExpectedCall(name, asserted, substring=substring, extra_arguments=extra),
     st.sampled_from(["a", "b"]),
@@ -190,3 +213,10 @@ def test_a_thousand_calls_against_a_thousand_come_to_an_end(options: dict[str, b
     expected = [wants("t", {"id": index}) for index in range(1000)]
     actual = [ToolCall("t", {"id": index}) for index in range(1000)]
     assert ToolCorrectness(compare_arguments=True, **options)(seen(expected, actual)).score == 1.0
+
+
+def test_hundreds_of_half_alike_calls_are_matched_without_hanging() -> None:
+    expected = tuple(ExpectedCall("t", {"kind": index % 3, "id": index}) for index in range(400))
+    actual = tuple(ToolCall("t", {"kind": index % 3, "id": -index - 1}) for index in range(400))
+    evaluable = Evaluable(tool_calls=actual, expected_tool_calls=expected)
+    assert ToolCorrectness(compare_arguments=True)(evaluable).score == pytest.approx(0.5)

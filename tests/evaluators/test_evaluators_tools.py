@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, permutations
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -72,9 +73,19 @@ def test_a_count_is_the_least_number_of_calls() -> None:
 
 
 def test_a_count_that_cannot_be_met_leaves_its_calls_to_others() -> None:
-    greedy, modest = ExpectedCall("a", count=3), ExpectedCall("a", {"id": Ignore()}, count=2)
+    unmet, met = ExpectedCall("a", {"id": Equals(1)}, count=2), ExpectedCall("a", {"id": Ignore()}, count=2)
     calls = [ToolCall("a", {"id": 1}), ToolCall("a", {"id": 2})]
-    assert ExpectedTools()(seen([greedy, modest], *calls)).score == 0.5
+    assert ExpectedTools()(seen([unmet, met], *calls)).score == 0.5
+
+
+def test_a_demanding_expectation_does_not_starve_two_modest_ones() -> None:
+    pair = ExpectedCall("a", {"id": Ignore()}, count=2)
+    modest = [ExpectedCall("a", {"id": Equals(1)}), ExpectedCall("a", {"id": Equals(2)})]
+    calls = [ToolCall("a", {"id": 1}), ToolCall("a", {"id": 2})]
+    for expected in permutations([pair, *modest]):
+        assert ExpectedTools()(seen(list(expected), *calls)).details["satisfied"] == sorted(
+            expected.index(call) for call in modest
+        )
 
 
 def test_everything_has_to_be_there_to_pass() -> None:
@@ -230,6 +241,14 @@ def test_a_final_state_that_differs_names_every_key() -> None:
 
 def test_a_final_state_may_hold_matchers() -> None:
     assert FinalState()(ended({"id": {"$regex": "A-[0-9]+"}}, {"id": "A-7"})).score == 1.0
+
+
+def test_a_predicate_in_a_final_state_is_found_beside_the_suite(tmp_path: Path) -> None:
+    (tmp_path / "state_checks.py").write_text("def even(value): return value % 2 == 0\n")
+    final_state = build(EvaluatorSpec("FinalState"), tmp_path).call
+    expected = {"total": {"$predicate": "state_checks.py:even"}}
+    assert final_state(ended(expected, {"total": 2})).score == 1.0
+    assert final_state(ended(expected, {"total": 3})).score == 0.0
 
 
 def test_an_expected_nothing_is_not_a_missing_key() -> None:

@@ -37,7 +37,12 @@ class Equals:
     value: Json
 
     def mismatch(self, actual: Json) -> str | None:
-        return None if same(self.value, actual) else f"expected {show(self.value, 80)}, got {show(actual, 80)}"
+        if same(self.value, actual):
+            return None
+        wanted, got = show(self.value, 80), show(actual, 80)
+        if wanted == got:
+            wanted, got = f"{_kind(self.value)} {wanted}", f"{_kind(actual)} {got}"
+        return f"expected {wanted}, got {got}"
 
     def to_json(self) -> Json:
         literal = self.value
@@ -72,7 +77,9 @@ class Fuzzy:
     def mismatch(self, actual: Json) -> str | None:
         wanted, got = _loosen(self.value), _loosen(actual)
         wanted_number, got_number = _number(wanted), _number(got)
-        if wanted_number is not None and got_number is not None:
+        if wanted.isdecimal() and got.isdecimal():
+            fits = wanted.lstrip("0") == got.lstrip("0")
+        elif wanted_number is not None and got_number is not None:
             fits = math.isclose(wanted_number, got_number, rel_tol=1e-9, abs_tol=1e-9)
         else:
             fits = wanted == got
@@ -94,7 +101,11 @@ class Approx:
         if isinstance(actual, bool) or not isinstance(actual, (int, float)):
             return f"expected a number near {self.value}, got {show(actual, 80)}"
         allowed = max(self.tolerance, self.relative * abs(self.value))
-        return None if abs(actual - self.value) <= allowed else f"{actual} is not within {allowed:g} of {self.value}"
+        try:
+            near = abs(float(actual) - self.value) <= allowed
+        except OverflowError:
+            near = False
+        return None if near else f"{show(actual, 80)} is not within {allowed:g} of {self.value:g}"
 
     def to_json(self) -> Json:
         form: dict[str, Json] = {"$approx": self.value, "tolerance": self.tolerance}
@@ -192,16 +203,18 @@ def _build(form: str, operand: Json, options: dict[str, Json], base: Path | None
             numbers = [operand, *options.values()]
             if any(isinstance(n, bool) or not isinstance(n, (int, float)) for n in numbers):
                 raise ValueError("$approx needs numbers")
-            return Approx(float(operand), **{name: float(number) for name, number in options.items()})
+            return _approx(operand, options)
         case "$subset":
             _check(operand, base)
             return Subset(operand, base)
         case "$one_of":
-            if not isinstance(operand, list):
-                raise ValueError("$one_of needs a list")
+            if not isinstance(operand, list) or not operand:
+                raise ValueError("$one_of needs a list of at least one value")
             _check(operand, base)
             return OneOf(tuple(operand), base)
         case "$ignore":
+            if operand is not True:
+                raise ValueError("$ignore takes only true; leave the argument out to assert nothing about it")
             return Ignore()
         case "$predicate":
             if not isinstance(operand, str) or ":" not in operand:
@@ -221,6 +234,18 @@ def _pattern(text: str) -> str:
     except (re.error, OverflowError, RecursionError) as error:
         raise ValueError(f"$regex {text!r} is not a pattern: {error}") from None
     return text
+
+
+def _approx(operand: Json, options: dict[str, Json]) -> Approx:
+    try:
+        value, given = float(operand), {name: float(number) for name, number in options.items()}
+    except OverflowError:
+        raise ValueError("$approx needs numbers that a float can hold") from None
+    if not all(math.isfinite(number) for number in (value, *given.values())):
+        raise ValueError("$approx needs finite numbers")
+    if any(number < 0 for number in given.values()):
+        raise ValueError("the tolerance of $approx cannot be negative")
+    return Approx(value, **given)
 
 
 def _check(value: Json, base: Path | None) -> None:
@@ -259,11 +284,15 @@ def _subset(wanted: Json, actual: Json, place: str, base: Path | None) -> str | 
             if reason := _subset(item, actual[key], f"{place}{'.' if place else ''}{key}", base):
                 return reason
         return None
-    if isinstance(wanted, list) and isinstance(actual, list):
+    if isinstance(wanted, list) and isinstance(actual, (list, tuple)):
         missing = [item for item in wanted if all(_subset(item, other, place, base) for other in actual)]
         return f"{place or 'value'} lacks {show(missing[0], 80)}" if missing else None
     reason = parse(wanted, base).mismatch(actual)
     return f"{place} {reason}".strip() if reason else None
+
+
+def _kind(value: Json) -> str:
+    return {bool: "true or false", str: "text", type(None): "nothing"}.get(type(value), "number")
 
 
 def _loosen(value: Json) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from proctor.cases.matchers import Matcher
+from proctor.cases.matchers import Matcher, parse
 from proctor.errors import Problem
 from proctor.plain import Json
 
@@ -65,7 +65,8 @@ class ExpectedCall:
 
     name: str
     arguments: Mapping[str, Matcher] | None = None
-    """What each argument must look like; `None` asserts nothing about arguments, `{}` asserts that there are none."""
+    """What each argument must look like; `None` asserts nothing about arguments, `{}` asserts that there are none.
+    In Python, literals and the `$` forms of files may be given as well as matchers."""
     count: int = 1
     """At least this many matching calls."""
     substring: bool = False
@@ -73,6 +74,12 @@ class ExpectedCall:
     extra_arguments: bool = False
     """Whether the call may carry arguments that are not listed."""
     result: Json | Unset = UNSET
+
+    def __post_init__(self) -> None:
+        given = self.arguments
+        if given is not None and not all(hasattr(value, "mismatch") for value in given.values()):
+            parsed = {name: v if hasattr(v, "mismatch") else parse(v) for name, v in given.items()}
+            object.__setattr__(self, "arguments", parsed)
 
     def accepts_name(self, actual: str) -> bool:
         return self.name in actual if self.substring else self.name == actual

@@ -65,7 +65,9 @@ def _cheapest_path(
             if reduced < slack[candidate]:
                 slack[candidate] = reduced
                 came_from[candidate] = column
-            if slack[candidate] < step:
+            # Of equally near columns a free one ends the search; without this, ties make it visit them all.
+            free_at_last = slack[candidate] == step and row_of[candidate] < 0 <= row_of[nearest]
+            if slack[candidate] < step or free_at_last:
                 step, nearest = slack[candidate], candidate
         for passed in reached:
             row_price[row_of[passed]] += step

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import math
 import warnings
@@ -10,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from proctor.agents.invoking import is_async
+from proctor.agents.threads import call_in_thread
 from proctor.evaluators.model import Evaluable, Evaluation
 
 UNCLAMPED = "unclamped_score"
@@ -35,7 +35,7 @@ async def evaluate(evaluator: Callable[..., Any], evaluable: Evaluable, *, trace
     if is_async(evaluator):
         verdict = await evaluator(evaluable, **extra)
     else:
-        verdict = await asyncio.to_thread(evaluator, evaluable, **extra)
+        verdict = await call_in_thread(evaluator, evaluable, **extra)
         if inspect.isawaitable(verdict):
             verdict = await verdict
     evaluation = read_verdict(verdict)

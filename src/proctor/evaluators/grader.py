@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from proctor.agents.invoking import is_async
 from proctor.agents.model import ToolCall
+from proctor.agents.threads import call_in_thread
 from proctor.cases.model import UNSET
 from proctor.errors import UsageError
-from proctor.evaluators.calling import BadVerdict, is_async, read_verdict
+from proctor.evaluators.calling import BadVerdict, read_verdict
 from proctor.evaluators.model import Evaluable, Evaluation
 from proctor.plain import Json, plain, show
 from proctor.references import resolve, source_fingerprint
@@ -83,17 +84,10 @@ class CodeGrader:
         if is_async(self.function):
             result = await self.function(context)
         else:
-            result = await asyncio.to_thread(self._run, context)
+            result = await call_in_thread(self.function, context)
             if inspect.isawaitable(result):
                 result = await result
         return read_result(result)
-
-    def _run(self, context: GraderContext) -> Any:
-        """Call the grader in a thread, which a bare `StopIteration` would leave waiting for ever."""
-        try:
-            return self.function(context)
-        except StopIteration as error:
-            raise RuntimeError(f"{self.grader} raised StopIteration") from error
 
 
 def grader_context(evaluable: Evaluable) -> GraderContext:

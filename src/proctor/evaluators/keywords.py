@@ -11,11 +11,10 @@ from functools import lru_cache
 from proctor.evaluators.numerals import CURRENCIES, GROUPING, GROUPING_SPACES, readings
 
 _DIGITS = rf"(?:[0-9]+(?:[.,{GROUPING}][0-9]+)*|\.[0-9]+)"
-_NUMBER = re.compile(rf"(?:(?<![\w.])\.[0-9]+|[0-9]+(?:[.,{GROUPING}][0-9]+)*)")
-_NUMBER_KEYWORD = re.compile(
-    rf"(?P<sign>[-−+]?)(?P<before>[{CURRENCIES}]?) ?(?P<digits>{_DIGITS}) ?(?P<after>[%{CURRENCIES}]?)"
-)
-_GROUPING_SPACE = re.compile(rf"(?<=[0-9])[{GROUPING_SPACES}](?=[0-9]{{3}}(?![0-9]))")
+# Patterns stay text until they are used: compiling them would cost every start, and `re` keeps what it compiled.
+_NUMBER = rf"(?:(?<![\w.])\.[0-9]+|[0-9]+(?:[.,{GROUPING}][0-9]+)*)"
+_NUMBER_KEYWORD = rf"(?P<sign>[-−+]?)(?P<before>[{CURRENCIES}]?) ?(?P<digits>{_DIGITS}) ?(?P<after>[%{CURRENCIES}]?)"
+_GROUPING_SPACE = rf"(?<=[0-9])[{GROUPING_SPACES}](?=[0-9]{{3}}(?![0-9]))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +32,7 @@ class NumberKeyword:
     """The percent or currency sign, or nothing."""
 
     def is_in(self, numbers: str) -> bool:
-        return any(self._fits(numbers, found) for found in _NUMBER.finditer(numbers))
+        return any(self._fits(numbers, found) for found in re.finditer(_NUMBER, numbers))
 
     def _fits(self, numbers: str, found: re.Match[str]) -> bool:
         if not any(self._means(whole, decimals) for whole, decimals in _meanings(found.group())):
@@ -55,7 +54,7 @@ class NumberKeyword:
 @lru_cache(maxsize=4096)
 def as_number(keyword: str) -> NumberKeyword | None:
     """The number a keyword is, or `None` when it is a word, a date, a version, an address."""
-    match = _NUMBER_KEYWORD.fullmatch(numbers_of(keyword.strip()))
+    match = re.fullmatch(_NUMBER_KEYWORD, numbers_of(keyword.strip()))
     meanings = readings(match["digits"]) if match else ()
     if match is None or not meanings:
         return None
@@ -88,7 +87,7 @@ def numbers_of(text: str) -> str:
     """The text in which numbers are looked for: spaces inside of a number become marks before they are normalised."""
     if text.isascii():
         return text
-    return unicodedata.normalize("NFKC", _GROUPING_SPACE.sub("_", text))
+    return unicodedata.normalize("NFKC", re.sub(_GROUPING_SPACE, "_", text))
 
 
 def words_of(text: str, ignore_case: bool) -> str:

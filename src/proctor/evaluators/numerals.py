@@ -12,12 +12,13 @@ GROUPING_SPACES = "\u00a0\u2007\u2009\u202f"
 GROUPING = f"_'’{GROUPING_SPACES}"
 """Marks that only ever separate thousands; a comma and a point may also be the decimal mark."""
 
-_PLAIN = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_WHOLE = re.compile(r"[+-]?[0-9]{1,400}")
+# Patterns stay text until they are used: compiling them would cost every start, and `re` keeps what it compiled.
+_PLAIN = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_WHOLE = r"[+-]?[0-9]{1,400}"
 _THREES = rf"[0-9]{{1,3}}([ ,{GROUPING}])[0-9]{{3}}(?:\1[0-9]{{3}})*"
 _LAKHS = r"[0-9]{1,2}(?:,[0-9]{2})+,[0-9]{3}"
-_GROUPED = re.compile(rf"[+-]?(?:{_THREES}|{_LAKHS})(?:\.[0-9]+)?")
-_SEPARATORS = re.compile(rf"[ ,{GROUPING}]")
+_GROUPED = rf"[+-]?(?:{_THREES}|{_LAKHS})(?:\.[0-9]+)?"
+_SEPARATORS = rf"[ ,{GROUPING}]"
 
 
 def read_number(value: Any, *, separators: bool = True, percent: bool = True, currency: bool = True) -> float | None:
@@ -34,9 +35,9 @@ def read_number(value: Any, *, separators: bool = True, percent: bool = True, cu
         text, scale = text[:-1].rstrip(), 100.0
     if currency:
         text = _without_currency(text)
-    if separators and _GROUPED.fullmatch(text):
-        text = _SEPARATORS.sub("", text)
-    if not _PLAIN.fullmatch(text):
+    if separators and re.fullmatch(_GROUPED, text):
+        text = re.sub(_SEPARATORS, "", text)
+    if not re.fullmatch(_PLAIN, text):
         return None
     number = _finite(float(text))
     return None if number is None else number / scale
@@ -44,9 +45,9 @@ def read_number(value: Any, *, separators: bool = True, percent: bool = True, cu
 
 def same_number(number: float, text: str) -> bool:
     """Whether `text` is exactly this number, written plainly: `1` is `1.0`, and large integers lose no digit."""
-    if _WHOLE.fullmatch(text):
+    if re.fullmatch(_WHOLE, text):
         return int(text) == number
-    return bool(_PLAIN.fullmatch(text)) and float(text) == number
+    return bool(re.fullmatch(_PLAIN, text)) and float(text) == number
 
 
 @lru_cache(maxsize=4096)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from proctor.agents.model import ToolCall
@@ -211,6 +212,8 @@ class ForbiddenTools:
 class FinalState:
     """The session ends up knowing what it should; what else it knows does not matter."""
 
+    base: Path | None = None
+    """The folder from which predicates in the expected state are looked up."""
     default_threshold: ClassVar[float] = 1.0
     scope: ClassVar[Literal["case"]] = "case"
 
@@ -222,7 +225,7 @@ class FinalState:
             raise NothingToCompare("the agent does not tell its state")
         wrong: dict[str, str] = {}
         for key, value in expected.items():
-            reason = Subset(value).mismatch(state[key]) if key in state else "is missing"
+            reason = Subset(value, self.base).mismatch(state[key]) if key in state else "is missing"
             if reason is not None:
                 wrong[key] = reason
         if not wrong:

@@ -18,6 +18,9 @@ from proctor.references import is_reference
 SHIPPED = ("adk", "pixie", "holodeck", "keywords", "table", "native")
 """Asked in this order; the native format comes last, because it is the least particular."""
 
+TELLING_KEYS = {"cases": "native", "evalSetId": "adk", "eval_set_id": "adk", "evalCases": "adk", "eval_cases": "adk"}
+"""Keys that only one format has at its top: where one is there, no other format need be imported to be asked."""
+
 ENDINGS = (".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".csv")
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "venv", "build", "dist"})
 NOT_SUITES = frozenset({"test_config.json", "package.json", "package-lock.json", "tsconfig.json", "suite.schema.json"})
@@ -128,6 +131,9 @@ def _open(path: Path) -> Document:
 
 
 def _format_of(document: Document) -> Format | None:
+    if isinstance(document.data, dict):
+        for key in TELLING_KEYS.keys() & document.data.keys():
+            return shipped_format(TELLING_KEYS[key])
     for known in map(shipped_format, SHIPPED):
         if known.recognises(document.path, document.data):
             return known
