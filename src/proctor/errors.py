@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from proctor.records import record
 
-@dataclass(frozen=True, slots=True)
+
+@record
 class Problem:
     """One thing that is wrong in one file, said so that a person can go and fix it."""
 

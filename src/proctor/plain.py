@@ -46,12 +46,9 @@ def _key(key: object) -> str:
 
 
 def _convert(value: Any, depth: int) -> Json:
+    """What is neither a scalar nor a container: subclasses of scalars, and objects that are made of fields."""
     import dataclasses
-    import datetime
-    import decimal
     import enum
-    import pathlib
-    import uuid
 
     if isinstance(value, enum.Enum):
         return plain(value.value, _depth=depth)
@@ -61,10 +58,20 @@ def _convert(value: Any, depth: int) -> Json:
         return int(value)
     if isinstance(value, float):
         return plain(float(value), _depth=depth)
-    if hasattr(value, "model_dump") and not isinstance(value, type):
-        return plain(value.model_dump(), _depth=depth)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: plain(getattr(value, f.name), _depth=depth) for f in dataclasses.fields(value)}
+    if hasattr(value, "model_dump") and not isinstance(value, type):
+        return plain(value.model_dump(), _depth=depth)
+    return _standard(value, depth)
+
+
+def _standard(value: Any, depth: int) -> Json:
+    """The standard library's values that JSON has no word for."""
+    import datetime
+    import decimal
+    import pathlib
+    import uuid
+
     if isinstance(value, (datetime.date, datetime.time)):
         return value.isoformat()
     if isinstance(value, datetime.timedelta):

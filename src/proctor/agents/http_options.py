@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -14,6 +14,7 @@ from proctor.agents.templates import Template
 from proctor.cases.model import NOTHING
 from proctor.errors import UsageError
 from proctor.plain import Json
+from proctor.records import record
 
 EXAMPLE = '{"http": {"url": "http://localhost:8000/chat", "request": {"question": "{{input}}"}, "text": "$.answer"}}'
 DEFAULT_REQUEST: Json = {"input": "{{input}}", "session_id": "{{session_id}}", "history": "{{history}}"}
@@ -23,7 +24,7 @@ _METHODS = ("POST", "PUT", "PATCH", "GET")
 _TELLTALE = ("authorization", "cookie", "key", "token", "secret", "password")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class HttpOptions:
     """A checked description; header values never appear in its `repr`."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from proctor.agents.model import ToolCall
 from proctor.agents.tool_calls import field, is_list, to_tool_calls
+from proctor.records import record
 
 _ANSWERS = ("assistant", "ai", "model")
 _PEOPLE = ("user", "human")
@@ -19,7 +19,7 @@ _OTHER_PARTS = (
 _PARTS = frozenset((*_TEXT_PARTS, *_CALL_PARTS, *_OTHER_PARTS))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Message:
     """One message of a conversation, whoever's object it is."""
 

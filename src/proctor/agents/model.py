@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from proctor.cases.model import NOTHING, Case, NamedData, Turn
 from proctor.plain import Json
+from proctor.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Usage:
     """What an answer cost: tokens and, where known, money. `None` is not known, which differs from zero."""
 
@@ -40,7 +40,7 @@ def _sum(left: Any, right: Any) -> Any:
     return left if right is None else right if left is None else left + right
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ToolCall:
     """One use of a tool by the agent."""
 
@@ -74,7 +74,7 @@ class ToolCall:
         return cls(name, raw_arguments=repr(arguments), **rest)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Reply:
     """What came back for one turn."""
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias, get_args
 
 from proctor.cases.model import Case, Turn
 from proctor.plain import Json
+from proctor.records import record
 
 Arguments: TypeAlias = tuple[list[Any], Mapping[str, Any]]
 Role: TypeAlias = tuple[str, str, bool]
@@ -25,7 +25,7 @@ class DoesNotFit(Exception):
     """An input cannot be handed to the function; says why."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Signature:
     """How to call a function with a turn."""
 

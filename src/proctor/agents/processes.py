@@ -8,18 +8,18 @@ import os
 import shlex
 import signal
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from proctor.errors import AgentFailed
+from proctor.records import record
 
 _LONGEST_LINE = 64 * 1024 * 1024
 _GRACE_SECONDS = 2.0
 _LAST_LINES = 8
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Program:
     """What to start, where, and with what environment."""
 

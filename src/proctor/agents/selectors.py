@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from proctor.cases.model import UNSET, Unset
 from proctor.errors import UsageError
 from proctor.plain import Json
+from proctor.records import record
 
 _STEP = re.compile(
     r"""(?P<dot>\.)?(?P<name>[^\s.\[\]'"*?$]+)
@@ -32,7 +32,7 @@ class _Every:
 EVERY = _Every()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Selector:
     """A parsed path; it never raises on data, it only finds nothing."""
 

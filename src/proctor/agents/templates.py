@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from proctor.agents.selectors import Selector, parse_selector
 from proctor.cases.fields import nearest
 from proctor.cases.model import UNSET
 from proctor.errors import UsageError
 from proctor.plain import Json, show
+from proctor.records import record
 
 NAMES = ("input", "history", "messages", "state", "session_id", "case", "turn")
 """What a placeholder may start with; `input`, `state` and `case` can be followed by a path (`{{case.id}}`)."""
@@ -27,7 +27,7 @@ class NotInInput(Exception):
     """The template asks for a part of the input that this input does not have."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Template:
     """A checked template."""
 

@@ -6,7 +6,6 @@ known is collected; `Document.finish` raises one `InvalidSuite` with all of it.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -25,13 +24,13 @@ _UNPARSED: Any = object()
 class Document:
     """One file being read: its data, and the problems found in it so far."""
 
-    def __init__(self, path: Path, text: str, data: Json = _UNPARSED) -> None:
+    def __init__(self, path: Path, text: str, data: Json = _UNPARSED, lines: Lines | None = None) -> None:
         self.path = path
         self.text = text
         self.data = parse(path, text) if data is _UNPARSED else data
         self.problems: list[Problem] = []
         self.warnings: list[Problem] = []
-        self._lines: Lines | None = None
+        self._lines = lines
 
     def problem(self, pointer: Pointer, message: str) -> None:
         self.problems.append(self._at(pointer, message))
@@ -98,12 +97,17 @@ class Fields:
         return self._typed(name, (bool,), "true or false", default, False)
 
     def integer(self, name: str, default: Any = None, *, least: int | None = None) -> Any:
-        value = self._typed(name, (int,), "a whole number", default, False)
+        value = self._typed(name, (int, float), "a whole number", default, False)
+        if isinstance(value, float):
+            if not value.is_integer():
+                self.problem(name, f"must be a whole number, not {show(value, 40)}")
+                return default
+            value = int(value)
         return self._at_least(name, value, least, default)
 
     def number(self, name: str, default: Any = None, *, least: float | None = None, most: float | None = None) -> Any:
         value = self._typed(name, (int, float), "a number", default, False)
-        if isinstance(value, float) and not math.isfinite(value):
+        if isinstance(value, (int, float)) and not _is_finite(value):
             self.problem(name, "must be a finite number")
             return default
         if most is not None and isinstance(value, (int, float)) and value > most:
@@ -192,6 +196,13 @@ class Fields:
         return value
 
 
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
 @functools.cache
 def _both_spellings(name: str) -> tuple[str, ...]:
     """`eval_id` as `evalId` and as it is."""
@@ -208,5 +219,7 @@ def kind(value: Json) -> str:
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint at what was probably meant."""
+    import difflib
+
     close = difflib.get_close_matches(name, list(dict.fromkeys(known)), n=1)
     return f"; did you mean {close[0]!r}?" if close else ""

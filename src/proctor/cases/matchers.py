@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from proctor.plain import Json, show
+from proctor.records import record
 
 
 @runtime_checkable
@@ -30,7 +31,7 @@ class Matcher(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Equals:
     """The same data: `1` equals `1.0`, `True` does not equal `1`, the order of an object's keys means nothing."""
 
@@ -68,7 +69,7 @@ class Regex:
         return {"$regex": self.pattern}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Fuzzy:
     """The same text or number but for case, spacing, thousands separators and a percent sign."""
 
@@ -89,7 +90,7 @@ class Fuzzy:
         return {"$fuzzy": self.value}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Approx:
     """A number within a tolerance, absolute or relative, whichever is wider."""
 
@@ -112,7 +113,7 @@ class Approx:
         return form | {"relative": self.relative} if self.relative else form
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Subset:
     """An object or list that contains at least these parts, each of which may be a matcher itself."""
 
@@ -126,7 +127,7 @@ class Subset:
         return {"$subset": self.value}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OneOf:
     """Any one of several values."""
 
@@ -142,7 +143,7 @@ class OneOf:
         return {"$one_of": list(self.values)}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Ignore:
     """Anything at all, even nothing."""
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from proctor.cases.matchers import Matcher, parse
 from proctor.errors import Problem
 from proctor.plain import Json
+from proctor.records import record
 
 
 class Unset(enum.Enum):
@@ -43,7 +43,7 @@ class _Nothing(dict[str, Any]):
 NOTHING: Final[Mapping[str, Any]] = _Nothing()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NamedData:
     """A value with the name under which the application and the evaluators know it."""
 
@@ -51,7 +51,7 @@ class NamedData:
     value: Json
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Keywords:
     """Words the answer must mention: any of some, all of others."""
 
@@ -59,7 +59,7 @@ class Keywords:
     all_of: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ExpectedCall:
     """A tool call the agent is expected to make."""
 
@@ -85,7 +85,7 @@ class ExpectedCall:
         return self.name in actual if self.substring else self.name == actual
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Expected:
     """What a good answer to one turn looks like; every part is optional, and what is not given is not compared."""
 
@@ -103,7 +103,7 @@ class Expected:
 NO_EXPECTATION: Final = Expected()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Attachment:
     """A file given to the agent with a turn."""
 
@@ -115,7 +115,7 @@ class Attachment:
     """How to read it: `pages`, `sheet`, `range`, `cache`."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EvaluatorSpec:
     """An evaluator as a file names it: which one, with what arguments, and what its score decides."""
 
@@ -138,7 +138,7 @@ class EvaluatorSpec:
         return self.label or self.name.rpartition(":")[2]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Turn:
     """One message to the agent and what is expected back."""
 
@@ -154,7 +154,7 @@ class Turn:
     """What a foreign format says and Proctor does not use, kept for the way back."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Case:
     """One conversation to hold with the agent."""
 
@@ -179,7 +179,7 @@ class Case:
     extra: Mapping[str, Json] = NOTHING
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Criteria:
     """How outcomes become the verdict of a suite."""
 
@@ -191,7 +191,7 @@ class Criteria:
     """The share of cases that must pass."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Settings:
     """How a suite asks to be run; the command line overrides each of them."""
 
@@ -202,7 +202,7 @@ class Settings:
     retries: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Suite:
     """Cases that belong together, with the agent they are for and the evaluators that score them."""
 

@@ -1,7 +1,7 @@
 """Text in, plain data out, and, only when something is wrong, the line where it stands.
 
 JSON and YAML are parsed at full speed; positions are looked up by a second pass over the text when a problem has to be
-reported. YAML is read as its 1.2 core schema: `no` and `2024-01-01` are text, and a key given twice is a mistake.
+reported. In both, a key given twice is a mistake.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -21,20 +22,33 @@ Pointer: TypeAlias = Sequence[str | int]
 
 YAML_ENDINGS = (".yaml", ".yml")
 
+DEEPEST = 200
+"""Levels of nesting a document may have: more is nobody's data, and could stop whatever walks through it."""
+
 
 def read_text(path: Path) -> str:
     """A file's text; an unreadable one is a problem that names it."""
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidSuite([Problem(f"is not UTF-8 text ({error.reason} at byte {error.start})", path)]) from None
     except OSError as error:
         raise InvalidSuite([Problem(f"cannot be read: {error.strerror or error}", path)]) from None
+    except ValueError as error:
+        raise InvalidSuite([Problem(f"cannot be read: {error}", path)]) from None
 
 
 def parse(path: Path, text: str) -> Json:
     """The data in a JSON or YAML document."""
-    return _parse_yaml(path, text) if path.suffix in YAML_ENDINGS else _parse_json(path, text)
+    if path.suffix in YAML_ENDINGS:
+        from proctor.cases.yaml_source import parse_yaml
+
+        data = parse_yaml(path, text)
+    else:
+        data = _parse_json(path, text)
+    if _is_too_deep(data):
+        raise InvalidSuite([Problem("is nested too deeply to be read", path)])
+    return data
 
 
 Lines: TypeAlias = Callable[[Pointer], int | None]
@@ -44,7 +58,12 @@ Lines: TypeAlias = Callable[[Pointer], int | None]
 def lines_of(path: Path, text: str) -> Lines:
     """Positions in one document; the text is gone through once, however many are asked for."""
     try:
-        tree = _yaml_tree(text) if path.suffix in YAML_ENDINGS else _JsonTree(text).root
+        if path.suffix in YAML_ENDINGS:
+            from proctor.cases.yaml_source import yaml_places
+
+            tree = yaml_places(text)
+        else:
+            tree = _JsonPlaces(text).read()
     except Exception:
         return lambda pointer: None
     return lambda pointer: _line_in(tree, pointer)
@@ -58,14 +77,45 @@ def pointer_text(pointer: Pointer) -> str:
     return text
 
 
+def _is_too_deep(data: Json) -> bool:
+    level = [data]
+    for _ in range(DEEPEST + 1):
+        level = [
+            item
+            for container in level
+            if isinstance(container, (dict, list))
+            for item in (container.values() if isinstance(container, dict) else container)
+            if isinstance(item, (dict, list))
+        ]
+        if not level:
+            return False
+    return True
+
+
+class _NotJson(ValueError):
+    """Something that the parser takes and the standard does not; `token` is how the text has it."""
+
+    def __init__(self, message: str, token: str) -> None:
+        self.token = token
+        super().__init__(message)
+
+
+class _KeyTwice(ValueError):
+    """A key that one object has twice."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        super().__init__(f"key {key!r} is given twice in one object")
+
+
 def _reject_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")
+    raise _NotJson(f"{name} is not JSON", name)
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if math.isinf(number):
-        raise ValueError(f"{text} is too large for a number")
+        raise _NotJson(f"{text[:40]} is too large for a number", text)
     return number
 
 
@@ -75,7 +125,7 @@ def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
-                raise ValueError(f"key {key!r} is given twice in one object")
+                raise _KeyTwice(key)
             seen.add(key)
     return data
 
@@ -87,81 +137,13 @@ def _parse_json(path: Path, text: str) -> Json:
         problem = Problem(f"is not valid JSON: {error.msg} (column {error.colno})", path, error.lineno)
     except RecursionError:
         problem = Problem("is nested too deeply to be read", path)
-    except ValueError as error:
-        problem = Problem(f"is not valid JSON: {error}", path, _line_of_text(text, str(error)))
+    except _NotJson as error:
+        problem = Problem(f"is not valid JSON: {error}", path, _line_of_token(text, re.escape(error.token)))
+    except _KeyTwice as error:
+        problem = Problem(f"is not valid JSON: {error}", path, _JsonPlaces(text).line_of_repeated(error.key))
+    except ValueError:
+        problem = Problem("has a number with too many digits to be read", path, _line_of_token(text, r"-?[0-9]{1000,}"))
     raise InvalidSuite([problem])
-
-
-def _line_of_text(text: str, message: str) -> int | None:
-    """Where the thing an error message quotes stands last: the second of two equal keys, the constant."""
-    found = re.search(r"'([^']+)'|^(\S+)", message)
-    word = (found.group(1) or found.group(2)) if found else ""
-    at = text.rfind(word)
-    return text.count("\n", 0, at) + 1 if word and at >= 0 else None
-
-
-def _parse_yaml(path: Path, text: str) -> Json:
-    import yaml
-
-    try:
-        return yaml.load(text, Loader=_yaml_loader())  # noqa: S506  a subclass of the safe loader
-    except yaml.MarkedYAMLError as error:
-        line = None if error.problem_mark is None else error.problem_mark.line + 1
-        problem = Problem(f"is not valid YAML: {error.problem or error.context}", path, line)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        first = str(error).splitlines()[0] if str(error) else type(error).__name__
-        problem = Problem(f"is not valid YAML: {first}", path)
-    raise InvalidSuite([problem])
-
-
-_LOADER: list[Any] = []
-
-
-def _yaml_loader() -> Any:
-    """The safe loader narrowed to YAML 1.2's core schema; made once, since PyYAML is imported late."""
-    if _LOADER:
-        return _LOADER[0]
-    import yaml
-
-    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-    class Loader(base):  # type: ignore[misc]
-        yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012
-
-        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-            seen: set[str] = set()
-            for key, _ in node.value:
-                if key.tag == "tag:yaml.org,2002:merge" or not isinstance(key, yaml.ScalarNode):
-                    continue
-                if key.value in seen:
-                    raise yaml.constructor.ConstructorError(
-                        None, None, f"key {key.value!r} is given twice", key.start_mark
-                    )
-                seen.add(key.value)
-            mapping = super().construct_mapping(node, deep)
-            if any(not isinstance(key, str) for key in mapping):
-                return {_key_text(key): value for key, value in mapping.items()}
-            return mapping
-
-    resolve = Loader.add_implicit_resolver
-    resolve("tag:yaml.org,2002:null", re.compile(r"^(?:~|null|Null|NULL|)$"), ["~", "n", "N", ""])
-    resolve("tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF"))
-    resolve("tag:yaml.org,2002:int", re.compile(r"^[-+]?(?:0|[1-9][0-9]*)$"), list("-+0123456789"))
-    resolve(
-        "tag:yaml.org,2002:float",
-        re.compile(r"^[-+]?(?:(?:0|[1-9][0-9]*)\.[0-9]*|\.[0-9]+|(?:0|[1-9][0-9]*)(?=[eE]))(?:[eE][-+]?[0-9]+)?$"),
-        list("-+0123456789."),
-    )
-    resolve("tag:yaml.org,2002:merge", re.compile(r"^<<$"), ["<"])
-    Loader.add_constructor("tag:yaml.org,2002:float", lambda loader, node: _finite(node.value))
-    for kind in ("binary", "timestamp", "omap", "pairs", "set"):
-        Loader.add_constructor(f"tag:yaml.org,2002:{kind}", Loader.construct_undefined)
-    _LOADER.append(Loader)
-    return Loader
-
-
-def _key_text(key: Any) -> str:
-    return key if isinstance(key, str) else json.dumps(key, default=str)
 
 
 Place: TypeAlias = "tuple[int, dict[str, Place] | list[Place] | None]"
@@ -180,41 +162,38 @@ def _line_in(place: Place, pointer: Pointer) -> int:
     return place[0]
 
 
-def _yaml_tree(text: str) -> Place:
-    import yaml
-
-    return _yaml_place(yaml.compose(text, Loader=_yaml_loader()), None, set())
+_TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+)', re.DOTALL)
 
 
-def _yaml_place(node: Any, line: int | None, above: set[int]) -> Place:
-    """A key's line is where its value is told to be: that is where people look."""
-    import yaml
-
-    here = node.start_mark.line + 1 if line is None else line
-    if id(node) in above:
-        return here, None
-    within = above | {id(node)}
-    if isinstance(node, yaml.SequenceNode):
-        return here, [_yaml_place(item, None, within) for item in node.value]
-    if isinstance(node, yaml.MappingNode):
-        return here, {str(key.value): _yaml_place(value, key.start_mark.line + 1, within) for key, value in node.value}
-    return here, None
+def _line_of_token(text: str, pattern: str) -> int | None:
+    """The line of the first token that is neither text nor punctuation and fits."""
+    for found in _TOKEN.finditer(text):
+        if re.fullmatch(pattern, found.group(1)):
+            return text.count("\n", 0, found.start(1)) + 1
+    return None
 
 
-class _JsonTree:
+class _JsonPlaces:
     """Where everything in a JSON text stands; trusts that the text parsed before."""
-
-    _TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+)', re.DOTALL)
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
         self._line = 1
         self._counted = 0
-        self.root = self._value(self._next(), None)
+        self._repeated: list[tuple[str, int]] = []
+
+    def read(self) -> Place:
+        return self._value(self._next(), None)
+
+    def line_of_repeated(self, key: str) -> int | None:
+        """Where an object has a key for the second time; what follows need not be JSON."""
+        with suppress(ValueError, RecursionError):
+            self.read()
+        return next((line for repeated, line in self._repeated if repeated == key), None)
 
     def _next(self) -> str:
-        match = self._TOKEN.match(self._text, self._at)
+        match = _TOKEN.match(self._text, self._at)
         if match is None:
             raise ValueError("end of text")
         start = match.start(1)
@@ -244,5 +223,8 @@ class _JsonTree:
                 continue
             line = self._line
             self._next()
-            members[json.loads(token)] = self._value(self._next(), line)
+            key = json.loads(token)
+            if key in members:
+                self._repeated.append((key, line))
+            members[key] = self._value(self._next(), line)
         return members

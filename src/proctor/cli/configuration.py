@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from proctor.cases.fields import nearest
 from proctor.cases.model import Settings
 from proctor.errors import UsageError
+from proctor.records import record
 from proctor.results.store import FOLDER
 
 KEYS: dict[str, Callable[[str], Any]] = {
@@ -24,7 +24,7 @@ KEYS: dict[str, Callable[[str], Any]] = {
 LEAST = {"repeat": 1, "parallel": 1, "retries": 0}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Configuration:
     """Each value with where it comes from."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
 from proctor.evaluators.comparands import (
@@ -20,11 +20,12 @@ from proctor.evaluators.lists import as_items, pair_up
 from proctor.evaluators.model import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.numerals import read_number
 from proctor.plain import Json
+from proctor.records import record
 
 _SHOWN_DIFFERENCES = 20
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NumericDiff:
     """How close the answer is to the expected number: one minus the difference over the sum of sizes.
 
@@ -46,7 +47,7 @@ class NumericDiff:
         return Evaluation(number_score(wanted, got), compared(expectation, output), details)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Numeric:
     """The answer is the expected number, within a tolerance: absolute, or relative to the expected one."""
 
@@ -86,7 +87,7 @@ class Numeric:
         return f" unless {flag} is set"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class JSONDiff:
     """How much of the expected data is there: the mean over keys and items, all the way down.
 
@@ -118,7 +119,7 @@ class JSONDiff:
         return Evaluation(score, reasoning or compared(expectation, output), {"differences": listed})
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ValidJSON:
     """The answer is a JSON object or list or, given a schema, any JSON that fulfils it.
 
@@ -176,7 +177,7 @@ def _no_retrieval(uri: str) -> Any:
     raise ValueError(f"{uri} is elsewhere; only references within the schema are followed")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ListContains:
     """How well the items of the answer cover the expected ones, in whatever order, paired for the best total.
 

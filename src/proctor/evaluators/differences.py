@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from proctor.agents.model import ToolCall
@@ -12,6 +11,7 @@ from proctor.cases.model import ExpectedCall
 from proctor.evaluators.assignment import best_assignment
 from proctor.evaluators.calls import actual_text, expected_text, mismatches
 from proctor.evaluators.pairing import Pairs, most_pairs
+from proctor.records import record
 
 _COMPARED = 20
 """Leftover calls that are compared with each other for the likeliest mistake; more would not be read."""
@@ -20,7 +20,7 @@ _PHRASES = 8
 Reasons = Callable[[ExpectedCall, ToolCall], Iterable[str]]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Differences:
     """What is left of two lists of calls once every pair that fits is set aside."""
 

@@ -16,10 +16,11 @@ from proctor.errors import UsageError
 from proctor.evaluators.calling import BadVerdict, read_verdict
 from proctor.evaluators.model import Evaluable, Evaluation
 from proctor.plain import Json, plain, show
+from proctor.records import record
 from proctor.references import resolve, source_fingerprint
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ToolInvocation:
     """A tool call as a grader sees it: a copy, so that a grader may do with it what it likes."""
 
@@ -32,7 +33,7 @@ class ToolInvocation:
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GraderContext:
     """Everything a grader is told about one turn."""
 
@@ -46,7 +47,7 @@ class GraderContext:
     turn_config: dict[str, Json] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GraderResult:
     """What a grader may return when a bare score does not say enough."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from proctor.evaluators.comparands import embedded, text_of
 from proctor.evaluators.similarity import edit_score
 from proctor.plain import Json, canonical
+from proctor.records import record
 
 _DEEPEST_EMBEDDED = 200
 
@@ -32,7 +32,7 @@ NUMBER_SCORERS: dict[str, Callable[[float, float], float]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Difference:
     """One place where the data are not the same."""
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 
 from proctor.evaluators.numerals import CURRENCIES, GROUPING, GROUPING_SPACES, readings
+from proctor.records import record
 
 _DIGITS = rf"(?:[0-9]+(?:[.,{GROUPING}][0-9]+)*|\.[0-9]+)"
 # Patterns stay text until they are used: compiling them would cost every start, and `re` keeps what it compiled.
@@ -17,7 +17,7 @@ _NUMBER_KEYWORD = rf"(?P<sign>[-−+]?)(?P<before>[{CURRENCIES}]?) ?(?P<digits>{
 _GROUPING_SPACE = rf"(?<=[0-9])[{GROUPING_SPACES}](?=[0-9]{{3}}(?![0-9]))"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NumberKeyword:
     """A keyword that is a number: its whole part must be the whole part found, its decimals the first ones shown.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proctor.evaluators.comparands import compared, require_choice, require_flags, require_number, texts_of
@@ -14,12 +13,13 @@ from proctor.evaluators.meteor import score as meteor_score
 from proctor.evaluators.model import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.similarity import common_words
 from proctor.evaluators.tokens import mteval_tokens, spaced, typescript_words, unicode_words
+from proctor.records import record
 
 _ORDERS = 4
 _STAGES = ("exact", "stem", "synonym")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BLEU:
     """How many runs of one to four words the answer shares with the expected one, as sacrebleu counts a sentence.
 
@@ -81,7 +81,7 @@ def _shared(reference: Counter[Any], answer: Counter[Any]) -> int:
     return sum(min(count, reference[run]) for run, count in answer.items() if run in reference)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ROUGE:
     """How many words (`rouge1`), pairs of words (`rouge2`) or words in order (`rougeL`) both texts share.
 
@@ -140,7 +140,7 @@ class ROUGE:
         return {"p": precision, "r": recall, "f": 2 * precision * recall / both if both else 0.0}, exact
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class METEOR:
     """How well the words of the answer align with the expected ones: the same, of the same stem, or synonyms.
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 
 from proctor.evaluators.assignment import best_assignment
 from proctor.evaluators.comparands import data_of
 from proctor.evaluators.similarity import edit_score
 from proctor.plain import Json, canonical
+from proctor.records import record
 
 LARGEST_ASSIGNMENT = 90_000
 """The product of lengths up to which the best pairing is sought; beyond it, equal items and then neighbours pair."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Pair:
     """An expected item and the item it was paired with, by index."""
 
@@ -23,7 +23,7 @@ class Pair:
     score: float
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Pairing:
     """Which items belong together; an approximate one may have missed a better whole."""
 

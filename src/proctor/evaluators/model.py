@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol, TypeAlias
 
 from proctor.agents.model import Reply, ToolCall, Usage
 from proctor.cases.model import NOTHING, UNSET, ExpectedCall, Keywords, NamedData, Turn, Unset
 from proctor.plain import Json
+from proctor.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Evaluation:
     """The result of one evaluator on one answer."""
 
@@ -42,7 +43,7 @@ class Evaluator(Protocol):
     def __call__(self, evaluable: Evaluable) -> Verdict | Awaitable[Verdict]: ...
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Exchange:
     """One turn and its answer, as an evaluator of the whole conversation sees it."""
 
@@ -50,7 +51,7 @@ class Exchange:
     reply: Reply
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Evaluable:
     """What an evaluator sees of one turn or of a whole trial."""
 

@@ -10,7 +10,6 @@ import functools
 import importlib
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,6 +19,7 @@ from proctor.cases.model import EvaluatorSpec
 from proctor.errors import UsageError
 from proctor.evaluators.calling import takes_trace
 from proctor.plain import fingerprint, plain
+from proctor.records import record
 from proctor.references import describe, is_reference, resolve, source_fingerprint
 
 SHIPPED: dict[str, str] = {
@@ -47,7 +47,7 @@ NEEDS_JUDGE: frozenset[str] = frozenset(
 DEFAULT_THRESHOLD = 0.5
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Bound:
     """An evaluator ready to be called, with everything the engine needs to know about it."""
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
+
+from proctor.records import record
 
 S = TypeVar("S", bound=Sequence[str])
 
@@ -14,7 +15,7 @@ BLOCK = 2048
 """The length of the blocks in which longer texts are compared."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Similarity:
     """A similarity between 0 and 1. Unless `exact`, the true one lies between `score` and `at_most`."""
 

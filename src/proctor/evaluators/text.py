@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
 from proctor.evaluators.comparands import (
@@ -19,9 +19,10 @@ from proctor.evaluators.equality import agree, difference, loosen
 from proctor.evaluators.model import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.similarity import edit_similarity
 from proctor.plain import Json, show
+from proctor.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ExactMatch:
     """The answer is the expected one: the same text, or the same data whatever the order of its keys."""
 
@@ -47,7 +48,7 @@ class ExactMatch:
         return value
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Equality:
     """The answer is the expected text, but for case, white space or punctuation where asked."""
 
@@ -101,7 +102,7 @@ class _Punctuation(dict[int, str | None]):
 _PUNCTUATION = _Punctuation()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LevenshteinMatch:
     """How close the answer is to the expected text, in edits: one minus the distance over the longer length."""
 
@@ -121,7 +122,7 @@ class LevenshteinMatch:
         return Evaluation(similarity.score, reasoning, details)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Contains:
     """The answer mentions any, or all, of the keywords: those given here and those the case brings.
 
@@ -188,7 +189,7 @@ def _said(keywords: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(keyword for keyword in map(text_of, keywords) if keyword.strip())
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Regex:
     """The answer matches a pattern: somewhere in it, or from end to end if `full`."""
 
@@ -217,7 +218,7 @@ class Regex:
         return Evaluation(1.0, f"/{self.pattern}/ matches {quote(match.group())}", {"span": list(match.span())})
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StartsWith:
     """The answer begins with the given text, or else with the expected one."""
 
@@ -237,7 +238,7 @@ class StartsWith:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EndsWith:
     """The answer ends with the given text, or else with the expected one."""
 

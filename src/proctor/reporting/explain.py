@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from proctor.agents.model import Reply, ToolCall
 from proctor.cases.matchers import Equals, Matcher, Regex
 from proctor.cases.model import UNSET, Case, Expected, ExpectedCall, Turn
 from proctor.evaluators.model import collapse
 from proctor.plain import Json, plain, show
+from proctor.records import record
 from proctor.reporting.wording import decisive, score_value
 from proctor.results.model import Outcome, Score, TrialResult
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Fact:
     """One thing worth knowing about a trial, with the word that introduces it."""
 
@@ -25,7 +25,7 @@ class Fact:
     """Of the score, where the fact is one."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Detail:
     """How much is told."""
 

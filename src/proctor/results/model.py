@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from proctor.agents.model import Reply, Usage
 from proctor.cases.model import NOTHING, Case, Criteria
 from proctor.plain import Json
+from proctor.records import record
 
 
 class Outcome(enum.StrEnum):
@@ -24,7 +25,7 @@ class Outcome(enum.StrEnum):
     """A person or an agent has yet to say."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Score:
     """What one evaluator said of one turn, or of the whole conversation."""
 
@@ -42,7 +43,7 @@ class Score:
     duration_ms: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TrialResult:
     """One run of one case, whole: what was asked, what came back, how it was scored."""
 
@@ -76,7 +77,7 @@ class TrialResult:
         return total
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TrialSummary:
     """The little of a trial that a run keeps in memory."""
 
@@ -107,7 +108,7 @@ class TrialSummary:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SuiteInfo:
     """What a run remembers of a suite."""
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from proctor.records import record
 
 Z_95 = 1.959963984540054
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Estimate:
     """A mean of values between 0 and 1, with its 95 % interval."""
 

@@ -7,7 +7,6 @@ import json
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +14,7 @@ from proctor.cases.formats.native import case_from_json
 from proctor.cases.model import Case
 from proctor.errors import StoreError
 from proctor.plain import Json
+from proctor.records import record
 from proctor.results.encoding import dumps, reply_from_json, score_content, score_from_row, trial_content
 from proctor.results.keys import case_content, case_key, question_key
 from proctor.results.model import Outcome, Score, TrialResult, TrialSummary
@@ -51,7 +51,7 @@ SELECT_TRIAL = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RunRow:
     """A run as the store lists it."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from proctor.cases.model import Criteria
 from proctor.evaluators.model import Evaluation
+from proctor.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ScoreThreshold:
     """Passes when the share `pct` of inputs scores at least `threshold` on all evaluators. No inputs do not pass."""
 

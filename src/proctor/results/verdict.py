@@ -8,9 +8,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from proctor.cases.model import Criteria
+from proctor.records import record
 from proctor.results.model import Outcome, Run, Score, SuiteInfo, TrialSummary
 from proctor.results.statistics import Estimate, estimate, mean, pass_at_k, pass_hat_k
 
@@ -23,7 +23,7 @@ ScoreRow = tuple[str, Outcome, float | None, float | None, bool]
 """Evaluator, outcome, value, threshold, gates: what a summary keeps of a score."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CaseVerdict:
     """What all trials of one case say together."""
 
@@ -34,7 +34,7 @@ class CaseVerdict:
     passed: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EvaluatorSummary:
     """How one evaluator scored over a whole suite."""
 
@@ -48,7 +48,7 @@ class EvaluatorSummary:
     threshold: float | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SuiteVerdict:
     """What a suite says of its agent."""
 
@@ -68,7 +68,7 @@ class SuiteVerdict:
     """The mean chance that at least one repeat of a case passes."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RunVerdict:
     """What a run says."""
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections.abc import Coroutine
-from dataclasses import dataclass
 from typing import Any
 
 from proctor.agents.model import Agent, Reply
 from proctor.cases.model import Case
 from proctor.errors import AgentFailed, UnreadableReply
+from proctor.records import record
 from proctor.references import describe
 from proctor.results.model import Outcome
 from proctor.running.options import Limits
@@ -23,7 +22,7 @@ GRACE_SECONDS = 1.0
 """How long a cancelled conversation may take to clean up before it is abandoned."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Answer:
     """What came of asking: the replies, or why there are none."""
 
@@ -49,7 +48,14 @@ async def ask(agent: Agent, case: Case, limits: Limits, backoff: float, watchdog
             if again is not None and attempt > 1:
                 reason = f"{reason} (after {attempt} attempts)"
             return Answer(tuple(replies), outcome, reason, attempt, started_at, duration_ms)
-        await asyncio.sleep(again or min(30.0, backoff * 2 ** (attempt - 1) * random.uniform(0.8, 1.2)))  # noqa: S311
+        await asyncio.sleep(again or _pause(backoff, attempt))
+
+
+def _pause(backoff: float, attempt: int) -> float:
+    """Longer each time, and never the same for two trials that met the same obstacle."""
+    import random
+
+    return min(30.0, backoff * 2 ** (attempt - 1) * random.uniform(0.8, 1.2))  # noqa: S311
 
 
 async def _attempt(

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import secrets
+import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from proctor.errors import StoreError
 from proctor.plain import Json
+from proctor.records import record
 from proctor.results.keys import case_content, case_key
 from proctor.results.model import Outcome
 from proctor.results.store import RunRow, Store
 from proctor.running.plan import Plan
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Booking:
     """Where a run's results go: its id, its row in the store, and which trials are there already."""
 
@@ -30,7 +30,7 @@ class Booking:
 
 def book_new(plan: Plan, store: Store | None, info: dict[str, Json]) -> Booking:
     """A run of its own. Ids sort by time and never meet, also when two runs start in the same second."""
-    run_id = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{secrets.token_hex(3)}"
+    run_id = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.urandom(3).hex()}"
     started_at = time.time()
     if store is None:
         return Booking(run_id, started_at)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import sys
 from collections.abc import Mapping
 
@@ -14,5 +13,5 @@ def environment() -> Mapping[str, str]:
     return {
         "proctor_version": __version__,
         "python_version": ".".join(map(str, sys.version_info[:3])),
-        "os": f"{os.uname().sysname} {os.uname().machine}" if hasattr(os, "uname") else platform.system(),
+        "os": f"{os.uname().sysname} {os.uname().machine}" if hasattr(os, "uname") else sys.platform,
     }

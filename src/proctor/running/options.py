@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 from proctor.cases.model import Case, Settings, Suite
+from proctor.records import record
 
 UNSAID = Settings()
 DEFAULTS = Settings(repeat=1, parallel=8, timeout=300.0, evaluator_timeout=60.0, retries=2)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RunOptions:
     """Everything about a run that is not in the suites."""
 
@@ -25,7 +26,7 @@ class RunOptions:
     """Seconds before the first retry; doubled each time."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Limits:
     """The settings in force for one suite or case."""
 

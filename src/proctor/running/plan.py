@@ -13,6 +13,7 @@ from proctor.cases.model import Case, EvaluatorSpec, Suite
 from proctor.errors import InvalidSuite, Problem, UsageError
 from proctor.evaluators.registry import Bound, build
 from proctor.plain import canonical, fingerprint, plain
+from proctor.records import record
 from proctor.results.model import SuiteInfo
 from proctor.running.options import Limits, RunOptions, limits_of
 
@@ -47,7 +48,7 @@ class PlannedSuite:
         return [self.bound[id(spec)] for spec in specs]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PlannedTrial:
     """One trial to be made."""
 
@@ -57,7 +58,7 @@ class PlannedTrial:
     position: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Plan:
     """All trials, in the order of reports."""
 

@@ -6,7 +6,7 @@ import asyncio
 import inspect
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from proctor.agents.model import Reply, Usage
@@ -16,6 +16,7 @@ from proctor.errors import JudgeFailed, ProctorError
 from proctor.evaluators.calling import UNCLAMPED, BadVerdict, clamp_notice, read_verdict
 from proctor.evaluators.model import Evaluable, Evaluation, EvaluationPending, Exchange, NothingToCompare
 from proctor.evaluators.registry import Bound
+from proctor.records import record
 from proctor.references import describe
 from proctor.results.model import Outcome, Score
 from proctor.running.plan import PlannedSuite
@@ -24,7 +25,7 @@ from proctor.running.watchdog import TimeIsUp, Watchdog
 Jobs = list[tuple[Bound, Evaluable, int | None]]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Bench:
     """What all scoring of a run shares."""
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from proctor.cases.model import Case, Suite
 from proctor.errors import UsageError
+from proctor.records import record
 from proctor.results.model import Outcome
 from proctor.results.store import Store
 
 Predicate = Callable[[str], bool]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CaseFilter:
     """Cases that satisfy everything that was asked for."""
 

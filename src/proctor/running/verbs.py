@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from proctor.cases.formats.loading import load
 from proctor.cases.model import Case, EvaluatorSpec, Suite
 from proctor.errors import InvalidSuite, StoreError, UsageError
 from proctor.plain import Json, plain
+from proctor.records import record
 from proctor.results.keys import question_key
 from proctor.results.model import Run, TrialResult
 from proctor.results.reading import run_info
@@ -27,7 +28,7 @@ from proctor.running.plan import Plan, PlannedTrial, Selection, make_plan
 NO_OPTIONS = RunOptions()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Request:
     """What is to be run, and how."""
 

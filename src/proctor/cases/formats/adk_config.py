@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from proctor.cases.fields import Document, Fields, kind, nearest
@@ -12,6 +11,7 @@ from proctor.cases.model import EvaluatorSpec
 from proctor.cases.source import Pointer, read_text
 from proctor.errors import InvalidSuite
 from proctor.plain import Json
+from proctor.records import record
 
 FILE_NAME = "test_config.json"
 
@@ -26,7 +26,7 @@ UNSUPPORTED = {
 DEFAULT_CRITERIA: Final = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Gates:
     """The evaluators of a file, and whether somebody chose them or they are ADK's defaults."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from proctor.cases.fields import Document, Fields
 from proctor.cases.matchers import Equals
 from proctor.cases.model import ExpectedCall
 from proctor.cases.source import Pointer
 from proctor.plain import Json
+from proctor.records import record
 
 PART_KINDS = (
     "inline_data",
@@ -28,7 +28,7 @@ CALL_NOTES = ("id", "partial_args", "will_continue")
 EVENT_NOTES = ("author", "grounding_metadata", "usage_metadata", "model_version")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Spoken:
     """A content as Proctor uses it: its words, and the whole of it where it holds more than words."""
 
@@ -39,7 +39,7 @@ class Spoken:
     calls: tuple[ExpectedCall, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ToolUse:
     """The expected tool calls, and the whole intermediate data where it holds more than those."""
 
@@ -47,7 +47,7 @@ class ToolUse:
     kept: Json = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Part:
     text: str | None = None
     others: tuple[str, ...] = ()

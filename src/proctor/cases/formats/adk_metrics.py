@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from proctor.cases.fields import Fields
 from proctor.cases.model import EvaluatorSpec
 from proctor.cases.source import Pointer
 from proctor.plain import Json
+from proctor.records import record
 
 MATCH_TYPES = ("EXACT", "IN_ORDER", "ANY_ORDER")
 """In the order of ADK's enumeration, whose numbers are accepted too."""
@@ -25,7 +25,7 @@ UNMEASURED = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Metric:
     """One ADK metric: the evaluator it stands for, its range, and what its criterion may say."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from proctor.cases.fields import Document, Fields
@@ -11,13 +11,14 @@ from proctor.cases.formats.adk_config import Gates, load_gates
 from proctor.cases.model import NOTHING, UNSET, Case, Criteria, EvaluatorSpec, Suite
 from proctor.cases.source import Pointer
 from proctor.plain import Json
+from proctor.records import record
 
 FORMAT = "adk"
 KEPT = "x-adk"
 """Where `extra` keeps what ADK says and Proctor does not use."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Placed:
     """A case and its place in the file, where problems with it are reported."""
 
@@ -25,7 +26,7 @@ class Placed:
     pointer: Pointer
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Draft:
     """A suite that nobody has yet said how to judge."""
 

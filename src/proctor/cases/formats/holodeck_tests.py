@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from proctor.cases.fields import Document, Fields
@@ -12,6 +12,7 @@ from proctor.cases.formats.ids import UniqueIds
 from proctor.cases.model import NOTHING, Case, EvaluatorSpec, Turn
 from proctor.cases.source import Pointer
 from proctor.plain import Json
+from proctor.records import record
 
 EXPECTED_TOOLS = EvaluatorSpec("ExpectedTools", label="expected_tools", scope="turn")
 
@@ -21,7 +22,7 @@ _UNREADABLE = Turn(None, evaluators=(EXPECTED_TOOLS,))
 """Stands for a turn whose problems are reported, so that nothing more is said about it."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AgentTests:
     """The tests of one file. Attachments start from the agent's folder, wherever the tests stand."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from proctor.cases.formats.environment import VARIABLE
 from proctor.cases.formats.holodeck import EXTENSION, KEPT, describes_a_model
@@ -17,6 +16,7 @@ from proctor.cases.model import Case, Criteria, EvaluatorSpec, Suite, Turn
 from proctor.cases.source import Pointer, pointer_text
 from proctor.errors import UsageError
 from proctor.plain import Json, plain
+from proctor.records import record
 
 _UNSAYABLE = re.compile("[\ud800-\udfff]")
 _NUMBER_LIKE = re.compile(r"[-+]?[0-9.]+[eE][-+]?[0-9]+")
@@ -35,7 +35,7 @@ def write(suites: Sequence[Suite]) -> Written:
     return Written(texts[0], tuple(losses), tuple(zip(files[1:], texts[1:], strict=True)))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _SuiteWriter:
     suite: Suite
     losses: list[str]

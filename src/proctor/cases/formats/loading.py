@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
-from proctor.cases.fields import Document
+from proctor.cases.fields import Document, nearest
 from proctor.cases.formats.model import Format
 from proctor.cases.model import Suite
 from proctor.cases.source import read_text
 from proctor.errors import InvalidSuite, Problem
-from proctor.references import is_reference
+from proctor.references import describe, is_reference
 
 SHIPPED = ("adk", "pixie", "holodeck", "keywords", "table", "native")
 """Asked in this order; the native format comes last, because it is the least particular."""
@@ -24,6 +26,11 @@ TELLING_KEYS = {"cases": "native", "evalSetId": "adk", "eval_set_id": "adk", "ev
 ENDINGS = (".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".csv")
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "venv", "build", "dist"})
 NOT_SUITES = frozenset({"test_config.json", "package.json", "package-lock.json", "tsconfig.json", "suite.schema.json"})
+
+
+LOOKED_AT = 1_000_000
+WORDS = r'(?:^|[{,\s"])(?:cases|test_cases|eval_cases|evalCases|entry_kwargs)"?\s*:'
+LINE_WORDS = r'"(?:input|turns|suite)"\s*:'
 
 
 def load(paths: Iterable[str | Path]) -> list[Suite]:
@@ -52,7 +59,7 @@ def load_file(path: Path) -> list[Suite]:
 
 def formats() -> list[Format]:
     """All known formats, shipped ones first."""
-    return [shipped_format(name) for name in SHIPPED] + _installed()
+    return [*(shipped_format(name) for name in SHIPPED), *_installed()]
 
 
 def shipped_format(name: str) -> Format:
@@ -61,35 +68,38 @@ def shipped_format(name: str) -> Format:
 
 def _load_one(path: str) -> list[Suite]:
     where = Path(path)
-    if where.is_dir():
-        return _load_folder(where)
-    if not where.exists() and is_reference(path):
-        return [_from_python(path)]
-    return load_file(where)
+    try:
+        if where.is_dir():
+            return _load_folder(where)
+        if not where.exists() and is_reference(path):
+            return [_from_python(path)]
+        return load_file(where)
+    except OSError as error:
+        name = Path(error.filename) if isinstance(error.filename, str) else where
+        raise InvalidSuite([Problem(f"cannot be read: {error.strerror or error}", name)]) from None
 
 
 def _load_folder(folder: Path) -> list[Suite]:
     """Every file below the folder that is a suite; files that are plainly something else are left alone."""
     suites: list[Suite] = []
     problems: list[Problem] = []
-    found = False
+    passed_over: list[Problem] = []
     for path in _files(folder):
         try:
             document = _open(path)
         except InvalidSuite as error:
-            problems.extend(error.problems if _looks_like_suite(path) else ())
+            (problems if _is_called_suite(path) or _reads_like_suite(path) else passed_over).extend(error.problems)
             continue
         known = _format_of(document)
         if known is None:
-            problems.extend([_unknown(document)] if _looks_like_suite(path) else ())
+            problems.extend([_unknown(document)] if _is_called_suite(path) else ())
             continue
-        found = True
         try:
             suites.extend(known.read(document))
         except InvalidSuite as error:
             problems.extend(error.problems)
-    if not found and not problems:
-        problems.append(Problem("holds no suite in any known format", folder))
+    if not suites and not problems:
+        problems += [Problem("holds no suite in any known format", folder), *passed_over]
     if problems:
         raise InvalidSuite(problems)
     return suites
@@ -104,9 +114,21 @@ def _files(folder: Path) -> list[Path]:
     return [path for path in files if not path.name.startswith(".")]
 
 
-def _looks_like_suite(path: Path) -> bool:
+def _is_called_suite(path: Path) -> bool:
     """Names by which people mark a suite: one that cannot be read is then a mistake, not somebody else's file."""
     return path.name.endswith((".test.json", ".evalset.json")) or ".proctor." in path.name or path.stem == "agent"
+
+
+def _reads_like_suite(path: Path) -> bool:
+    """Whether a file that cannot be parsed has words in it that hardly anything but a suite has."""
+    try:
+        text = path.read_bytes()[:LOOKED_AT].decode("utf-8", "replace")
+    except OSError:
+        return False
+    if path.suffix == ".csv":
+        columns = {name.strip().strip('"') for name in text.partition("\n")[0].split(",")}
+        return "input" in columns and not columns.isdisjoint({"expected", "contains", "contains_all", "tools"})
+    return re.search(LINE_WORDS if path.suffix in (".jsonl", ".ndjson") else WORDS, text) is not None
 
 
 def _open(path: Path) -> Document:
@@ -117,17 +139,20 @@ def _open(path: Path) -> Document:
         problem = "does not exist" if not path.exists() else f"is not one of {', '.join(ENDINGS)}{hint}"
         raise InvalidSuite([Problem(problem, path)])
     text = read_text(path)
+    if not text.strip():
+        raise InvalidSuite([Problem("is empty", path)])
     if path.suffix == ".csv":
         from proctor.cases.formats.table import parse_table
 
         return Document(path, text, parse_table(path, text))
     if path.suffix in (".jsonl", ".ndjson"):
-        from proctor.cases.formats.native import parse_lines
+        from proctor.cases.formats.native_lines import parse_lines
 
         return Document(path, text, parse_lines(path, text))
-    if not text.strip():
+    document = Document(path, text)
+    if document.data is None:
         raise InvalidSuite([Problem("is empty", path)])
-    return Document(path, text)
+    return document
 
 
 def _format_of(document: Document) -> Format | None:
@@ -141,13 +166,24 @@ def _format_of(document: Document) -> Format | None:
 
 
 def _unknown(document: Document) -> Problem:
-    return Problem("is in no known format; a native suite has a list of 'cases', each with an 'input'", document.path)
+    keys = document.data if isinstance(document.data, dict) else ()
+    hint = next((f"; it has {key!r}{near}" for key in keys if (near := nearest(key, ("cases", "test_cases")))), "")
+    reason = f"is in no known format; a native suite has a list of 'cases', each with an 'input'{hint}"
+    return Problem(reason, document.path)
 
 
-def _installed() -> list[Format]:
+@functools.cache
+def _installed() -> tuple[Format, ...]:
     from importlib.metadata import entry_points
 
-    return [cast(Format, entry.load()) for entry in entry_points(group="proctor.formats")]
+    found = []
+    for entry in entry_points(group="proctor.formats"):
+        try:
+            found.append(cast(Format, entry.load()))
+        except Exception as error:
+            reason = f"the format {entry.name!r} ({entry.value}) could not be loaded: {describe(error)}"
+            raise InvalidSuite([Problem(reason)]) from error
+    return tuple(found)
 
 
 def _from_python(reference: str) -> Suite:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from proctor.cases.fields import Document
 from proctor.cases.model import Suite
 from proctor.plain import Json
+from proctor.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Written:
     """A suite in some format, and everything that format could not say."""
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from proctor.cases.evaluator_specs import read_specs
 from proctor.cases.fields import Document, Fields, kind
 from proctor.cases.formats.model import Written
-from proctor.cases.formats.native_writer import write_suite
+from proctor.cases.formats.native_lines import LINES, whole
 from proctor.cases.implied import with_implied
 from proctor.cases.matchers import Matcher, parse
 from proctor.cases.model import (
@@ -32,70 +32,35 @@ from proctor.cases.model import (
     Turn,
 )
 from proctor.cases.source import Pointer
-from proctor.errors import InvalidSuite, Problem
-from proctor.plain import Json
+from proctor.plain import Json, show
 
 NAME = "native"
-LINES = (".jsonl", ".ndjson")
 
 
 def recognises(path: Path, data: Json) -> bool:
-    """A `cases` list, a bare list of objects with an input or turns, or JSON Lines."""
-    if path.suffix in LINES:
-        return True
+    """A `cases` list, or objects with an input or turns, in a bare list or one a line."""
     if isinstance(data, Mapping):
         return "cases" in data
-    return isinstance(data, list) and any(isinstance(i, Mapping) and ("input" in i or "turns" in i) for i in data[:1])
+    telling = ("input", "turns", "suite") if path.suffix in LINES else ("input", "turns")
+    return isinstance(data, list) and any(isinstance(row, Mapping) and any(k in row for k in telling) for row in data)
 
 
 def read(document: Document) -> list[Suite]:
-    data = document.data
-    if document.path.suffix in LINES:
-        data = _join_lines(data)
-    elif isinstance(data, list):
-        data = {"cases": data}
-    suite = _read_suite(document, data)
+    document = whole(document)
+    suite = _read_suite(document)
     document.finish()
     return [suite]
 
 
 def write(suites: Sequence[Suite]) -> Written:
-    return write_suite(suites)
+    from proctor.cases.formats.native_text import write_text
+
+    return write_text(suites)
 
 
-def parse_lines(path: Path, text: str) -> list[Json]:
-    """The objects of a JSON Lines file; every bad line is a problem of its own."""
-    rows: list[Json] = []
-    problems: list[Problem] = []
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            row = Document(path.with_suffix(".json"), line).data
-        except InvalidSuite as error:
-            problems.extend(Problem(p.message, path, number) for p in error.problems)
-            continue
-        rows.append(row)
-    if problems:
-        raise InvalidSuite(problems)
-    return rows
-
-
-def _join_lines(rows: list[Json]) -> Json:
-    """One object out of many lines: a line that holds `suite` says what is true of all cases."""
-    head: dict[str, Json] = {}
-    cases = []
-    for row in rows:
-        if isinstance(row, Mapping) and set(row) == {"suite"} and isinstance(row["suite"], Mapping):
-            head.update(row["suite"])
-        else:
-            cases.append(row)
-    return {**head, "cases": cases}
-
-
-def _read_suite(document: Document, data: Json) -> Suite:
-    fields = Fields(document, data)
-    fields.take("$schema")
+def _read_suite(document: Document) -> Suite:
+    fields = Fields(document, document.data)
+    fields.text("$schema")
     specs = fields.take("evaluators")
     defaults = read_specs(document, specs, fields.at("evaluators"), defaults=None) if specs is not None else ()
     cases = _read_cases(fields, defaults)
@@ -134,11 +99,11 @@ def read_case(document: Document, data: Json, pointer: Pointer, defaults: tuple[
     """One case; `defaults` are the suite's evaluators, which a case inherits, extends with `...` or replaces."""
     fields = Fields(document, data, pointer)
     if not fields.valid:
-        return Case(f"case-{pointer[-1]}", ())
+        return Case(_numbered(pointer), ())
     turns = _read_turns(fields, defaults)
     final_state = fields.mapping("final_state")
     scored = _scored_by(fields, turns, defaults, final_state=final_state is not None)
-    if not scored and not (turns and all(turn.evaluators for turn in turns)):
+    if turns and not any(scored if turn.evaluators is None else turn.evaluators for turn in turns):
         document.problem(pointer, "is scored by nothing; give it an expectation or an evaluator")
     case = Case(
         id=_identity(fields, pointer),
@@ -174,12 +139,17 @@ def _identity(fields: Fields, pointer: Pointer) -> str:
     if isinstance(identity, int) and not isinstance(identity, bool):
         return str(identity)
     text: str | None = fields.text("id", blank=False)
-    return text if text is not None else f"case-{int(pointer[-1]) + 1 if pointer else 1}"
+    return text if text is not None else _numbered(pointer)
+
+
+def _numbered(pointer: Pointer) -> str:
+    """The id of a case that has none of its own."""
+    return f"case-{int(pointer[-1]) + 1 if pointer else 1}"
 
 
 def _read_turns(fields: Fields, defaults: tuple[EvaluatorSpec, ...]) -> tuple[Turn, ...]:
     document = fields.document
-    if not fields.has("turns"):
+    if fields.take("turns") is None:
         if not fields.has("input"):
             document.problem(fields.pointer, "needs 'input' or 'turns'")
             return ()
@@ -242,19 +212,27 @@ def _keywords(fields: Fields) -> Keywords | None:
     if value is None:
         return None
     if isinstance(value, str):
-        return Keywords(any_of=(value,))
-    if isinstance(value, list):
-        return Keywords(any_of=fields.texts("contains", ()))
-    inner = fields.inside("contains")
-    if inner is None or not inner.valid:
-        return None
-    keywords = Keywords(any_of=inner.texts("any", ()), all_of=inner.texts("all", ()))
-    inner.done()
+        keywords = Keywords(any_of=(value,))
+    elif isinstance(value, list):
+        keywords = Keywords(any_of=fields.texts("contains", ()))
+    else:
+        inner = fields.inside("contains")
+        if inner is None or not inner.valid:
+            return None
+        keywords = Keywords(any_of=inner.texts("any", ()), all_of=inner.texts("all", ()))
+        inner.done()
+    words = (*keywords.any_of, *keywords.all_of)
+    if not words:
+        fields.problem("contains", "is empty; give at least one word the answer mentions")
+    elif not all(word.strip() for word in words):
+        fields.problem("contains", "must not hold a blank: every answer contains it")
     return keywords
 
 
 def _expected_call(document: Document, data: Json, pointer: Pointer) -> ExpectedCall:
     if isinstance(data, str):
+        if not data.strip():
+            document.problem(pointer, "must not be blank; name a tool")
         return ExpectedCall(data)
     fields = Fields(document, data, pointer)
     arguments: dict[str, Matcher] | None = None
@@ -282,18 +260,31 @@ def _attachment(document: Document, data: Json, pointer: Pointer) -> Attachment:
     if isinstance(data, str):
         return Attachment(path=data)
     fields = Fields(document, data, pointer)
-    options = {name: fields.take(name) for name in ("pages", "sheet", "range", "cache") if fields.has(name)}
+    options = {
+        "pages": _pages(fields),
+        "sheet": fields.text("sheet"),
+        "range": fields.text("range"),
+        "cache": fields.flag("cache"),
+    }
     attachment = Attachment(
         path=fields.text("path"),
         url=fields.text("url"),
         kind=fields.text("type"),
         description=fields.text("description"),
-        options=options or NOTHING,
+        options={name: value for name, value in options.items() if value is not None} or NOTHING,
     )
     if fields.valid and (attachment.path is None) == (attachment.url is None):
         document.problem(pointer, "needs either 'path' or 'url'")
     fields.done()
     return attachment
+
+
+def _pages(fields: Fields) -> list[Json] | None:
+    pages = fields.items("pages")
+    for index, page in enumerate(pages or []):
+        if not isinstance(page, int) or isinstance(page, bool) or page < 1:
+            fields.document.problem((*fields.at("pages"), index), "must be a page number, from 1")
+    return pages
 
 
 def _inputs(fields: Fields) -> tuple[NamedData, ...]:
@@ -345,14 +336,12 @@ def _settings(fields: Fields | None) -> Settings:
 def _positive(fields: Fields, name: str) -> float | None:
     value: float | None = fields.number(name)
     if value is not None and value <= 0:
-        fields.problem(name, f"must be more than 0 seconds, not {value:g}")
+        fields.problem(name, f"must be more than 0 seconds, not {show(value, 40)}")
         return None
     return value
 
 
 def case_from_json(text: str) -> Case:
-    """A case as `write_case` kept it."""
-    document = Document(Path("stored.json"), text, json.loads(text))
-    case = read_case(document, document.data, ())
-    document.finish()
-    return case
+    """A case as `write_case` kept it; what a file may not say, a program may, and it was run all the same."""
+    document = Document(Path("stored.json"), text, json.loads(text), lambda pointer: None)
+    return read_case(document, document.data, ())

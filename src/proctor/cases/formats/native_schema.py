@@ -1,18 +1,22 @@
 """The native format as pydantic models, from which the JSON Schema that editors use is generated.
 
 Reading does not go through these: `native` gives better messages and costs no import. A test holds the two together.
+`null` means the same as leaving a key out, in both.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 Json = Any
 Seconds = Field(default=None, gt=0)
 OWN = "Keys that begin with x- are anybody's own."
+
+Filled = Annotated[str, Field(pattern=r"\S")]
+"""Text with something in it."""
 
 
 class _Model(BaseModel):
@@ -31,53 +35,78 @@ class EvaluatorOptions(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     threshold: float | None = Field(default=None, ge=0, le=1, description="The least score that passes.")
-    name: str | None = Field(default=None, description="What reports call it.")
-    gate: bool = Field(default=True, description="Whether its outcome decides the case, or is only reported.")
+    name: Filled | None = Field(default=None, description="What reports call it.")
+    gate: bool | None = Field(default=True, description="Whether its outcome decides the case, or is only reported.")
     scope: Literal["turn", "case"] | None = Field(default=None, description="Each turn, or the whole conversation.")
-    output: str | None = Field(default=None, description="The named output it looks at.")
+    output: Filled | None = Field(default=None, description="The named output it looks at.")
     timeout: float | None = Field(default=None, gt=0, description="Seconds it may take.")
 
 
-EvaluatorEntry = str | dict[str, EvaluatorOptions | None]
+_ONE_EVALUATOR = {"propertyNames": {"pattern": r"\S", "not": {"const": "..."}}}
+_NOT_INHERITED = {"items": {"not": {"const": "..."}}}
+EvaluatorEntry = (
+    Filled
+    | Annotated[dict[str, EvaluatorOptions | None], Field(min_length=1, max_length=1, json_schema_extra=_ONE_EVALUATOR)]
+)
 
 
 class ExpectedTool(_Model):
     """A tool call the agent is expected to make."""
 
-    name: str = Field(min_length=1)
+    name: Filled
     args: dict[str, Json] | None = Field(
         default=None, description='Arguments: literals, or matchers such as {"$regex": "A-[0-9]+"}.'
     )
-    count: int = Field(default=1, ge=1, description="At least this many such calls.")
-    substring: bool = Field(default=False, description="The tool's name need only contain `name`.")
-    extra_args: bool = Field(default=False, description="Arguments that are not listed are allowed.")
+    count: int | None = Field(default=1, ge=1, description="At least this many such calls.")
+    substring: bool | None = Field(default=False, description="The tool's name need only contain `name`.")
+    extra_args: bool | None = Field(default=False, description="Arguments that are not listed are allowed.")
     result: Json = None
 
 
 class ContainsWords(_Model):
-    """Words the answer must mention."""
+    """Words the answer must mention: at least one."""
 
-    any: list[str] = []
-    all: list[str] = []
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "anyOf": [
+                {"required": [name], "properties": {name: {"type": "array", "minItems": 1}}} for name in ("any", "all")
+            ]
+        },
+    )
+
+    any: list[Filled] | None = None
+    all: list[Filled] | None = None
 
 
 class ExpectedAnswer(_Model):
     """What a good answer looks like; what is not given is not compared."""
 
     output: Json = Field(default=None, description="The reference answer.")
-    contains: str | list[str] | ContainsWords | None = Field(default=None, description="A list means any of these.")
-    tools: list[str | ExpectedTool] | None = Field(default=None, description="An empty list means: no tool is called.")
+    contains: Filled | Annotated[list[Filled], Field(min_length=1)] | ContainsWords | None = Field(
+        default=None, description="A list means any of these."
+    )
+    tools: list[Filled | ExpectedTool] | None = Field(
+        default=None, description="An empty list means: no tool is called."
+    )
     context: list[str] | None = Field(default=None, description="The facts an ideal answer rests on.")
 
 
 class AttachedFile(_Model):
-    """A file given to the agent with a turn."""
+    """A file given to the agent with a turn: by `path` or by `url`."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "oneOf": [{"required": [name], "properties": {name: {"type": "string"}}} for name in ("path", "url")]
+        },
+    )
 
     path: str | None = None
     url: str | None = None
     type: str | None = None
     description: str | None = None
-    pages: list[int] | None = None
+    pages: list[Annotated[int, Field(ge=1)]] | None = None
     sheet: str | None = None
     range: str | None = None
     cache: bool | None = None
@@ -90,21 +119,31 @@ class TurnModel(_OpenModel):
     expected: ExpectedAnswer | str | float | bool | list[Json] | None = None
     evaluators: list[EvaluatorEntry] | None = None
     retrieval_context: list[str] | None = None
-    files: list[str | AttachedFile] = []
+    files: list[str | AttachedFile] | None = None
     metadata: dict[str, Json] | None = None
 
 
-class CaseModel(_OpenModel):
+class CaseModel(BaseModel):
     """One conversation to hold with the agent: `input`, or `turns`."""
 
-    id: str | int | None = None
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "patternProperties": {"^x-": {"description": OWN}},
+            "if": {"required": ["turns"], "properties": {"turns": {"type": "array"}}},
+            "then": {"properties": dict.fromkeys(("input", "expected", "retrieval_context", "files"), False)},
+            "else": {"required": ["input"]},
+        },
+    )
+
+    id: Filled | int | None = None
     description: str | None = None
-    tags: list[str] = []
-    skip: str | None = Field(default=None, min_length=1, description="Why the case is not run at present.")
+    tags: list[str] | None = None
+    skip: Filled | None = Field(default=None, description="Why the case is not run at present.")
     input: Json = None
     expected: ExpectedAnswer | str | float | bool | list[Json] | None = None
     retrieval_context: list[str] | None = None
-    files: list[str | AttachedFile] = []
+    files: list[str | AttachedFile] | None = None
     turns: list[TurnModel] | None = Field(default=None, min_length=1)
     evaluators: list[EvaluatorEntry] | None = Field(default=None, description='"..." stands for the suite\'s own.')
     inputs: dict[str, Json] | None = Field(default=None, description="Values the application asks for by name.")
@@ -118,9 +157,9 @@ class CaseModel(_OpenModel):
 class CriteriaModel(_Model):
     """How outcomes become the verdict of the suite."""
 
-    trials: Literal["all", "any", "majority", "mean"] = "all"
+    trials: Literal["all", "any", "majority", "mean"] | None = "all"
     threshold: float | None = Field(default=None, ge=0, le=1)
-    pct: float = Field(default=1.0, gt=0, le=1, description="The share of cases that must pass.")
+    pct: float | None = Field(default=1.0, gt=0, le=1, description="The share of cases that must pass.")
 
 
 class SettingsModel(_Model):
@@ -137,12 +176,12 @@ class SuiteModel(_OpenModel):
     """A Proctor suite."""
 
     schema_: str | None = Field(default=None, alias="$schema")
-    name: str | None = None
+    name: Filled | None = None
     description: str | None = None
     agent: str | dict[str, Json] | None = Field(
         default=None, description="file.py:name, module:name, a URL, or an object that describes the agent."
     )
-    evaluators: list[EvaluatorEntry] = []
+    evaluators: list[EvaluatorEntry] | None = Field(default=None, json_schema_extra=_NOT_INHERITED)
     criteria: CriteriaModel | None = None
     settings: SettingsModel | None = None
     cases: list[CaseModel] = Field(min_length=1)

@@ -1,13 +1,10 @@
-"""Writes suites in Proctor's own format; whatever is at its default is left out."""
+"""Suites as the data of Proctor's own format; whatever is at its default is left out."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import fields as fields_of
-from dataclasses import replace
 
 from proctor.cases.evaluator_specs import write_specs
-from proctor.cases.formats.model import Written
 from proctor.cases.implied import with_implied
 from proctor.cases.model import (
     NO_EXPECTATION,
@@ -22,22 +19,6 @@ from proctor.cases.model import (
     Turn,
 )
 from proctor.plain import Json
-
-SCHEMA_COMMENT = "# yaml-language-server: $schema=suite.schema.json\n"
-
-
-def write_suite(suites: Sequence[Suite]) -> Written:
-    """One YAML document; several suites become one, with ids made unique."""
-    import yaml
-
-    head = suites[0]
-    data = suite_to_json(head)
-    losses: list[str] = []
-    for other in suites[1:]:
-        losses.append(f"suite {other.name!r}: joined to {head.name!r}; its own agent and criteria are not kept")
-        data["cases"].extend(write_case(replace(case, evaluators=other.evaluators_of(case))) for case in other.cases)
-    text = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120)
-    return Written(text, tuple(losses))
 
 
 def suite_to_json(suite: Suite) -> dict[str, Json]:

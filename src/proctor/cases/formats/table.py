@@ -9,18 +9,49 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from proctor.cases.fields import Document, nearest
 from proctor.cases.formats import native
+from proctor.cases.formats.ids import UniqueIds
 from proctor.cases.formats.model import Written
-from proctor.cases.model import UNSET, Case, Suite
+from proctor.cases.formats.native_text import expressible
+from proctor.cases.model import UNSET, Case, Criteria, Settings, Suite
 from proctor.errors import InvalidSuite, Problem
 from proctor.plain import Json, show
 
 NAME = "csv"
 COLUMNS = ("id", "input", "expected", "contains", "contains_all", "tools", "description", "tags")
 FAMILIES = ("metadata.", "state.", "input.")
+
+OF_A_CASE = {
+    "id": "its id",
+    "description": "description",
+    "tags": "tags",
+    "inputs": "inputs",
+    "metadata": "metadata",
+    "state": "state",
+    "final_state": "final_state",
+    "repeat": "repeat",
+    "timeout": "timeout",
+    "skip": "skip",
+    "extra": "what another format said of it",
+}
+OF_A_TURN = {
+    "input": "the input as it is",
+    "retrieval_context": "retrieval_context",
+    "attachments": "files",
+    "metadata": "metadata of the turn",
+    "extra": "what another format said of the turn",
+}
+OF_EXPECTED = {
+    "output": "the expected output as it is",
+    "keywords": "the expected words as they are",
+    "tool_calls": "all that is said of expected tool calls",
+    "context": "context",
+}
+"""Fields, and what people call them when they are lost."""
 
 
 def recognises(path: Path, data: Json) -> bool:
@@ -29,8 +60,18 @@ def recognises(path: Path, data: Json) -> bool:
 
 def parse_table(path: Path, text: str) -> list[tuple[int, dict[str, str]]]:
     """The rows of a CSV file, each with its line; the first row names the columns."""
+    rows = _rows(path, text)
+    if not rows:
+        raise InvalidSuite([Problem("is empty; give a row of column names and at least one case", path)])
+    header = [name.strip() for name in rows[0][1]]
+    _check_shape(path, header, rows)
+    return [(line, dict(zip(header, row, strict=True))) for line, row in rows[1:]]
+
+
+def _rows(path: Path, text: str) -> list[tuple[int, list[str]]]:
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     rows: list[tuple[int, list[str]]] = []
+    limit = csv.field_size_limit(max(len(text), 1))  # a cell may hold a whole document
     try:
         line = 1
         for row in reader:
@@ -39,41 +80,46 @@ def parse_table(path: Path, text: str) -> list[tuple[int, dict[str, str]]]:
             line = reader.line_num + 1
     except csv.Error as error:
         raise InvalidSuite([Problem(f"is not valid CSV: {error}", path, reader.line_num)]) from None
-    if not rows:
-        raise InvalidSuite([Problem("is empty; give a row of column names and at least one case", path)])
-    header = [name.strip() for name in rows[0][1]]
-    _check_shape(path, header, rows)
-    return [(line, dict(zip(header, row, strict=True))) for line, row in rows[1:]]
+    finally:
+        csv.field_size_limit(limit)
+    return rows
 
 
 def read(document: Document) -> list[Suite]:
     rows: list[tuple[int, dict[str, str]]] = document.data
     if not rows:
         raise InvalidSuite([Problem("has column names but no cases", document.path, 1)])
+    if clashes := [line for line, row in rows if row.get("input") and _family(row, "input.")]:
+        reason = "fills 'input' and a column of 'input.' as well; keep one of them"
+        raise InvalidSuite(Problem(reason, document.path, line, "the row") for line in clashes)
     cases = [_case(row) for _, row in rows]
-    inner = Document(document.path, document.text, {"cases": cases})
+    inner = Document(document.path, document.text, {"cases": cases}, lambda pointer: None)
     try:
         suites = native.read(inner)
     except InvalidSuite as error:
         raise InvalidSuite(_relocate(problem, rows) for problem in error.problems) from None
-    return [_as_table(suite) for suite in suites]
+    return [replace(suite, format=NAME) for suite in suites]
 
 
 def write(suites: Sequence[Suite]) -> Written:
-    losses: list[str] = []
-    table = [_row(case, losses) for suite in suites for case in suite.cases]
-    losses += [
-        f"suite {suite.name!r}: its agent and evaluators cannot be expressed in CSV"
-        for suite in suites
-        if suite.agent is not None or suite.evaluators
-    ]
+    losses = [loss for suite in suites for loss in _lost_of_suite(suite)]
+    table: list[dict[str, str]] = []
+    ids = UniqueIds()
+    for suite in suites:
+        for case in suite.cases:
+            row = _row(replace(case, id=ids.claim(case.id)))
+            losses += _lost(suite, case, row)
+            table.append(row)
     present = {name for row in table for name in row}
     used = [*(name for name in COLUMNS if name in present), *sorted(present.difference(COLUMNS))]
     out = io.StringIO(newline="")
-    writer = csv.DictWriter(out, used, restval="", lineterminator="\n")
+    breaks = any("\r" in value for row in table for value in (*row, *row.values()))
+    writer = csv.DictWriter(
+        out, used, restval="", lineterminator="\n", quoting=csv.QUOTE_ALL if breaks else csv.QUOTE_MINIMAL
+    )
     writer.writeheader()
     writer.writerows(table)
-    return Written(out.getvalue(), tuple(losses))
+    return Written(expressible(out.getvalue(), losses), tuple(losses))
 
 
 def _check_shape(path: Path, header: list[str], rows: list[tuple[int, list[str]]]) -> None:
@@ -128,18 +174,12 @@ def _relocate(problem: Problem, rows: list[tuple[int, dict[str, str]]]) -> Probl
     return Problem(problem.message, problem.path, rows[int(index)][0], place or "the row")
 
 
-def _as_table(suite: Suite) -> Suite:
-    from dataclasses import replace
-
-    return replace(suite, format=NAME)
-
-
-def _row(case: Case, losses: list[str]) -> dict[str, str]:
+def _row(case: Case) -> dict[str, str]:
     turn = case.turns[0]
     expected = turn.expected
     row = {"id": case.id, "description": case.description, "tags": ";".join(case.tags)}
     if isinstance(turn.input, dict):
-        row |= {f"input.{name}": show(value) for name, value in turn.input.items()}
+        row |= _columns("input.", turn.input)
     else:
         row["input"] = show(turn.input)
     if expected.output is not UNSET:
@@ -149,29 +189,35 @@ def _row(case: Case, losses: list[str]) -> dict[str, str]:
         row["contains_all"] = "|".join(expected.keywords.all_of)
     if expected.tool_calls:
         row["tools"] = ";".join(call.name for call in expected.tool_calls for _ in range(call.count))
-    row |= {f"metadata.{name}": show(value) for name, value in case.metadata.items()}
-    row |= {f"state.{name}": show(value) for name, value in case.state.items()}
-    losses += _not_in_a_row(case)
+    row |= _columns("metadata.", case.metadata) | _columns("state.", case.state)
     return {name: value for name, value in row.items() if value}
 
 
-def _not_in_a_row(case: Case) -> list[str]:
-    turn, missing = case.turns[0], []
-    if len(case.turns) > 1:
-        missing.append(f"turns 2 to {len(case.turns)}")
-    if turn.expected.tool_calls is not None and any(call.arguments for call in turn.expected.tool_calls):
-        missing.append("arguments of expected tool calls")
-    if turn.expected.output is not UNSET and not isinstance(turn.expected.output, str):
-        missing.append("the type of the expected output")
-    given = {
-        "evaluators": case.evaluators,
-        "inputs": case.inputs,
-        "final_state": case.final_state,
-        "retrieval_context": turn.retrieval_context,
-        "files": turn.attachments,
-        "repeat": case.repeat,
-        "timeout": case.timeout,
-        "skip": case.skip,
-    }
-    missing += [name for name, value in given.items() if value]
+def _columns(family: str, values: Mapping[str, Json]) -> dict[str, str]:
+    return {f"{family}{name}": show(value) for name, value in values.items() if name and name == name.strip()}
+
+
+def _lost(suite: Suite, case: Case, row: Mapping[str, str]) -> list[str]:
+    """Everything that differs when the row is read again."""
+    again = native.read_case(Document(Path("row"), "", {}, lambda pointer: None), _case(row), ())
+    turn, turn_again = case.turns[0], again.turns[0]
+    missing = [f"turns 2 to {len(case.turns)}"] if len(case.turns) > 1 else []
+    missing += [noun for name, noun in OF_A_CASE.items() if getattr(case, name) != getattr(again, name)]
+    missing += [noun for name, noun in OF_A_TURN.items() if getattr(turn, name) != getattr(turn_again, name)]
+    missing += [
+        noun for name, noun in OF_EXPECTED.items() if getattr(turn.expected, name) != getattr(turn_again.expected, name)
+    ]
+    if suite.evaluators_of(case, turn) != (again.evaluators or ()):
+        missing.append("evaluators")
     return [f"case {case.id!r}: {thing} cannot be expressed in CSV" for thing in missing]
+
+
+def _lost_of_suite(suite: Suite) -> list[str]:
+    given = {
+        "description": suite.description,
+        "agent": suite.agent,
+        "criteria": suite.criteria != Criteria(),
+        "settings": suite.settings != Settings(),
+        "extra": suite.extra,
+    }
+    return [f"suite {suite.name!r}: {name} cannot be expressed in CSV" for name, value in given.items() if value]

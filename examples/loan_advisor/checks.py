@@ -1,0 +1,47 @@
+"""Checks of this project's own: two evaluators, and a grader in HoloDeck's manner."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from money import amounts_in, dollars
+from tools import TOOLS
+
+from proctor import Evaluable, Evaluation
+from proctor.plain import plain, show
+
+if TYPE_CHECKING:
+    from proctor.evaluators.grader import GraderContext
+
+
+def mentions_expected_amounts(evaluable: Evaluable) -> Evaluation | None:
+    """Every sum of money in the expected answer is in the given one."""
+    wanted = amounts_in(str(evaluable.expected_output))
+    if not wanted:
+        return None
+    missing = sorted(wanted - amounts_in(str(evaluable.output)))
+    reasoning = f"missing {', '.join(map(dollars, missing))}" if missing else f"all {len(wanted)} amounts are there"
+    return Evaluation(1 - len(missing) / len(wanted), reasoning)
+
+
+def results_are_reproducible(evaluable: Evaluable) -> Evaluation | None:
+    """Each tool, called again with the agent's own arguments, gives what the agent was given."""
+    answered = [call for call in evaluable.tool_calls if call.result is not None]
+    if not answered:
+        return None
+    differing = [call.name for call in answered if plain(TOOLS[call.name](**call.arguments)) != call.result]
+    reasoning = f"another result now: {', '.join(differing)}" if differing else f"{len(answered)} results reproduced"
+    return Evaluation(float(not differing), reasoning)
+
+
+def amounts_come_from_somewhere(context: GraderContext) -> float:
+    """A grader: no sum of money in the answer is made up; the user, a tool or the reference mentions it."""
+    results = " ".join(show(invocation.result) for invocation in context.tool_invocations)
+    told = amounts_in(f"{context.turn_input} {context.ground_truth} {results}") | _numbers_in(results)
+    return float(amounts_in(context.agent_response) <= told)
+
+
+def _numbers_in(text: str) -> set[Decimal]:
+    return {Decimal(digits) for digits in re.findall(r"[0-9]+(?:\.[0-9]+)?", text)}
