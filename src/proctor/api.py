@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from proctor.cases.formats.loading import load as load_paths
 from proctor.cases.model import Settings, Suite
@@ -15,13 +15,16 @@ from proctor.running.options import RunOptions
 from proctor.running.plan import Selection
 from proctor.running.verbs import Request, run_suites_async
 
+Suites: TypeAlias = "Suite | str | Path | Iterable[Suite | str | Path]"
+"""Suites, or the files that hold them."""
+
 
 def load(*paths: str | Path) -> list[Suite]:
     """The suites in files, folders or `file.py:NAME` references; raises `InvalidSuite` with every problem found."""
     return load_paths(paths)
 
 
-def run(suites: Suite | Iterable[Suite] | str | Path, agent: Any = None, **options: Any) -> Run:
+def run(suites: Suites, agent: Any = None, **options: Any) -> Run:
     """Run suites (or the files that hold them) and return the run; `proctor.judge(run)` gives the verdict.
 
     Options are those of `run_async`.
@@ -30,7 +33,7 @@ def run(suites: Suite | Iterable[Suite] | str | Path, agent: Any = None, **optio
 
 
 async def run_async(
-    suites: Suite | Iterable[Suite] | str | Path,
+    suites: Suites,
     agent: Any = None,
     *,
     settings: Settings | None = None,
@@ -52,9 +55,7 @@ async def run_async(
     return result
 
 
-def _suites(suites: Suite | Iterable[Suite] | str | Path) -> list[Suite]:
-    if isinstance(suites, Suite):
-        return [suites]
-    if isinstance(suites, (str, Path)):
-        return load_paths([suites])
-    return list(suites)
+def _suites(suites: Suites) -> list[Suite]:
+    given = [suites] if isinstance(suites, (Suite, str, Path)) else list(suites)
+    made = [item for item in given if isinstance(item, Suite)]
+    return made + load_paths(item for item in given if not isinstance(item, Suite))

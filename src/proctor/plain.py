@@ -13,59 +13,73 @@ Json: TypeAlias = Any
 
 _SCALARS = (str, int, bool, type(None))
 
+DEEPEST = 200
 
-def plain(value: object, *, _depth: int = 0) -> Json:
+
+def plain(value: object, *, _above: tuple[int, ...] = ()) -> Json:
     """The JSON form of `value`: dataclasses, pydantic models, enums, dates, decimals, sets and bytes included.
 
     What has no natural form becomes its `repr`, so that a report can always show it. Non-finite numbers become strings,
-    because JSON has no word for them.
+    because JSON has no word for them. What contains itself is cut where it begins again. Never raises.
     """
     kind = type(value)
     if kind in _SCALARS:
         return value
     if kind is float:
         return value if math.isfinite(value) else repr(value)  # type: ignore[arg-type]
-    if _depth > 200:
+    if len(_above) > DEEPEST:
         return f"<{kind.__name__} nested too deeply>"
-    deeper = _depth + 1
-    if isinstance(value, Mapping):
-        return {_key(key): plain(item, _depth=deeper) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        fields = getattr(value, "_fields", None)
-        if fields is not None:
-            return {name: plain(item, _depth=deeper) for name, item in zip(fields, value, strict=True)}
-        return [plain(item, _depth=deeper) for item in value]
-    return _convert(value, deeper)
+    if id(value) in _above:
+        return f"<{kind.__name__} that contains itself>"
+    within = (*_above, id(value))
+    try:
+        if isinstance(value, Mapping):
+            return {_key(key): plain(item, _above=within) for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            fields = getattr(value, "_fields", None)
+            if fields is not None:
+                return {name: plain(item, _above=within) for name, item in zip(fields, value, strict=True)}
+            return [plain(item, _above=within) for item in value]
+        return _convert(value, within)
+    except Exception:
+        return _shown(value)
 
 
 def _key(key: object) -> str:
-    if isinstance(key, str):
-        return str(key)
+    if type(key) is str:
+        return key
     simple = plain(key)
     return simple if isinstance(simple, str) else json.dumps(simple)
 
 
-def _convert(value: Any, depth: int) -> Json:
+def _shown(value: object) -> str:
+    try:
+        return repr(value)
+    except Exception as error:
+        return f"<{type(value).__name__} whose repr raises {type(error).__name__}>"
+
+
+def _convert(value: Any, above: tuple[int, ...]) -> Json:
     """What is neither a scalar nor a container: subclasses of scalars, and objects that are made of fields."""
     import dataclasses
     import enum
 
     if isinstance(value, enum.Enum):
-        return plain(value.value, _depth=depth)
+        return plain(value.value, _above=above)
     if isinstance(value, str):
-        return str(value)
+        return str.__str__(value)
     if isinstance(value, (bool, int)):
         return int(value)
     if isinstance(value, float):
-        return plain(float(value), _depth=depth)
+        return plain(float(value), _above=above)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: plain(getattr(value, f.name), _depth=depth) for f in dataclasses.fields(value)}
+        return {f.name: plain(getattr(value, f.name), _above=above) for f in dataclasses.fields(value)}
     if hasattr(value, "model_dump") and not isinstance(value, type):
-        return plain(value.model_dump(), _depth=depth)
-    return _standard(value, depth)
+        return plain(value.model_dump(), _above=above)
+    return _standard(value, above)
 
 
-def _standard(value: Any, depth: int) -> Json:
+def _standard(value: Any, above: tuple[int, ...]) -> Json:
     """The standard library's values that JSON has no word for."""
     import datetime
     import decimal
@@ -79,14 +93,14 @@ def _standard(value: Any, depth: int) -> Json:
     if isinstance(value, decimal.Decimal):
         return _decimal(value)
     if isinstance(value, (set, frozenset)):
-        return sorted((plain(item, _depth=depth) for item in value), key=canonical)
+        return sorted((plain(item, _above=above) for item in value), key=canonical)
     if isinstance(value, (bytes, bytearray, memoryview)):
         return base64.b64encode(bytes(value)).decode("ascii")
     if isinstance(value, (uuid.UUID, pathlib.PurePath)):
         return str(value)
     if isinstance(value, BaseException):
         return f"{type(value).__name__}: {value}"
-    return _foreign(value, depth)
+    return _foreign(value, above)
 
 
 def _decimal(value: Any) -> Json:
@@ -99,16 +113,16 @@ def _decimal(value: Any) -> Json:
     return number if type(value)(repr(number)) == value else str(value)
 
 
-def _foreign(value: Any, depth: int) -> Json:
+def _foreign(value: Any, above: tuple[int, ...]) -> Json:
     """Arrays and frames of libraries that are never imported here: they know how to become lists themselves."""
     for method in ("tolist", "to_dict", "isoformat"):
         convert = getattr(value, method, None)
         if callable(convert) and not isinstance(value, type):
             try:
-                return plain(convert(), _depth=depth)
+                return plain(convert(), _above=above)
             except Exception:  # noqa: S112  a conversion that fails is simply not the way
                 continue
-    return repr(value)
+    return _shown(value)
 
 
 def canonical(value: Json) -> str:

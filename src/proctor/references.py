@@ -6,12 +6,14 @@ names it and its dataclasses and pydantic models resolve their annotations.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import importlib
 import importlib.util
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -38,8 +40,11 @@ def resolve(reference: str, base: Path | None = None) -> Any:
         try:
             target = getattr(target, part)
         except AttributeError:
-            names = sorted(n for n in vars(module) if not n.startswith("_"))
-            raise UsageError(f"{reference!r}: {where} has no {name!r}{_nearest(name, names)}") from None
+            names = sorted(n for n in dir(target) if not n.startswith("_"))
+            owner = where if target is module else repr(name.rpartition(f".{part}")[0])
+            raise UsageError(f"{reference!r}: {owner} has no {part!r}{_nearest(part, names)}") from None
+        except Exception as error:
+            raise UsageError(f"{reference!r} could not be found: {describe(error)}") from error
     return target
 
 
@@ -64,17 +69,46 @@ def load_file(path: Path) -> ModuleType:
             raise UsageError(f"{path} cannot be loaded as Python")
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
-        folder = str(path.parent)
-        if folder not in sys.path:
-            sys.path.append(folder)
         try:
-            spec.loader.exec_module(module)
+            with _siblings_of(path.parent):
+                spec.loader.exec_module(module)
         except BaseException as error:
-            del sys.modules[name]
+            sys.modules.pop(name, None)
             if isinstance(error, (KeyboardInterrupt, GeneratorExit)):
                 raise
             raise UsageError(f"{path}{_line_of(error, path)} could not be loaded: {describe(error)}") from error
         return module
+
+
+_OWN: dict[Path, dict[str, ModuleType]] = {}
+"""By folder: the modules that files there imported from beside them."""
+
+
+@contextlib.contextmanager
+def _siblings_of(folder: Path) -> Iterator[None]:
+    """While a file of `folder` is executed, `import tools` means the `tools` beside it, and not another suite's."""
+    mine = _OWN.setdefault(folder, {})
+    for modules in _OWN.values():
+        for name, module in modules.items():
+            if modules is not mine and sys.modules.get(name) is module and _is_beside(folder, name):
+                del sys.modules[name]
+    sys.modules.update(mine)
+    if str(folder) in sys.path:
+        sys.path.remove(str(folder))
+    sys.path.insert(0, str(folder))
+    importlib.invalidate_caches()
+    try:
+        yield
+    finally:
+        for name, module in list(sys.modules.items()):
+            file = getattr(module, "__file__", None)
+            if file and not name.startswith("_proctor_") and folder in Path(file).parents:
+                mine[name] = module
+
+
+def _is_beside(folder: Path, name: str) -> bool:
+    top = name.partition(".")[0]
+    return (folder / f"{top}.py").is_file() or (folder / top).is_dir()
 
 
 def describe(error: BaseException) -> str:
@@ -84,7 +118,7 @@ def describe(error: BaseException) -> str:
 
 
 def source_fingerprint(target: Any) -> str:
-    """Changes when the code behind `target` changes: the file of a module-level object, else its qualified name."""
+    """Changes when the code behind `target` changes: its own file, and what that imported from beside or below it."""
     from proctor.plain import fingerprint
 
     while isinstance(target, functools.partial):
@@ -92,10 +126,20 @@ def source_fingerprint(target: Any) -> str:
     kind = target if isinstance(target, type) or hasattr(target, "__code__") else type(target)
     module = sys.modules.get(getattr(kind, "__module__", "") or "")
     file = getattr(module, "__file__", None)
-    content = ""
-    if file and Path(file).is_file():
-        content = hashlib.blake2b(Path(file).read_bytes(), digest_size=12).hexdigest()
-    return fingerprint(getattr(kind, "__qualname__", repr(kind)), content)
+    files = [] if file is None else sorted({Path(file), *_files_below(Path(file).parent)})
+    return fingerprint(getattr(kind, "__qualname__", repr(kind)), [[path.name, _digest(path)] for path in files])
+
+
+def _files_below(folder: Path) -> list[Path]:
+    """The loaded modules of a project's own folder; an installed package changes only with its version."""
+    if "site-packages" in folder.parts or "dist-packages" in folder.parts:
+        return []
+    loaded = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
+    return [Path(file) for file in loaded if file and file.endswith(".py") and folder in Path(file).parents]
+
+
+def _digest(path: Path) -> str:
+    return hashlib.blake2b(path.read_bytes(), digest_size=12).hexdigest() if path.is_file() else ""
 
 
 def _folders(base: Path | None) -> list[Path]:

@@ -180,7 +180,7 @@ def test_an_object_is_spread_over_several_parameters() -> None:
 
 
 def test_an_object_goes_whole_into_a_single_parameter() -> None:
-    assert ask(lambda question, tone="dry": question, {"question": "x"})[0].structured == {"question": "x"}
+    assert ask(lambda question, tone="dry": question, {"text": "x"})[0].structured == {"text": "x"}
 
 
 def test_an_input_that_does_not_fit_the_parameters_is_found_before_anything_runs() -> None:
@@ -248,3 +248,15 @@ async def _remember(name: str, state: dict[str, Any], history: list[Any]) -> Any
     await asyncio.sleep(0)
     state["name"] = name
     return [[state["name"]], len(history)]
+
+
+def test_an_object_that_names_the_one_parameter_means_the_value_under_it() -> None:
+    def by_name(question: str) -> str:
+        return f"<{question}>"
+
+    def whole(question: dict[str, str]) -> str:
+        return question["question"]
+
+    assert ask(by_name, {"question": "hi"})[0].text == "<hi>"
+    assert ask(by_name, {"other": "hi"})[0].text == "<{'other': 'hi'}>"
+    assert ask(whole, {"question": "hi"})[0].text == "hi"

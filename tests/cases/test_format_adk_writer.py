@@ -140,7 +140,6 @@ CANNOT: list[tuple[str, Suite]] = [
     ("suite 'parcels': pct", replace(SUITE, criteria=Criteria(trials="mean", pct=0.9))),
     ("ADK judges by the mean", replace(SUITE, criteria=Criteria())),
     ("evaluator 'ExactMatch': has no ADK metric", replace(SUITE, evaluators=(EvaluatorSpec("ExactMatch"),))),
-    ("has no threshold of its own", replace(SUITE, evaluators=(EvaluatorSpec("Safety"),))),
     (
         "response_match_score cannot express its arguments",
         replace(SUITE, evaluators=(EvaluatorSpec("ROUGE", {"variant": "rougeL"}, threshold=0.5),)),
@@ -151,7 +150,7 @@ CANNOT: list[tuple[str, Suite]] = [
         replace(SUITE, evaluators=(EvaluatorSpec("Safety", threshold=0.5), EvaluatorSpec("Safety", threshold=0.6))),
     ),
     (
-        "case 'two': evaluators of its own",
+        "case 'two': is scored by fewer evaluators",
         replace(
             SUITE,
             evaluators=(EvaluatorSpec("Safety", threshold=0.5),),
@@ -170,11 +169,11 @@ def test_what_an_eval_set_cannot_say_is_listed(said: str, suite: Suite) -> None:
 @pytest.mark.parametrize(
     ("said", "call"),
     [
-        ("any arguments are fine", ExpectedCall("track")),
+        ("an EvalSet knows only literal arguments", ExpectedCall("track")),
         ("argument 'parcel' is not a literal", ExpectedCall("track", {"parcel": Regex("7")})),
         ("count", ExpectedCall("track", {}, count=2)),
         ("substring", ExpectedCall("track", {}, substring=True)),
-        ("extra_arguments", ExpectedCall("track", {}, extra_arguments=True)),
+        ("an EvalSet knows only literal arguments", ExpectedCall("track", {}, extra_arguments=True)),
         ("result", ExpectedCall("track", {}, result="Utrecht")),
     ],
 )
@@ -210,3 +209,30 @@ def test_an_evaluator_of_the_final_state_needs_no_metric(tmp_path: Path) -> None
 def test_no_suite_at_all_is_refused() -> None:
     with pytest.raises(UsageError):
         adk.write([])
+
+
+def test_arguments_that_cannot_be_written_are_not_compared_instead_of_refused() -> None:
+    calls = (ExpectedCall("track", {"parcel": Regex("7")}),)
+    suite = replace(
+        SUITE,
+        cases=(Case("one", (Turn("q", Expected(tool_calls=calls)),)),),
+        evaluators=(EvaluatorSpec("ExpectedTools"),),
+    )
+    [(name, text)] = adk.write([suite]).companions
+    assert name == "test_config.json"
+    assert json.loads(text) == {
+        "criteria": {"tool_trajectory_avg_score": {"threshold": 1.0, "match_type": "ANY_ORDER", "ignore_args": True}}
+    }
+
+
+def test_a_metric_without_a_threshold_gets_its_evaluators_own() -> None:
+    calls = (ExpectedCall("track", {}),)
+    suite = replace(
+        SUITE,
+        cases=(Case("one", (Turn("q", Expected(output="a", tool_calls=calls)),)),),
+        evaluators=(EvaluatorSpec("ToolTrajectory", {"match": "IN_ORDER"}), EvaluatorSpec("Safety")),
+    )
+    [(_, text)] = adk.write([suite]).companions
+    criteria = json.loads(text)["criteria"]
+    assert criteria["tool_trajectory_avg_score"]["threshold"] == 1.0
+    assert criteria["safety_v1"] == 0.5

@@ -54,9 +54,7 @@ def run(
 ) -> tuple[Run, RunVerdict]:
     """A run without waits between retries."""
     chosen = RunOptions(**({"backoff": 0.0} | options))
-    return run_suites(
-        Request(suites, chosen, agent=agent, store=store, resume=resume, reuse=reuse), listener
-    )
+    return run_suites(Request(suites, chosen, agent=agent, store=store, resume=resume, reuse=reuse), listener)
 
 
 def trials_of(found: tuple[Run, RunVerdict]) -> list[TrialResult]:

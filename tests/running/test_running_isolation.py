@@ -20,7 +20,9 @@ def test_64_trials_at_once_never_see_each_others_tool_calls_and_answers(agent: A
     for trial in trials_of(found):
         (reply,) = trial.replies
         assert reply.text == trial.case.id
-        assert [call.arguments for call in reply.tool_calls] == [{"key": f"{trial.case.id}/{step}"} for step in range(3)]
+        assert [call.arguments for call in reply.tool_calls] == [
+            {"key": f"{trial.case.id}/{step}"} for step in range(3)
+        ]
         assert [call.result for call in reply.tool_calls] == [f"value of {trial.case.id}/{step}" for step in range(3)]
 
 
@@ -45,7 +47,9 @@ def test_tool_calls_of_one_turn_do_not_show_up_in_the_next() -> None:
 
     conversation = Case("c", tuple(Turn(text, Expected(output=text)) for text in ("one", "two")))
 
-    assert [[call.arguments for call in reply.tool_calls] for reply in only(run(suite([conversation]), agent=agent)).replies] == [
+    assert [
+        [call.arguments for call in reply.tool_calls] for reply in only(run(suite([conversation]), agent=agent)).replies
+    ] == [
         [{"key": "one"}],
         [{"key": "two"}],
     ]

@@ -120,7 +120,10 @@ def test_a_service_that_wants_to_be_left_alone_for_a_day_is_not_waited_for(monke
 
     monkeypatch.setattr("proctor.running.asking.asyncio.sleep", sleep)
     asked: list[str] = []
-    run(suite([case("c")], retries=1), agent=failing(lambda: AgentFailed("x", transient=True, retry_after=86400), 1, asked))
+    run(
+        suite([case("c")], retries=1),
+        agent=failing(lambda: AgentFailed("x", transient=True, retry_after=86400), 1, asked),
+    )
 
     assert waited
     assert max(waited) <= 120

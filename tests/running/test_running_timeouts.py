@@ -24,9 +24,7 @@ sys.exit(verdict.exit_code)
 
 
 @pytest.mark.parametrize("parallel", [1, 5])
-@pytest.mark.parametrize(
-    "agent", ["awaits_forever", "blocks_its_thread", "blocks_the_loop", "refuses_to_be_cancelled"]
-)
+@pytest.mark.parametrize("agent", ["awaits_forever", "blocks_its_thread", "blocks_the_loop", "refuses_to_be_cancelled"])
 def test_an_agent_that_never_answers_fails_alone_and_the_process_ends(
     agent: str, parallel: int, tmp_path: Path
 ) -> None:
@@ -265,3 +263,36 @@ def test_a_run_that_is_cancelled_stops_its_agent() -> None:
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(main())
     assert calls == ["left", "stopped"]
+
+
+def test_an_agent_that_blocks_the_loop_again_and_again_is_not_given_more_time_for_it() -> None:
+    import time
+
+    async def agent(question: str) -> str:
+        while question == "bad":
+            time.sleep(0.12)
+            await asyncio.sleep(0)
+        return question
+
+    found = run(suite([case("bad"), case("good")], timeout=0.5), agent=agent)
+
+    assert outcomes(found) == {"bad": Outcome.FAILED, "good": Outcome.PASSED}
+
+
+def test_blocking_agents_also_end_where_there_are_no_signals() -> None:
+    import time
+
+    async def agent(question: str) -> str:
+        while question == "bad":
+            time.sleep(0.1)
+            await asyncio.sleep(0)
+        return question
+
+    found: list[dict[str, Outcome]] = []
+    thread = threading.Thread(
+        target=lambda: found.append(outcomes(run(suite([case("bad"), case("good")], timeout=0.5), agent=agent)))
+    )
+    thread.start()
+    thread.join(30)
+
+    assert found == [{"bad": Outcome.FAILED, "good": Outcome.PASSED}]

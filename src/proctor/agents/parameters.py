@@ -38,6 +38,8 @@ class Signature:
     """The keys that a spread input may have; `None` when any."""
     whole_call: tuple[frozenset[str], frozenset[str]] | None = None
     """The parameters that must and may be given by name, where an input that names them all is the whole call."""
+    receiver: str = ""
+    """The one parameter that gets the input; an object with just this key means the value under it."""
 
     def takes(self, *roles: str) -> bool:
         return any(role in roles for _, role, _ in self.roles)
@@ -47,6 +49,8 @@ class Signature:
         value = known["input"]
         if self._is_whole_call(value):
             return [], value
+        if self.receiver and isinstance(value, Mapping) and value.keys() == {self.receiver}:
+            known = {**known, "input": value[self.receiver]}
         positional = [known[role] for _, role, by_position in self.roles if by_position]
         named = {parameter: known[role] for parameter, role, by_position in self.roles if not by_position}
         if self.spread:
@@ -88,7 +92,11 @@ def read_signature(function: Callable[..., Any]) -> Signature:
     receiver = None if _needs_names(required) else _receiver(parameters, plain, roles)
     if receiver is not None:
         roles[receiver.name] = "input"
-        return Signature(_by_position(parameters, roles), whole_call=_whole_call(parameters))
+        return Signature(
+            _by_position(parameters, roles),
+            whole_call=_whole_call(parameters),
+            receiver="" if _wants_object(receiver) else receiver.name,
+        )
     bound = tuple((p.name, roles[p.name], False) for p in parameters if p.name in roles)
     open_ended = any(p.kind is p.VAR_KEYWORD for p in parameters)
     if required or ((plain or open_ended) and not _has_whole(roles)):
@@ -115,6 +123,12 @@ def _receiver(
     candidates += [p for p in parameters if p.kind is p.VAR_POSITIONAL]
     candidates += [p for p in parameters if p.kind in _POSITIONAL]
     return candidates[0] if candidates else None
+
+
+def _wants_object(parameter: inspect.Parameter) -> bool:
+    """Whether the annotation asks for an object itself."""
+    text = parameter.annotation if isinstance(parameter.annotation, str) else repr(parameter.annotation)
+    return any(word in text for word in ("dict", "Dict", "Mapping"))
 
 
 def _has_whole(roles: Mapping[str, str]) -> bool:

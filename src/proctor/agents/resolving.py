@@ -48,7 +48,8 @@ def _from_text(text: str, base: Path | None) -> Agent | None:
     target = resolve(text, base)
     if isinstance(target, str):
         raise UsageError(f"{text!r} is text, not an agent; {WAYS}")
-    return resolve_agent(target, base)
+    agent = _from_object(target, text)
+    return resolve_agent(target, base) if agent is None else agent
 
 
 def _from_mapping(data: Mapping[str, Json], base: Path | None) -> Agent | None:

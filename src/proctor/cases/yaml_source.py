@@ -37,7 +37,8 @@ def parse_yaml(path: Path, text: str) -> Json:
             raise ValueError("its aliases (*) stand for too much")
         return data
     except yaml.MarkedYAMLError as error:
-        line = None if error.problem_mark is None else error.problem_mark.line + 1
+        last = text.rstrip().count("\n")
+        line = None if error.problem_mark is None else min(error.problem_mark.line, last) + 1
         what = ": ".join(part for part in (error.context, error.problem) if part)
         problem = Problem(f"is not valid YAML: {what}", path, line)
     except RecursionError:

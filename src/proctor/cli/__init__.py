@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from typing import Any
 
@@ -60,20 +61,24 @@ def main() -> None:
     """The `proctor` command; never ends in a traceback for something the user can mend."""
     from proctor.errors import InvalidSuite, ProctorError, StoreError
 
+    _make_streams_safe()
     try:
         code = group(standalone_mode=False)
     except InvalidSuite as error:
         code = _say_problems(error)
     except (click.ClickException, ProctorError) as error:
         message = error.format_message() if isinstance(error, click.ClickException) else str(error)
-        _complain(f"error: {message}")
+        _complain(message if message.startswith("Usage: ") else f"error: {message}")
         code = 4 if isinstance(error, StoreError) else 2
     except (click.Abort, KeyboardInterrupt):
         _complain("interrupted")
         code = 130
     except BrokenPipeError:
-        sys.stderr.close()
-        code = 1
+        code = _end_of_pipe()
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        _complain(f"error: {place}{error.strerror or error}")
+        code = 4
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -86,5 +91,22 @@ def _say_problems(error: Any) -> int:
 
 
 def _complain(text: str) -> None:
-    encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
-    click.echo(text.encode(encoding, "backslashreplace").decode(encoding), err=True)
+    click.echo(text, err=True)
+
+
+def _make_streams_safe() -> None:
+    """What a terminal cannot show is spelt out, and a closed stream takes everything: neither ends a command."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _end_of_pipe() -> int:
+    """Whoever read our output has gone (`| head`); what is left in the buffer goes nowhere, and without complaint."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+    return 141  # as a shell reports a program that the closed pipe ended

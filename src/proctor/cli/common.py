@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Any, TypeVar
+import math
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
+from typing import Any, TextIO, TypeVar
 
 import click
 
@@ -12,6 +15,35 @@ from proctor.cases.model import EvaluatorSpec
 from proctor.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Seconds(click.FloatRange):
+    """A time that has an end: more than nothing, and not infinite."""
+
+    name = "seconds"
+
+    def __init__(self) -> None:
+        super().__init__(min=0, min_open=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        seconds = super().convert(value, param, ctx)
+        if not math.isfinite(seconds):
+            self.fail(f"{value} is not a number of seconds", param, ctx)
+        return seconds
+
+
+@contextmanager
+def stdout_kept_clear(wanted: bool) -> Iterator[TextIO]:
+    """The stream to tell a person about progress on.
+
+    If standard output is wanted for a document, whatever else is printed, by us or by the code that suites name, goes
+    to standard error, so that a program can read the document.
+    """
+    if not wanted:
+        yield sys.stdout
+        return
+    with redirect_stdout(sys.stderr):
+        yield sys.stderr
 
 
 def store_option(command: F) -> F:
@@ -31,7 +63,9 @@ def report_options(command: F) -> F:
 
 def report_targets(md_to: str | None, json_to: str | None, junit_to: str | None) -> dict[str, str]:
     targets = {"md": md_to, "json": json_to, "junit": junit_to}
-    chosen = {name: path for name, path in targets.items() if path}
+    chosen = {name: path for name, path in targets.items() if path is not None}
+    if blank := [f"--{name}" for name, path in chosen.items() if not path.strip()]:
+        raise UsageError(f"{' and '.join(blank)} must name a file, or - for the terminal")
     if sum(path == "-" for path in chosen.values()) > 1:
         raise UsageError("only one report can go to the terminal (-)")
     return chosen

@@ -51,20 +51,24 @@ def read_configuration(folder: Path | None = None, environment: Mapping[str, str
             values[name] = _converted(name, environment[variable], convert, variable)
             origins[name] = variable
     path, table = _project_table(folder or Path.cwd())
+    unknown = [f"{path}: {name!r} is not a known setting{nearest(name, KEYS)}" for name in table if name not in KEYS]
+    if unknown:
+        raise UsageError("\n".join(unknown))
     for name, value in table.items():
-        if name not in KEYS:
-            raise UsageError(f"{path}: {name!r} is not a known setting{nearest(name, KEYS)}")
         values[name] = _converted(name, value, KEYS[name], str(path))
         origins[name] = str(path)
     return Configuration(values, origins)
 
 
-def _converted(name: str, value: Any, convert: Callable[[str], Any], origin: str) -> Any:
+def _converted(name: str, value: Any, convert: Callable[[Any], Any], origin: str) -> Any:
+    """The value of a setting: text from the environment, or what a project file gives, of the right type."""
+    written = {str: (str,), int: (int,), float: (int, float)}[convert]  # type: ignore[index]
+    fits = isinstance(value, written) and not isinstance(value, bool)
     try:
-        if isinstance(value, bool):
+        if not fits and not (origin.startswith("PROCTOR_") and isinstance(value, str)):
             raise ValueError
         result = convert(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         noun = {int: "a whole number", float: "a number of seconds"}.get(convert, "text")  # type: ignore[call-overload]
         raise UsageError(f"{origin}: {name} must be {noun}, not {value!r}") from None
     if convert is not str and (result < LEAST.get(name, 0) or (convert is float and not 0 < result < float("inf"))):
@@ -80,8 +84,13 @@ def _project_table(folder: Path) -> tuple[Path | None, dict[str, Any]]:
         own, shared = place / "proctor.toml", place / "pyproject.toml"
         if own.is_file():
             return own, _toml(own)
-        if shared.is_file() and "[tool.proctor]" in shared.read_text(encoding="utf-8", errors="replace"):
-            return shared, _toml(shared).get("tool", {}).get("proctor", {})
+        if shared.is_file() and "tool.proctor" in shared.read_text(encoding="utf-8", errors="replace"):
+            tool = _toml(shared).get("tool")
+            table = tool.get("proctor") if isinstance(tool, dict) else None
+            if isinstance(table, dict):
+                return shared, table
+            if table is not None:
+                raise UsageError(f"{shared}: tool.proctor must be a table of settings")
     return None, {}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -11,7 +12,7 @@ import click
 from proctor.cases.formats.loading import load, shipped_format
 from proctor.cases.formats.model import Written
 from proctor.cases.model import Suite
-from proctor.cli.common import json_option
+from proctor.cli.common import json_option, stdout_kept_clear
 from proctor.errors import InvalidSuite, Problem, StoreError, UsageError
 
 WRITABLE = {
@@ -22,6 +23,16 @@ WRITABLE = {
     "keywords": "keywords",
     "csv": "table",
 }
+_YAML_OR_JSON = (".yaml", ".yml", ".json")
+ENDINGS = {
+    "native": (*_YAML_OR_JSON, ".jsonl", ".ndjson"),
+    "adk": (".json",),
+    "pixie": (".json",),
+    "holodeck": _YAML_OR_JSON,
+    "keywords": (".json",),
+    "csv": (".csv",),
+}
+"""The files that each format is read from again."""
 
 
 @click.group("dataset")
@@ -34,8 +45,9 @@ def command() -> None:
 @json_option
 def validate(paths: tuple[str, ...], as_json: bool) -> int:
     """Report every problem of every file, with file and line; references are resolved, nothing is run."""
-    suites, problems = _load_all(paths)
-    problems += _unresolved(suites)
+    with stdout_kept_clear(as_json):
+        suites, problems = _load_all(paths)
+        problems += _unresolved(suites)
     warnings = [warning for suite in suites for warning in suite.warnings]
     if as_json:
         click.echo(
@@ -61,7 +73,8 @@ def validate(paths: tuple[str, ...], as_json: bool) -> int:
 @json_option
 def list_(paths: tuple[str, ...], with_cases: bool, as_json: bool) -> int:
     """List suites with their format, number of cases, agent and evaluators."""
-    suites = load(paths or [Path()])
+    with stdout_kept_clear(as_json):
+        suites = load(paths or [Path()])
     if as_json:
         click.echo(json.dumps([_summary(suite) for suite in suites], indent=2))
         return 0
@@ -85,12 +98,16 @@ def list_(paths: tuple[str, ...], with_cases: bool, as_json: bool) -> int:
 @click.option("--force", is_flag=True, help="Overwrite.")
 def convert(source: str, target: Path, name: str | None, force: bool) -> int:
     """Turn a suite of any format into another; what cannot be expressed there is listed, never dropped silently."""
+    form = name or _format_for(target)
+    if target.suffix not in ENDINGS[form]:
+        raise UsageError(f"{target.name!r} cannot hold the format {form}; it is kept in {' or '.join(ENDINGS[form])}")
     suites = load([source])
-    written = shipped_format(WRITABLE[name or _format_for(target)]).write(suites)
-    text = _as_json_text(written.text) if target.suffix == ".json" and _is_yaml(written) else written.text
-    _write(target, text, force)
-    for companion, content in written.companions:
-        _write(target.parent / companion, content, force)
+    written = _written(suites, form, target)
+    files = {target: written.text, **{target.parent / companion: text for companion, text in written.companions}}
+    if taken := [path for path in files if path.exists() and not force]:
+        raise UsageError(f"{taken[0]} exists; say --force to overwrite it")
+    for path, text in files.items():
+        _write(path, text)
     for loss in written.losses:
         click.echo(f"not expressed: {loss}", err=True)
     cases = sum(len(suite.cases) for suite in suites)
@@ -130,22 +147,24 @@ def _format_for(target: Path) -> str:
     raise UsageError(f"cannot tell a format from {name!r}; say --to {'|'.join(sorted(WRITABLE))}")
 
 
-def _is_yaml(written: Written) -> bool:
-    return not written.text.lstrip().startswith(("{", "["))
+def _written(suites: list[Suite], form: str, target: Path) -> Written:
+    if form == "native":
+        from proctor.cases.formats.native_text import write_text
+
+        return write_text(suites, target.suffix)
+    written = shipped_format(WRITABLE[form]).write(suites)
+    if form == "holodeck" and target.suffix == ".json":
+        from proctor.cases.formats.unsaid import json_text
+        from proctor.cases.source import parse
+
+        return replace(written, text=json_text(parse(Path("written.yaml"), written.text)))
+    return written
 
 
-def _as_json_text(text: str) -> str:
-    from proctor.cases.source import parse
-
-    return json.dumps(parse(Path("written.yaml"), text), indent=2, ensure_ascii=False) + "\n"
-
-
-def _write(target: Path, text: str, force: bool) -> None:
-    if target.exists() and not force:
-        raise UsageError(f"{target} exists; say --force to overwrite it")
+def _write(target: Path, text: str) -> None:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8", errors="surrogatepass")
+        target.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
     except OSError as error:
         raise StoreError(f"{target} cannot be written: {error.strerror or error}") from None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import click
 
 from proctor.cases.model import Settings
-from proctor.cli.common import json_option, store_option
+from proctor.cli.common import json_option, stdout_kept_clear, store_option
 from proctor.cli.configuration import Configuration, read_configuration
 from proctor.errors import InvalidSuite, ProctorError
 from proctor.running.environment import environment
@@ -32,8 +31,9 @@ def command(paths: tuple[str, ...], as_json: bool, store: str | None) -> int:
         "settings": _settings(configuration),
         "store": _store(configuration.store(store)),
         "optional": {name: {"installed": _installed(name), "for": use} for name, use in OPTIONAL.items()},
-        "suites": [_suite(path) for path in paths],
     }
+    with stdout_kept_clear(as_json):
+        report["suites"] = [_suite(path) for path in paths]
     healthy = report["store"]["ok"] and all(item["ok"] for item in report["suites"])
     click.echo(json.dumps(report | {"ok": healthy}, indent=2) if as_json else _text(report))
     return 0 if healthy else 2
@@ -53,6 +53,8 @@ def _settings(configuration: Configuration) -> dict[str, dict[str, Any]]:
 def _store(folder: Path) -> dict[str, Any]:
     from proctor.results.store import FILE, Store
 
+    if folder.exists() and not folder.is_dir():
+        return {"folder": str(folder), "ok": False, "says": "is not a folder, so no results can be kept in it"}
     if not (folder / FILE).is_file():
         return {"folder": str(folder), "ok": True, "says": "nothing kept here yet"}
     try:
@@ -98,8 +100,4 @@ def _text(report: dict[str, Any]) -> str:
     for suite in report["suites"]:
         lines.append(f"{suite['path']}: {'ok' if suite['ok'] else 'has problems'}")
         lines += [f"  {line}" for line in suite["says"]]
-    return (
-        "\n".join(lines)
-        .encode(sys.stdout.encoding or "utf-8", "backslashreplace")
-        .decode(sys.stdout.encoding or "utf-8")
-    )
+    return "\n".join(lines)

@@ -8,7 +8,14 @@ import sys
 import click
 
 from proctor.cases.model import Settings
-from proctor.cli.common import parse_evaluators, report_options, report_targets, store_option
+from proctor.cli.common import (
+    Seconds,
+    parse_evaluators,
+    report_options,
+    report_targets,
+    stdout_kept_clear,
+    store_option,
+)
 from proctor.cli.configuration import read_configuration
 from proctor.running.options import RunOptions
 from proctor.running.verbs import rescore
@@ -20,7 +27,7 @@ from proctor.running.verbs import rescore
     "-e", "--evaluator", "evaluators", multiple=True, metavar="NAME", help="Score by these alone; repeatable."
 )
 @click.option("--suite", "suites", multiple=True, metavar="PATH", help="Expectations from this file instead.")
-@click.option("--evaluator-timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Seconds for each.")
+@click.option("--evaluator-timeout", type=Seconds(), metavar="S", help="Seconds for each.")
 @click.option("--fast", is_flag=True, help="Leave out whatever needs a language model.")
 @click.option("-q", "--quiet", is_flag=True, help="Only the verdict.")
 @click.option("-v", "--verbose", is_flag=True, help="Every score, reason and tool call.")
@@ -45,15 +52,15 @@ def command(
 
     configuration = read_configuration()
     targets = report_targets(md_to, json_to, junit_to)
-    stream = sys.stderr if "-" in targets.values() else sys.stdout
-    run, verdict = rescore(
-        configuration.store(store),
-        run_id,
-        options=RunOptions(Settings(evaluator_timeout=evaluator_timeout), configuration.settings, fast=fast),
-        evaluators=parse_evaluators(evaluators),
-        suites=suites,
-        listener=choose_terminal(stream, quiet=quiet, verbose=verbose),
-    )
+    with stdout_kept_clear("-" in targets.values()) as stream:
+        run, verdict = rescore(
+            configuration.store(store),
+            run_id,
+            options=RunOptions(Settings(evaluator_timeout=evaluator_timeout), configuration.settings, fast=fast),
+            evaluators=parse_evaluators(evaluators),
+            suites=suites,
+            listener=choose_terminal(stream, quiet=quiet, verbose=verbose),
+        )
     for path in write_reports(run, verdict, targets, os.environ):
         click.echo(f"report: {path}", err=stream is sys.stderr)
     return verdict.exit_code

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 
 import click
 
+from proctor.cases.fields import nearest
 from proctor.cli.common import report_options, report_targets, store_option
 from proctor.cli.configuration import read_configuration
+from proctor.errors import UsageError
 from proctor.results.model import Outcome, Run, TrialResult
 from proctor.results.reading import read_run
 from proctor.results.store import Store
@@ -47,14 +49,18 @@ def command(
             click.echo(f"report: {path}", err=True)
         return 0
     terminal = PlainTerminal(sys.stdout, quiet=quiet, verbose=verbose)
+    trials = list(_chosen(run, case_id, failed)) if case_id is not None else _chosen(run, None, failed)
     terminal.started(run, sum(suite.planned for suite in run.suites), 0)
-    for trial in _chosen(run, case_id, failed):
+    for trial in trials:
         terminal.trial_done(trial)
     terminal.finished(run, verdict)
     return 0
 
 
 def _chosen(run: Run, case_id: str | None, failed: bool) -> Iterator[TrialResult]:
+    known = {summary.case_id for summary in run.summaries}
+    if case_id is not None and case_id not in known:
+        raise UsageError(f"run {run.id} has no case {case_id!r}{nearest(case_id, known)}")
     good = (Outcome.PASSED, Outcome.SKIPPED)
     for trial in run.trials:
         if (case_id is None or trial.case.id == case_id) and not (failed and trial.outcome in good):

@@ -6,17 +6,26 @@ import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from proctor.cases.formats.loading import load
-from proctor.cases.model import Settings, Suite
-from proctor.cli.common import parse_evaluators, report_options, report_targets, store_option
+from proctor.cases.model import Case, EvaluatorSpec, Settings, Suite, Turn
+from proctor.cli.common import (
+    Seconds,
+    parse_evaluators,
+    report_options,
+    report_targets,
+    stdout_kept_clear,
+    store_option,
+)
 from proctor.cli.configuration import Configuration, read_configuration
 from proctor.running.options import RunOptions
 from proctor.running.selection import CaseFilter, last_failed, parse_words, tag_set
 from proctor.running.verbs import Request, run_suites
+
+T = TypeVar("T", Suite, Case, Turn)
 
 
 @click.command("test")
@@ -28,8 +37,8 @@ from proctor.running.verbs import Request, run_suites
 @click.option("--last-failed", "--lf", "only_failed", is_flag=True, help="Only what did not pass in the latest run.")
 @click.option("--repeat", type=click.IntRange(min=1), metavar="N", help="Trials of each case.")
 @click.option("-j", "--parallel", type=click.IntRange(min=1), metavar="N", help="Trials at once.")
-@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="Seconds a trial may take.")
-@click.option("--evaluator-timeout", type=click.FloatRange(min=0, min_open=True), metavar="S", help="And an evaluator.")
+@click.option("--timeout", type=Seconds(), metavar="S", help="Seconds a trial may take.")
+@click.option("--evaluator-timeout", type=Seconds(), metavar="S", help="And an evaluator.")
 @click.option("--retries", type=click.IntRange(min=0), metavar="N", help="More tries after a transient failure.")
 @click.option("--maxfail", type=click.IntRange(min=1), metavar="N", help="Stop after N trials that did not pass.")
 @click.option("--fast", is_flag=True, help="Leave out whatever needs a language model.")
@@ -41,11 +50,23 @@ from proctor.running.verbs import Request, run_suites
 @store_option
 def command(**given: Any) -> int:
     """Run suites of any known format: files, folders, or file.py:TEST_CASES. Without PATHS, this folder."""
+    from proctor.reporting.terminal import choose_terminal
+    from proctor.reporting.writing import write_reports
+
     configuration = read_configuration()
     targets = report_targets(given["md_to"], given["json_to"], given["junit_to"])
+    with stdout_kept_clear("-" in targets.values()) as stream:
+        terminal = choose_terminal(stream, quiet=given["quiet"], verbose=given["verbose"])
+        run, verdict = run_suites(_request(given, configuration), terminal)
+    for path in write_reports(run, verdict, targets, os.environ):
+        click.echo(f"report: {path}", err=stream is sys.stderr)
+    return verdict.exit_code
+
+
+def _request(given: dict[str, Any], configuration: Configuration) -> Request:
     suites = _suites(given)
     folder = configuration.store(given["store"])
-    request = Request(
+    return Request(
         suites=suites,
         options=_options(given, configuration),
         agent=given["agent"],
@@ -55,7 +76,6 @@ def command(**given: Any) -> int:
         reuse=given["reuse"],
         key=f"{given['words']}|{sorted(given['tags'])}|{given['only_failed']}|{given['repeat']}|{given['fast']}",
     )
-    return _run(request, given, targets)
 
 
 def _suites(given: dict[str, Any]) -> list[Suite]:
@@ -67,11 +87,15 @@ def _suites(given: dict[str, Any]) -> list[Suite]:
     return [_with_evaluators(suite, extra) for suite in suites] if extra else suites
 
 
-def _with_evaluators(suite: Suite, extra: Any) -> Suite:
-    cases = tuple(
-        case if case.evaluators is None else replace(case, evaluators=case.evaluators + extra) for case in suite.cases
-    )
-    return replace(suite, cases=cases, evaluators=suite.evaluators + extra)
+def _with_evaluators(suite: Suite, extra: tuple[EvaluatorSpec, ...]) -> Suite:
+    """The suite scored by `extra` too, at every place that has evaluators of its own."""
+
+    def extended(thing: T) -> T:
+        own = thing.evaluators
+        return thing if own is None else replace(thing, evaluators=own + tuple(s for s in extra if s not in own))
+
+    cases = (replace(case, turns=tuple(extended(turn) for turn in case.turns)) for case in suite.cases)
+    return extended(replace(suite, cases=tuple(extended(case) for case in cases)))
 
 
 def _options(given: dict[str, Any], configuration: Configuration) -> RunOptions:
@@ -96,15 +120,3 @@ def _selection(given: dict[str, Any], folder: Path) -> CaseFilter:
             click.echo("note: nothing failed in the latest run; running everything", err=True)
     words = None if given["words"] is None else parse_words(given["words"])
     return CaseFilter(words, tag_set(given["tags"]), addresses)
-
-
-def _run(request: Request, given: dict[str, Any], targets: dict[str, str]) -> int:
-    from proctor.reporting.terminal import choose_terminal
-    from proctor.reporting.writing import write_reports
-
-    stream = sys.stderr if "-" in targets.values() else sys.stdout
-    terminal = choose_terminal(stream, quiet=given["quiet"], verbose=given["verbose"])
-    run, verdict = run_suites(request, terminal)
-    for path in write_reports(run, verdict, targets, os.environ):
-        click.echo(f"report: {path}", err=stream is sys.stderr)
-    return verdict.exit_code

@@ -19,6 +19,8 @@ PASSED, FAILED, ERROR, SKIPPED, PENDING = Outcome
 EXIT_CODES = {PASSED: 0, FAILED: 1, PENDING: 3, ERROR: 4, SKIPPED: 4}
 INTERRUPTED = 130
 
+NOTHING_SCORES = "nothing scores this case"
+
 ScoreRow = tuple[str, Outcome, float | None, float | None, bool]
 """Evaluator, outcome, value, threshold, gates: what a summary keeps of a score."""
 
@@ -173,7 +175,7 @@ def _outcome_of(rows: Sequence[ScoreRow], criteria: Criteria) -> tuple[Outcome, 
         if outcome in outcomes:
             return outcome, ""
     if not rows:
-        return ERROR, "nothing scores this case"
+        return ERROR, NOTHING_SCORES
     if not gating:
         return ERROR, "no score decides this case: all of its evaluators only inform"
     return ERROR, "every evaluator was skipped, so nothing was compared"

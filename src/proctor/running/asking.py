@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
-from collections.abc import Coroutine
 from typing import Any
 
-from proctor.agents.model import Agent, Reply
-from proctor.cases.model import Case
+from proctor.agents.model import Agent, Reply, ToolCall, Usage
+from proctor.cases.model import Case, NamedData
 from proctor.errors import AgentFailed, UnreadableReply
 from proctor.records import record
 from proctor.references import describe
 from proctor.results.model import Outcome
+from proctor.running.deadline import Cancelled, TooLate, in_time
 from proctor.running.options import Limits
-from proctor.running.watchdog import TimeIsUp, Watchdog
+from proctor.running.watchdog import Watchdog
 from proctor.tracing.recording import CURRENT, Recording
 
 TRANSIENT_STATUS = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
-GRACE_SECONDS = 1.0
-"""How long a cancelled conversation may take to clean up before it is abandoned."""
+TRANSIENT_KINDS = frozenset(
+    """ConnectionError APIConnectionError APITimeoutError NetworkError ConnectError ReadError WriteError
+    RemoteProtocolError Timeout TimeoutException ConnectTimeout ReadTimeout WriteTimeout PoolTimeout""".split()
+)
+"""What libraries that are not imported here call a network that failed."""
+LONGEST_PAUSE_SECONDS = 120.0
+"""A service may ask to be left alone for this long; a run does not wait for longer."""
 
 
 @record
@@ -55,7 +61,8 @@ def _pause(backoff: float, attempt: int) -> float:
     """Longer each time, and never the same for two trials that met the same obstacle."""
     import random
 
-    return min(30.0, backoff * 2 ** (attempt - 1) * random.uniform(0.8, 1.2))  # noqa: S311
+    factor: float = 2.0 ** (attempt - 1) * random.uniform(0.8, 1.2)  # noqa: S311
+    return min(30.0, backoff * factor)
 
 
 async def _attempt(
@@ -63,15 +70,17 @@ async def _attempt(
 ) -> tuple[Outcome | None, str, float | None]:
     """One try: the outcome if it is settled, why, and, if trying again may help, after how many seconds (0: any)."""
     try:
-        await _in_time(_converse(agent, case, replies), timeout, watchdog)
-    except (TimeIsUp, _TooLate):
+        await in_time(_converse(agent, case, replies), timeout, watchdog)
+    except TooLate:
         return Outcome.FAILED, f"the agent gave no answer within {timeout:g} s", None
+    except Cancelled:
+        return Outcome.FAILED, "the agent cancelled its own task", None
     except UnreadableReply as error:
         return Outcome.ERROR, f"the agent's reply cannot be read: {error}", None
     except Exception as error:
         reason = str(error) if isinstance(error, AgentFailed) else f"the agent raised {describe(error)}"
         if is_transient(error):
-            return Outcome.ERROR, reason, float(getattr(error, "retry_after", None) or 0.0)
+            return Outcome.ERROR, reason, _wish(error)
         return Outcome.FAILED, reason, None
     return None, "", None
 
@@ -81,12 +90,9 @@ async def _converse(agent: Agent, case: Case, replies: list[Reply]) -> None:
         async with agent.session(case) as session:
             for turn in case.turns:
                 recording = Recording()
-                mark = CURRENT.set(recording)
+                CURRENT.set(recording)  # never reset: the conversation is a task, whose context ends with it
                 clock = time.perf_counter()
-                try:
-                    reply = await session.send(turn)
-                finally:
-                    CURRENT.reset(mark)
+                reply = await session.send(turn)
                 replies.append(_complete(reply, recording, (time.perf_counter() - clock) * 1000))
     except (SystemExit, KeyboardInterrupt) as error:
         raise AgentFailed(f"the agent raised {describe(error)}") from error
@@ -96,11 +102,12 @@ def _complete(reply: Any, recording: Recording, duration_ms: float) -> Reply:
     """The reply with what the application recorded on the way; what an adapter reports itself comes first."""
     if not isinstance(reply, Reply):
         raise UnreadableReply(f"the session returned {type(reply).__name__} instead of a Reply")
+    _check(reply)
     return Reply(
         reply.text,
-        reply.tool_calls or tuple(recording.tool_calls),
-        reply.usage,
-        reply.outputs or tuple(recording.outputs),
+        tuple(reply.tool_calls or recording.tool_calls),
+        None if reply.usage is None else _measured(reply.usage),
+        tuple(reply.outputs or recording.outputs),
         reply.structured,
         reply.state,
         reply.retrieval_context,
@@ -108,40 +115,38 @@ def _complete(reply: Any, recording: Recording, duration_ms: float) -> Reply:
     )
 
 
-class _TooLate(Exception):
-    """The time allowed for a conversation is over."""
+def _check(reply: Reply) -> None:
+    """A reply that somebody else's session put together wrongly must not break what comes after."""
+    if not isinstance(reply.text, str):
+        raise UnreadableReply(f"the text of the reply is {type(reply.text).__name__}, not str")
+    for name, kind, items in (("tool_calls", ToolCall, reply.tool_calls), ("outputs", NamedData, reply.outputs)):
+        if items != () and not (isinstance(items, (tuple, list)) and all(isinstance(item, kind) for item in items)):
+            raise UnreadableReply(f"the {name} of the reply are not a tuple of {kind.__name__}")
 
 
-async def _in_time(conversation: Coroutine[Any, Any, None], timeout: float, watchdog: Watchdog) -> None:
-    """Wait for a conversation, but not longer than allowed, whatever it does when it is cancelled."""
-    loop = asyncio.get_running_loop()
-    task = loop.create_task(conversation)
-    over: asyncio.Future[None] = loop.create_future()
-    task.add_done_callback(lambda _: None if over.done() else over.set_result(None))
-    timer = loop.call_later(timeout, lambda: None if over.done() else over.set_result(None))
-    watchdog.watch(task, timeout)
+def _measured(usage: Any) -> Usage:
+    """What an answer cost, in plain numbers whatever library counted it."""
+    if not isinstance(usage, Usage):
+        raise UnreadableReply(f"the usage of the reply is {type(usage).__name__}, not Usage")
+    given = (usage.input_tokens, usage.output_tokens, usage.cost_usd, usage.model_calls)
     try:
-        await over
-        if not task.done():
-            await _abandon(task)
-            raise _TooLate
-    except asyncio.CancelledError:
-        await _abandon(task)
-        raise
-    finally:
-        timer.cancel()
-        watchdog.forget(task)
-        if task.done() and not task.cancelled():
-            task.exception()
-    if task.cancelled():
-        raise AgentFailed("the agent cancelled its own task")
-    task.result()
+        numbers = [None if number is None else float(number) for number in given]
+    except (TypeError, ValueError, OverflowError):
+        numbers = [math.nan]
+    if not all(number is None or abs(number) < 2**53 for number in numbers):
+        raise UnreadableReply(f"the usage of the reply is not in numbers: {usage!r:.200}")
+    tokens_in, tokens_out, cost, calls = numbers
+    return Usage(_whole(tokens_in), _whole(tokens_out), cost, _whole(calls))
 
 
-async def _abandon(task: asyncio.Task[None]) -> None:
-    """Cancel a conversation, and leave it behind if it does not end."""
-    task.cancel()
-    await asyncio.wait({task}, timeout=GRACE_SECONDS)
+def _whole(number: float | None) -> int | None:
+    return None if number is None else int(number)
+
+
+def _wish(error: BaseException) -> float:
+    """How many seconds the service asked to be left alone, where that can be understood; 0 is no wish."""
+    wish = getattr(error, "retry_after", None)
+    return min(float(wish), LONGEST_PAUSE_SECONDS) if isinstance(wish, (int, float)) and wish > 0 else 0.0
 
 
 def is_transient(error: BaseException) -> bool:
@@ -149,15 +154,12 @@ def is_transient(error: BaseException) -> bool:
     marked = getattr(error, "transient", None)
     if isinstance(marked, bool):
         return marked
+    if isinstance(error, BaseExceptionGroup):
+        return all(is_transient(inner) for inner in error.exceptions)
     if isinstance(error, (ConnectionError, TimeoutError)):
         return True
-    status = getattr(error, "status_code", None) or getattr(error, "code", None)
-    if isinstance(status, int) and status in TRANSIENT_STATUS:
-        return True
-    return type(error).__name__ in (
-        "APIConnectionError",
-        "APITimeoutError",
-        "ConnectError",
-        "ReadTimeout",
-        "ConnectTimeout",
-    )
+    for owner, name in ((error, "status_code"), (error, "code"), (getattr(error, "response", None), "status_code")):
+        status = getattr(owner, name, None)
+        if isinstance(status, int) and status in TRANSIENT_STATUS:
+            return True
+    return any(kind.__name__ in TRANSIENT_KINDS for kind in type(error).__mro__)

@@ -7,12 +7,13 @@ import contextlib
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
 
 from proctor.errors import StoreError
 from proctor.references import describe
 from proctor.results.model import Outcome, Run, Score, TrialResult
-from proctor.results.verdict import RunVerdict, judge, trial_outcome
+from proctor.results.verdict import NOTHING_SCORES, RunVerdict, judge, trial_outcome
 from proctor.running.asking import Answer, ask
 from proctor.running.booking import Booking
 from proctor.running.dispatching import Dispatcher
@@ -49,12 +50,13 @@ class _Execution:
         self._booking = booking
         self._listener = listener
         self._recall = recall
-        self._keeper = Keeper(booking.store, booking.no, listener, self._store_failed)
+        self._keeper = Keeper(booking.store, booking.no, listener, self._keeping_failed)
         self._dispatcher = Dispatcher(self._waiting())
         self._note = ""
         self._interrupted = False
         self._bad = 0
-        self._workers: list[asyncio.Task[None]] = []
+        self._tasks: list[asyncio.Task[None]] = []
+        self._agents = {id(item.agent): item for item in plan.suites}
         self._broken_agents: dict[int, str] = {}
         self._watchdog = Watchdog()
         self._parallel = max((item.limits.parallel for item in plan.suites), default=1)
@@ -76,10 +78,14 @@ class _Execution:
         if self._listener is not None:
             self._listener.started(run, len(self._plan.trials), len(booking.kept))
         with self._watchdog, self._signals():
-            await self._start_agents()
-            await self._work()
-            await self._stop_agents()
-        self._keeper.flush()
+            try:
+                await self._stoppable([self._start_agents()])
+                await self._stoppable([self._worker() for _ in range(min(self._parallel, len(self._plan.trials)))])
+            finally:
+                await self._stop_agents()
+                self._keeper.flush()
+        if self._keeper.listener_error is not None:
+            raise self._keeper.listener_error
         self._keeper.summaries.sort(key=lambda summary: summary.position)
         run.finished_at, run.interrupted, run.note = time.time(), self._interrupted, self._note
         verdict = judge(run)
@@ -87,12 +93,12 @@ class _Execution:
             self._listener.finished(run, verdict)
         return run, verdict
 
-    async def _work(self) -> None:
+    async def _stoppable(self, work: list[Coroutine[Any, Any, None]]) -> None:
+        """Wait for work that `_stop` may end before its time."""
+        self._tasks = [asyncio.create_task(item) for item in work]
         if self._interrupted:
-            return
-        size = min(self._parallel, len(self._plan.trials))
-        self._workers = [asyncio.create_task(self._worker()) for _ in range(size)]
-        results = await asyncio.gather(*self._workers, return_exceptions=True)
+            self._cancel()
+        results = await asyncio.gather(*self._tasks, return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException) and not isinstance(result, asyncio.CancelledError):
                 raise result
@@ -101,6 +107,8 @@ class _Execution:
         while (planned := await self._dispatcher.take()) is not None:
             try:
                 trial = await self._trial(planned)
+            except Exception as error:
+                trial = _result(planned, _unasked(Outcome.ERROR, _unforeseen(error)))
             finally:
                 self._dispatcher.give_back(planned)
             self._keeper.add(trial)
@@ -117,8 +125,8 @@ class _Execution:
         past = None if self._recall is None else self._recall(planned)
         if past is not None:
             return await self._scored(planned, _answer_of(past), reused=True)
-        if id(suite) in self._broken_agents:
-            return _result(planned, _unasked(Outcome.ERROR, self._broken_agents[id(suite)]))
+        if id(suite.agent) in self._broken_agents:
+            return _result(planned, _unasked(Outcome.ERROR, self._broken_agents[id(suite.agent)]))
         limits = suite.limits if case.timeout is None else limits_of(self._options, suite.suite, case)
         answer = await ask(suite.agent, case, limits, self._options.backoff, self._watchdog)
         return await self._scored(planned, answer, reused=False)
@@ -139,42 +147,45 @@ class _Execution:
                 yield planned
 
     async def _start_agents(self) -> None:
-        """An agent that cannot start leaves its own suite unmeasured, and no other."""
-        for item in self._plan.suites:
+        """An agent that cannot start leaves its own suites unmeasured, and no others."""
+        for key, item in self._agents.items():
             start = getattr(item.agent, "start", None)
             if start is None:
                 continue
-            try:
-                async with asyncio.timeout(item.limits.timeout):
-                    await start()
-            except asyncio.CancelledError:
-                return
-            except BaseException as error:
-                self._broken_agents[id(item)] = f"the agent {item.agent.name} could not start: {describe(error)}"
+            self._broken_agents[key] = f"the agent {item.agent.name} was not started"
+            problem = await _problem(start, item.limits.timeout)
+            if problem is None:
+                del self._broken_agents[key]
+            else:
+                self._broken_agents[key] = f"the agent {item.agent.name} could not start: {problem}"
 
     async def _stop_agents(self) -> None:
-        for item in self._plan.suites:
+        for key, item in self._agents.items():
             stop = getattr(item.agent, "stop", None)
-            if stop is None:
+            if stop is None or key in self._broken_agents:
                 continue
-            try:
-                async with asyncio.timeout(STOP_SECONDS):
-                    await stop()
-            except BaseException as error:
-                self._note = self._note or f"the agent {item.agent.name} could not stop: {describe(error)}"
+            problem = await _problem(stop, STOP_SECONDS)
+            if problem is not None:
+                self._note = self._note or f"the agent {item.agent.name} could not stop: {problem}"
 
-    def _store_failed(self, error: StoreError) -> None:
-        self._stop(f"{error}; what was finished before is kept, the rest is only in this report")
+    def _keeping_failed(self, error: Exception) -> None:
+        if isinstance(error, StoreError):
+            self._stop(f"{error}; what was finished before is kept, the rest is only in this report")
+        else:
+            self._stop("the results could not be shown")
 
     def _stop(self, note: str, *, interrupted: bool = False) -> None:
         """Make no further trials; those under way are dropped, so that a resumed run makes them again."""
         self._note = self._note or note
         self._interrupted = self._interrupted or interrupted
         self._dispatcher.close()
+        self._cancel()
+
+    def _cancel(self) -> None:
         current = asyncio.current_task()
-        for worker in self._workers:
-            if worker is not current:
-                worker.cancel()
+        for task in self._tasks:
+            if task is not current:
+                task.cancel()
 
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:
@@ -183,16 +194,18 @@ class _Execution:
             yield
             return
         loop = asyncio.get_running_loop()
-        installed = []
+        before = {}
         for number in (signal.SIGINT, signal.SIGTERM):
             with contextlib.suppress(NotImplementedError, ValueError):
+                handler = signal.getsignal(number)
                 loop.add_signal_handler(number, self._on_signal, number)
-                installed.append(number)
+                before[number] = handler
         try:
             yield
         finally:
-            for number in installed:
+            for number, handler in before.items():
                 loop.remove_signal_handler(number)
+                signal.signal(number, handler)
 
     def _on_signal(self, number: signal.Signals) -> None:
         asyncio.get_running_loop().remove_signal_handler(number)
@@ -226,11 +239,33 @@ def _result(
     )
 
 
+async def _problem(step: Callable[[], Any], seconds: float) -> str | None:
+    """Why a step in an agent's life did not succeed; that the run itself is cancelled is no such reason."""
+    try:
+        async with asyncio.timeout(seconds):
+            await step()
+    except asyncio.CancelledError:
+        current = asyncio.current_task()
+        if current is not None and current.cancelling():
+            raise
+        return "it cancelled itself"
+    except BaseException as error:
+        return describe(error)
+    return None
+
+
+def _unforeseen(error: Exception) -> str:
+    """What to say when a trial breaks in a way nobody thought of, even if the exception itself cannot say it."""
+    import traceback
+
+    return f"the trial could not be made: {traceback.format_exception_only(error)[-1].strip()}"
+
+
 def _unasked(outcome: Outcome, reason: str) -> Answer:
     return Answer((), outcome, reason, attempts=0, started_at=time.time(), duration_ms=0.0)
 
 
 def _answer_of(past: TrialResult) -> Answer:
     """What an earlier trial heard; an agent that broke down then has still broken down."""
-    broke = past.outcome if past.reason and not past.scores else None
+    broke = past.outcome if past.reason and not past.scores and past.reason != NOTHING_SCORES else None
     return Answer(past.replies, broke, past.reason if broke else "", past.attempts, past.started_at, past.duration_ms)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import heapq
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,9 +17,10 @@ class Keeper:
     """Writes what finished in one turn of the event loop as one batch, then tells the listener."""
 
     def __init__(
-        self, store: Store | None, run: int, listener: Listener | None, on_failure: Callable[[StoreError], None]
+        self, store: Store | None, run: int, listener: Listener | None, on_failure: Callable[[Exception], None]
     ) -> None:
         self.summaries: list[TrialSummary] = []
+        self.listener_error: Exception | None = None
         self._store = store
         self._run = run
         self._listener = listener
@@ -46,10 +48,19 @@ class Keeper:
             except StoreError as error:
                 self._unsaved.extend(batch)
                 self._on_failure(error)
+        self.summaries.extend(TrialSummary.of(trial) for trial in batch)
         for trial in batch:
-            self.summaries.append(TrialSummary.of(trial))
-            if self._listener is not None:
-                self._listener.trial_done(trial)
+            self._tell(trial)
+
+    def _tell(self, trial: TrialResult) -> None:
+        """A listener that breaks is told no more; what it should have heard of is kept all the same."""
+        if self._listener is None or self.listener_error is not None:
+            return
+        try:
+            self._listener.trial_done(trial)
+        except Exception as error:
+            self.listener_error = error
+            self._on_failure(error)
 
     def trials(self) -> Any:
         """All trials in the order of the plan, as often as one likes."""
@@ -57,7 +68,7 @@ class Keeper:
 
 
 class _Trials:
-    """What the store has, then what it could not take."""
+    """What the store has and what it could not take."""
 
     def __init__(self, store: Store | None, run: int, unsaved: list[TrialResult]) -> None:
         self._store = store
@@ -65,6 +76,10 @@ class _Trials:
         self._unsaved = unsaved
 
     def __iter__(self) -> Iterator[TrialResult]:
-        if self._store is not None:
-            yield from self._store.trials(self._run)
-        yield from sorted(self._unsaved, key=lambda trial: trial.position)
+        kept = iter(()) if self._store is None else self._store.trials(self._run)
+        unsaved = sorted(self._unsaved, key=_position)
+        yield from heapq.merge(kept, unsaved, key=_position)
+
+
+def _position(trial: TrialResult) -> int:
+    return trial.position

@@ -22,9 +22,19 @@ def run_sync(main: Coroutine[Any, Any, T]) -> T:
         raise RuntimeError("an event loop is running here already: await the asynchronous form instead")
     loop = asyncio.new_event_loop()
     try:
-        return loop.run_until_complete(main)
+        return _run(loop, loop.create_task(main))
     finally:
         _end(loop)
+
+
+def _run(loop: asyncio.AbstractEventLoop, main: asyncio.Task[T]) -> T:
+    """A task that somebody's agent started may call `sys.exit`, which stops the loop, but not what `main` is about."""
+    while True:
+        try:
+            return loop.run_until_complete(main)
+        except SystemExit:
+            if main.done():
+                raise
 
 
 def _end(loop: asyncio.AbstractEventLoop) -> None:

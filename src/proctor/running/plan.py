@@ -68,6 +68,12 @@ class Plan:
     """Equal for two runs of the same thing, so that one can continue the other."""
 
 
+_HOW = {
+    "native": "add `agent: app.py:agent`, or ",
+    "holodeck": "add `agent: app.py:agent`, or ",
+    "pixie": 'add "runnable": "app.py:App", or ',
+}
+
 Selection = Callable[[Suite, Case], bool]
 
 
@@ -118,7 +124,9 @@ def _plan_suite(suite: Suite, options: RunOptions, agent: Any, problems: list[Pr
 def _agent_of(suite: Suite, override: Any, problems: list[Problem]) -> Agent | None:
     reference, base = (override, Path.cwd()) if override is not None else (suite.agent, suite.base)
     if reference is None:
-        problems.append(Problem("names no agent; add `agent: app.py:my_agent`, or give one with --agent", suite.path))
+        problems.append(
+            Problem(f"names no agent; {_HOW.get(suite.format, '')}give one with --agent app.py:agent", suite.path)
+        )
         return None
     try:
         return resolve_agent(reference, base)

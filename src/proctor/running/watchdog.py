@@ -1,7 +1,8 @@
-"""Ends a conversation that blocks the event loop, where no cancellation can reach it.
+"""Ends work that blocks the event loop, where no cancellation can reach it, and gives others back the time it took.
 
 An async agent that calls blocking code keeps every timer of the loop from firing. A signal still arrives: if the task
-that is running at that moment is a conversation whose time is over, it is told so on the spot.
+that is running at that moment has used up its time, it is told so on the spot. Meanwhile nobody else could run either,
+which must not be held against them: a heartbeat measures how long the loop stood still.
 """
 
 from __future__ import annotations
@@ -10,49 +11,92 @@ import asyncio
 import signal
 import threading
 import time
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
 TICK_SECONDS = 0.25
+BEAT_SECONDS = 0.05
 
 
 class TimeIsUp(BaseException):
-    """Raised inside a conversation that has used up its time; not an `Exception`, so that agents do not swallow it."""
+    """Raised inside work that has used up its time; not an `Exception`, so that agents do not swallow it."""
+
+
+@dataclass(slots=True)
+class _Allowance:
+    """The time one task may take."""
+
+    end: float
+    timeout: float
+    stood_still: float
+    """How long the loop had stood still when the task began."""
+    seen_running: float = 0.0
+    """How much of the standstill is its own doing, as far as samples show."""
 
 
 class Watchdog:
-    """Watches conversations of one event loop, as far as the platform and the thread allow signals."""
+    """Watches tasks of one event loop; it interrupts them as far as the platform and the thread allow signals."""
 
     def __init__(self) -> None:
-        self._deadlines: dict[asyncio.Task[Any], float] = {}
+        self._allowances: dict[asyncio.Task[Any], _Allowance] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._signals = False
+        self._beat: asyncio.TimerHandle | None = None
+        self._stood_still = 0.0
 
     def watch(self, task: asyncio.Task[Any] | None, timeout: float) -> None:
         """From now on, `task` may run for `timeout` seconds; `None` is nobody."""
         if task is not None:
-            self._deadlines[task] = time.monotonic() + timeout
+            self._allowances[task] = _Allowance(time.monotonic() + timeout, timeout, self._stood_still)
 
     def forget(self, task: asyncio.Task[Any] | None) -> None:
         if task is not None:
-            self._deadlines.pop(task, None)
+            self._allowances.pop(task, None)
+
+    def left(self, task: asyncio.Task[Any]) -> float:
+        """Seconds that `task` still has, the time that others took from it included.
+
+        Without signals nobody can tell who took it; then it gets back at most as much as it had.
+        """
+        own = self._allowances.get(task)
+        if own is None:
+            return 0.0
+        lost = max(0.0, self._stood_still - own.stood_still - own.seen_running)
+        return own.end + (lost if self._signals else min(lost, own.timeout)) - time.monotonic()
 
     def __enter__(self) -> Watchdog:
-        if self._can_signal():
-            self._loop = asyncio.get_running_loop()
+        self._loop = asyncio.get_running_loop()
+        self._beat = self._loop.call_later(BEAT_SECONDS, self._on_beat)
+        self._signals = self._can_signal()
+        if self._signals:
             signal.signal(signal.SIGALRM, self._tick)
             signal.setitimer(signal.ITIMER_REAL, TICK_SECONDS, TICK_SECONDS)
         return self
 
     def __exit__(self, *error: object) -> None:
-        if self._loop is not None:
+        if self._signals:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            self._loop = None
+        if self._beat is not None:
+            self._beat.cancel()
+        self._loop, self._signals = None, False
+
+    def _on_beat(self) -> None:
+        if self._loop is None or self._beat is None:
+            return
+        late = self._loop.time() - self._beat.when()
+        if late > BEAT_SECONDS:
+            self._stood_still += late
+        self._beat = self._loop.call_later(BEAT_SECONDS, self._on_beat)
 
     def _tick(self, number: int, frame: FrameType | None) -> None:
         task = None if self._loop is None else asyncio.current_task(self._loop)
-        deadline = None if task is None else self._deadlines.get(task)
-        if deadline is not None and time.monotonic() > deadline:
+        own = None if task is None else self._allowances.get(task)
+        if task is None or own is None:
+            return
+        own.seen_running += TICK_SECONDS
+        if self.left(task) < 0:
             raise TimeIsUp
 
     @staticmethod

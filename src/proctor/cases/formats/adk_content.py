@@ -115,6 +115,13 @@ def literal_call(call: ExpectedCall) -> dict[str, Json]:
     return {"name": call.name, "args": {k: m.value for k, m in arguments.items() if isinstance(m, Equals)}}
 
 
+def is_literal(call: ExpectedCall) -> bool:
+    """Whether an EvalSet can say all that is expected of a call's arguments: each literally, and no others."""
+    if call.arguments is None or call.extra_arguments:
+        return False
+    return all(isinstance(matcher, Equals) for matcher in call.arguments.values())
+
+
 def _calls_of_events(document: Document, events: Sequence[Json], pointer: Pointer) -> tuple[ExpectedCall, ...]:
     calls: list[ExpectedCall] = []
     for index, event in enumerate(events):

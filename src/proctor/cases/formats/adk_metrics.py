@@ -34,6 +34,8 @@ class Metric:
     least: float = 0.0
     most: float = 1.0
     scope: Literal["turn", "case"] = "turn"
+    usual: float = 0.5
+    """The threshold of the evaluator where a suite names none."""
 
     def spec(self, name: str, threshold: float, options: Mapping[str, Json]) -> EvaluatorSpec:
         """The evaluator for a criterion, its threshold brought to the range from 0 to 1."""
@@ -75,7 +77,7 @@ class Metric:
 
 
 METRICS: Final[Mapping[str, Metric]] = {
-    "tool_trajectory_avg_score": Metric("ToolTrajectory", ("match_type", "ignore_args")),
+    "tool_trajectory_avg_score": Metric("ToolTrajectory", ("match_type", "ignore_args"), usual=1.0),
     "response_match_score": Metric("ROUGE", ("tokenizer",)),
     "response_evaluation_score": Metric("ResponseEvaluation", least=1.0, most=5.0),
     "safety_v1": Metric("Safety"),

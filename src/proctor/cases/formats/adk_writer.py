@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor.cases.fields import Document
-from proctor.cases.formats.adk_content import literal_call, read_content, read_tool_use
+from proctor.cases.formats.adk_content import is_literal, literal_call, read_content, read_tool_use
 from proctor.cases.formats.adk_suite import FORMAT, KEPT
 from proctor.cases.formats.adk_writer_config import write_config
 from proctor.cases.formats.ids import UniqueIds
@@ -131,9 +131,9 @@ def _put_tool_use(
 
 
 def _call_losses(call: ExpectedCall, owner: str) -> list[str]:
-    losses = unsaid(call, {"name", "arguments"}, owner)
-    if call.arguments is None:
-        losses.append(f"{owner}: any arguments are fine, but an EvalSet lists them; none are written")
+    losses = unsaid(call, {"name", "arguments", "extra_arguments"}, owner)
+    if not is_literal(call):
+        losses.append(f"{owner}: an EvalSet knows only literal arguments, so no arguments are compared (ignore_args)")
     odd = [name for name, matcher in (call.arguments or {}).items() if not isinstance(matcher, Equals)]
     return losses + [f"{owner}: argument {name!r} is not a literal and is left out" for name in odd]
 

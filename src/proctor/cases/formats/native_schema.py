@@ -42,8 +42,8 @@ class EvaluatorOptions(BaseModel):
     timeout: float | None = Field(default=None, gt=0, description="Seconds it may take.")
 
 
-_ONE_EVALUATOR = {"propertyNames": {"pattern": r"\S", "not": {"const": "..."}}}
-_NOT_INHERITED = {"items": {"not": {"const": "..."}}}
+_ONE_EVALUATOR: dict[str, Any] = {"propertyNames": {"pattern": r"\S", "not": {"const": "..."}}}
+_NOT_INHERITED: dict[str, Any] = {"items": {"not": {"const": "..."}}}
 EvaluatorEntry = (
     Filled
     | Annotated[dict[str, EvaluatorOptions | None], Field(min_length=1, max_length=1, json_schema_extra=_ONE_EVALUATOR)]

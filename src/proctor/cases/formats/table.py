@@ -39,16 +39,16 @@ OF_A_CASE = {
     "extra": "what another format said of it",
 }
 OF_A_TURN = {
-    "input": "the input as it is",
+    "input": "the exact form of the input",
     "retrieval_context": "retrieval_context",
     "attachments": "files",
     "metadata": "metadata of the turn",
     "extra": "what another format said of the turn",
 }
 OF_EXPECTED = {
-    "output": "the expected output as it is",
-    "keywords": "the expected words as they are",
-    "tool_calls": "all that is said of expected tool calls",
+    "output": "the exact form of the expected output",
+    "keywords": "the exact form of the expected words",
+    "tool_calls": "the exact form of the expected tool calls",
     "context": "context",
 }
 """Fields, and what people call them when they are lost."""
