@@ -180,7 +180,7 @@ def test_an_object_is_spread_over_several_parameters() -> None:
 
 
 def test_an_object_goes_whole_into_a_single_parameter() -> None:
-    assert ask(lambda question, tone="dry": question, {"text": "x"})[0].structured == {"text": "x"}
+    assert ask(lambda question, tone="dry": question, {"topic": "x"})[0].structured == {"topic": "x"}
 
 
 def test_an_input_that_does_not_fit_the_parameters_is_found_before_anything_runs() -> None:
