@@ -49,14 +49,8 @@ if TYPE_CHECKING:
         Regex,
         StartsWith,
     )
-    from proctor.evaluators.trajectory import (
-        ExpectedTools,
-        FinalState,
-        ForbiddenTools,
-        ToolCorrectness,
-        ToolCount,
-        ToolTrajectory,
-    )
+    from proctor.evaluators.tool_correctness import ToolCorrectness
+    from proctor.evaluators.trajectory import ExpectedTools, FinalState, ForbiddenTools, ToolCount, ToolTrajectory
     from proctor.results.model import Outcome, Run, Score, TrialResult
     from proctor.results.thresholds import ScoreThreshold
     from proctor.results.verdict import RunVerdict, judge
@@ -74,7 +68,8 @@ _HOMES = {
     "evaluators.lexical": "BLEU METEOR ROUGE",
     "evaluators.model": "Evaluable Evaluation EvaluationPending Evaluator Exchange NothingToCompare",
     "evaluators.text": "Contains EndsWith Equality ExactMatch LevenshteinMatch Regex StartsWith",
-    "evaluators.trajectory": "ExpectedTools FinalState ForbiddenTools ToolCorrectness ToolCount ToolTrajectory",
+    "evaluators.tool_correctness": "ToolCorrectness",
+    "evaluators.trajectory": "ExpectedTools FinalState ForbiddenTools ToolCount ToolTrajectory",
     "results.model": "Outcome Run Score TrialResult",
     "results.thresholds": "ScoreThreshold",
     "results.verdict": "RunVerdict judge",

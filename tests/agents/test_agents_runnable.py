@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 import pytest
 from pydantic import BaseModel
 
-from proctor.agents.model import Agent, Reply
-from proctor.agents.runnable import Runnable, RunnableAgent, is_runnable_class
+from proctor.agents.model import Reply
+from proctor.agents.runnable import Runnable, RunnableAgent
 from proctor.cases.model import Case, Turn
 from proctor.errors import AgentFailed, UsageError
 
@@ -168,11 +168,3 @@ def test_a_run_that_cannot_be_given_arguments_is_refused_with_what_to_write() ->
     reason = RunnableAgent(Odd).check(case({}))
     assert reason is not None
     assert "pydantic model" in reason
-
-
-def test_what_counts_as_a_runnable_class() -> None:
-    assert is_runnable_class(App)
-    assert not is_runnable_class(App())
-    assert not is_runnable_class(Question)
-    assert isinstance(RunnableAgent(App), Agent)
-    assert RunnableAgent(App).name == "App"

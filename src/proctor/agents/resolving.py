@@ -93,9 +93,9 @@ def _python(data: Mapping[str, Json], base: Path | None) -> Agent:
 
 
 def _from_object(target: Any, name: str) -> Agent | None:
-    from proctor.agents.runnable import RunnableAgent, is_runnable_class
+    if isinstance(target, type) and all(callable(getattr(target, method, None)) for method in ("create", "run")):
+        from proctor.agents.runnable import RunnableAgent
 
-    if is_runnable_class(target):
         return RunnableAgent(target, name or None)
     if isinstance(target, type):
         target = _make(target, {})

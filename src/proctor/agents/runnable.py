@@ -41,10 +41,6 @@ class Runnable(Protocol[ArgsT]):
         return
 
 
-def is_runnable_class(target: Any) -> bool:
-    return isinstance(target, type) and all(callable(getattr(target, name, None)) for name in ("create", "run"))
-
-
 class RunnableAgent:
     """Drives one Runnable class."""
 

@@ -91,7 +91,7 @@ def _say_problems(error: Any) -> int:
 
 
 def _complain(text: str) -> None:
-    click.echo(text, err=True)
+    click.echo(text, file=sys.stderr)  # click would write UTF-8 to a terminal that says it is ASCII
 
 
 def _make_streams_safe() -> None:

@@ -46,6 +46,11 @@ def stdout_kept_clear(wanted: bool) -> Iterator[TextIO]:
         yield sys.stderr
 
 
+def say(text: str, *, err: bool = False) -> None:
+    """Print a line; left to itself, click would write UTF-8 to a terminal that says it is ASCII."""
+    click.echo(text, file=sys.stderr if err else sys.stdout)
+
+
 def store_option(command: F) -> F:
     return click.option("--store", metavar="DIR", help="Where results are kept (default: .proctor).")(command)
 

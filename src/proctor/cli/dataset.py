@@ -12,7 +12,7 @@ import click
 from proctor.cases.formats.loading import load, shipped_format
 from proctor.cases.formats.model import Written
 from proctor.cases.model import Suite
-from proctor.cli.common import json_option, stdout_kept_clear
+from proctor.cli.common import json_option, say, stdout_kept_clear
 from proctor.errors import InvalidSuite, Problem, StoreError, UsageError
 
 WRITABLE = {
@@ -50,20 +50,18 @@ def validate(paths: tuple[str, ...], as_json: bool) -> int:
         problems += _unresolved(suites)
     warnings = [warning for suite in suites for warning in suite.warnings]
     if as_json:
-        click.echo(
-            json.dumps({"problems": [_as_json(p) for p in problems], "warnings": [_as_json(w) for w in warnings]})
-        )
+        say(json.dumps({"problems": [_as_json(p) for p in problems], "warnings": [_as_json(w) for w in warnings]}))
         return 2 if problems else 0
     for warning in warnings:
-        click.echo(f"warning: {warning}", err=True)
+        say(f"warning: {warning}", err=True)
     for problem in problems:
-        click.echo(f"error: {problem}")
+        say(f"error: {problem}")
     if problems:
         files = len({problem.path for problem in problems})
-        click.echo(f"{len(problems)} problem{_s(len(problems))} in {files} file{_s(files)}")
+        say(f"{len(problems)} problem{_s(len(problems))} in {files} file{_s(files)}")
         return 2
     for suite in suites:
-        click.echo(f"{suite.path}: ok ({suite.format}, {len(suite.cases)} case{_s(len(suite.cases))})")
+        say(f"{suite.path}: ok ({suite.format}, {len(suite.cases)} case{_s(len(suite.cases))})")
     return 0
 
 
@@ -76,18 +74,18 @@ def list_(paths: tuple[str, ...], with_cases: bool, as_json: bool) -> int:
     with stdout_kept_clear(as_json):
         suites = load(paths or [Path()])
     if as_json:
-        click.echo(json.dumps([_summary(suite) for suite in suites], indent=2))
+        say(json.dumps([_summary(suite) for suite in suites], indent=2))
         return 0
     for suite in suites:
         names = ", ".join(spec.title for spec in suite.evaluators) or "per case"
         agent = (
             suite.agent if isinstance(suite.agent, str) else "described in the file" if suite.agent else "none named"
         )
-        click.echo(f"{suite.name}  ({suite.format}, {suite.path})")
-        click.echo(f"  {len(suite.cases)} case{_s(len(suite.cases))}, agent: {agent}, evaluators: {names}")
+        say(f"{suite.name}  ({suite.format}, {suite.path})")
+        say(f"  {len(suite.cases)} case{_s(len(suite.cases))}, agent: {agent}, evaluators: {names}")
         for case in suite.cases if with_cases else ():
             tags = f"  [{', '.join(case.tags)}]" if case.tags else ""
-            click.echo(f"    {case.id}{tags}  {case.description}".rstrip())
+            say(f"    {case.id}{tags}  {case.description}".rstrip())
     return 0
 
 
@@ -109,10 +107,10 @@ def convert(source: str, target: Path, name: str | None, force: bool) -> int:
     for path, text in files.items():
         _write(path, text)
     for loss in written.losses:
-        click.echo(f"not expressed: {loss}", err=True)
+        say(f"not expressed: {loss}", err=True)
     cases = sum(len(suite.cases) for suite in suites)
     lost = f"; {len(written.losses)} thing{_s(len(written.losses))} could not be expressed" if written.losses else ""
-    click.echo(f"wrote {target} ({cases} case{_s(cases)}){lost}")
+    say(f"wrote {target} ({cases} case{_s(cases)}){lost}")
     return 0
 
 

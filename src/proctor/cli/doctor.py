@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from proctor.cases.model import Settings
-from proctor.cli.common import json_option, stdout_kept_clear, store_option
+from proctor.cli.common import json_option, say, stdout_kept_clear, store_option
 from proctor.cli.configuration import Configuration, read_configuration
 from proctor.errors import InvalidSuite, ProctorError
 from proctor.running.environment import environment
@@ -35,7 +35,7 @@ def command(paths: tuple[str, ...], as_json: bool, store: str | None) -> int:
     with stdout_kept_clear(as_json):
         report["suites"] = [_suite(path) for path in paths]
     healthy = report["store"]["ok"] and all(item["ok"] for item in report["suites"])
-    click.echo(json.dumps(report | {"ok": healthy}, indent=2) if as_json else _text(report))
+    say(json.dumps(report | {"ok": healthy}, indent=2) if as_json else _text(report))
     return 0 if healthy else 2
 
 

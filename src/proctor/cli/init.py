@@ -63,6 +63,6 @@ def command(folder: Path) -> int:
             (folder / name).write_text(text, encoding="utf-8")
     except OSError as error:
         raise StoreError(f"{folder} cannot be written: {error.strerror or error}") from None
-    click.echo(f"wrote {', '.join(files)} to {folder}")
-    click.echo(f"now run: proctor test {folder / 'suite.yaml'}")
+    say(f"wrote {', '.join(files)} to {folder}")
+    say(f"now run: proctor test {folder / 'suite.yaml'}")
     return 0

@@ -13,6 +13,7 @@ from proctor.cli.common import (
     parse_evaluators,
     report_options,
     report_targets,
+    say,
     stdout_kept_clear,
     store_option,
 )
@@ -62,5 +63,5 @@ def command(
             listener=choose_terminal(stream, quiet=quiet, verbose=verbose),
         )
     for path in write_reports(run, verdict, targets, os.environ):
-        click.echo(f"report: {path}", err=stream is sys.stderr)
+        say(f"report: {path}", err=stream is sys.stderr)
     return verdict.exit_code

@@ -7,7 +7,7 @@ import time
 
 import click
 
-from proctor.cli.common import json_option, store_option
+from proctor.cli.common import json_option, say, store_option
 from proctor.cli.configuration import read_configuration
 from proctor.results.store import RunRow, Store
 
@@ -21,12 +21,12 @@ def command(limit: int, as_json: bool, store: str | None) -> int:
     kept = Store(read_configuration().store(store), create=False)
     rows = kept.runs(limit)
     if as_json:
-        click.echo(json.dumps([_as_json(row) for row in rows], indent=2))
+        say(json.dumps([_as_json(row) for row in rows], indent=2))
         return 0
     if not rows:
-        click.echo(f"no runs in {kept.folder}")
+        say(f"no runs in {kept.folder}")
     for row in rows:
-        click.echo(_line(row))
+        say(_line(row))
     return 0
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import click
 
 from proctor.cases.fields import nearest
-from proctor.cli.common import report_options, report_targets, store_option
+from proctor.cli.common import report_options, report_targets, say, store_option
 from proctor.cli.configuration import read_configuration
 from proctor.errors import UsageError
 from proctor.results.model import Outcome, Run, TrialResult
@@ -46,7 +46,7 @@ def command(
     targets = report_targets(md_to, json_to, junit_to)
     if targets:
         for path in write_reports(run, verdict, targets, {}):
-            click.echo(f"report: {path}", err=True)
+            say(f"report: {path}", err=True)
         return 0
     terminal = PlainTerminal(sys.stdout, quiet=quiet, verbose=verbose)
     trials = list(_chosen(run, case_id, failed)) if case_id is not None else _chosen(run, None, failed)

@@ -17,6 +17,7 @@ from proctor.cli.common import (
     parse_evaluators,
     report_options,
     report_targets,
+    say,
     stdout_kept_clear,
     store_option,
 )
@@ -59,7 +60,7 @@ def command(**given: Any) -> int:
         terminal = choose_terminal(stream, quiet=given["quiet"], verbose=given["verbose"])
         run, verdict = run_suites(_request(given, configuration), terminal)
     for path in write_reports(run, verdict, targets, os.environ):
-        click.echo(f"report: {path}", err=stream is sys.stderr)
+        say(f"report: {path}", err=stream is sys.stderr)
     return verdict.exit_code
 
 
@@ -82,7 +83,7 @@ def _suites(given: dict[str, Any]) -> list[Suite]:
     suites = load(given["paths"] or [Path()])
     for suite in suites:
         for warning in suite.warnings:
-            click.echo(f"warning: {warning}", err=True)
+            say(f"warning: {warning}", err=True)
     extra = parse_evaluators(given["evaluators"])
     return [_with_evaluators(suite, extra) for suite in suites] if extra else suites
 
@@ -117,6 +118,6 @@ def _selection(given: dict[str, Any], folder: Path) -> CaseFilter:
         addresses = last_failed(store) or None
         store.close()
         if addresses is None:
-            click.echo("note: nothing failed in the latest run; running everything", err=True)
+            say("note: nothing failed in the latest run; running everything", err=True)
     words = None if given["words"] is None else parse_words(given["words"])
     return CaseFilter(words, tag_set(given["tags"]), addresses)

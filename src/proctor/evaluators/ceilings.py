@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from proctor.evaluators.model import Evaluable, Evaluation, NothingToCompare
+from proctor.records import record
 
 
-@dataclass(frozen=True)
+@record
 class MaxLatency:
     """The agent took no longer than this."""
 
@@ -28,7 +28,7 @@ class MaxLatency:
         return Evaluation(float(taken <= self.seconds), f"took {taken:g} s, at most {self.seconds:g} s", details)
 
 
-@dataclass(frozen=True)
+@record
 class MaxTokens:
     """The agent used no more tokens than this: in all, read, or written."""
 
@@ -63,7 +63,7 @@ class MaxTokens:
         return Evaluation(float(not exceeded), reason, {"used": used, "most": limits})
 
 
-@dataclass(frozen=True)
+@record
 class MaxCost:
     """The agent spent no more money than this."""
 
@@ -83,7 +83,7 @@ class MaxCost:
         )
 
 
-@dataclass(frozen=True)
+@record
 class MaxSteps:
     """The agent made no more tool calls than this."""
 

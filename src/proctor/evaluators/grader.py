@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +58,7 @@ class GraderResult:
     details: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True)
+@record
 class CodeGrader:
     """Whatever the named function, given a `GraderContext`, makes of the answer."""
 

@@ -28,7 +28,8 @@ SHIPPED: dict[str, str] = {
         "text": "ExactMatch LevenshteinMatch Contains Regex StartsWith EndsWith Equality",
         "data": "NumericDiff Numeric JSONDiff ValidJSON ListContains",
         "lexical": "BLEU ROUGE METEOR",
-        "trajectory": "ToolTrajectory ToolCorrectness ExpectedTools ToolCount ForbiddenTools FinalState",
+        "trajectory": "ToolTrajectory ExpectedTools ToolCount ForbiddenTools FinalState",
+        "tool_correctness": "ToolCorrectness",
         "ceilings": "MaxLatency MaxTokens MaxCost MaxSteps",
         "grader": "CodeGrader",
     }.items()

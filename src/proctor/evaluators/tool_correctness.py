@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import fsum
 
 from proctor.agents.model import ToolCall
@@ -14,9 +13,10 @@ from proctor.evaluators.crediting import most_credit, most_credit_in_order
 from proctor.evaluators.differences import Differences, differences
 from proctor.evaluators.model import Evaluable, Evaluation
 from proctor.evaluators.pairing import Pairs, columns_of, most_pairs, most_pairs_in_order
+from proctor.records import record
 
 
-@dataclass(frozen=True)
+@record
 class ToolCorrectness:
     """The share of the expected tool calls that were made; further calls cost nothing unless `exact`."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -15,14 +14,12 @@ from proctor.evaluators.calls import actual_text, expected_calls, fitting, fitti
 from proctor.evaluators.differences import differences
 from proctor.evaluators.model import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.pairing import Matching, most_pairs, most_pairs_in_order
-from proctor.evaluators.tool_correctness import ToolCorrectness
-
-__all__ = ["ExpectedTools", "FinalState", "ForbiddenTools", "ToolCorrectness", "ToolCount", "ToolTrajectory"]
+from proctor.records import record
 
 _ORDERS = ("EXACT", "IN_ORDER", "ANY_ORDER")
 
 
-@dataclass(frozen=True)
+@record
 class ToolTrajectory:
     """The expected calls were made: exactly these, these in this order, or these in any order."""
 
@@ -80,7 +77,7 @@ def _agreement(matched: int, wanted: int, made: int) -> dict[str, Any]:
     return {"matched": matched, "precision": precision, "recall": recall, "f1": f1}
 
 
-@dataclass(frozen=True)
+@record
 class ExpectedTools:
     """Each expected tool was called, at least as often as expected; further calls are welcome."""
 
@@ -140,7 +137,7 @@ def _none_called(actual: Sequence[ToolCall]) -> Evaluation:
     return Evaluation(0.0, f"no tool was to be called: {left.explain()}", left.details())
 
 
-@dataclass(frozen=True)
+@record
 class ToolCount:
     """A tool, or any tool, was called as often as it should be."""
 
@@ -183,7 +180,7 @@ def _named(name: str, pattern: str) -> bool:
     return name == pattern or fnmatchcase(name, pattern)
 
 
-@dataclass(frozen=True)
+@record
 class ForbiddenTools:
     """None of these tools was called."""
 
@@ -208,7 +205,7 @@ class ForbiddenTools:
         return Evaluation(0.0, f"forbidden tools were called; {'; '.join(shown)}{more}", {"forbidden": forbidden})
 
 
-@dataclass(frozen=True)
+@record
 class FinalState:
     """The session ends up knowing what it should; what else it knows does not matter."""
 

@@ -82,8 +82,8 @@ class _Execution:
                 await self._stoppable([self._start_agents()])
                 await self._stoppable([self._worker() for _ in range(min(self._parallel, len(self._plan.trials)))])
             finally:
-                await self._stop_agents()
                 self._keeper.flush()
+                await self._stop_agents()
         if self._keeper.listener_error is not None:
             raise self._keeper.listener_error
         self._keeper.summaries.sort(key=lambda summary: summary.position)
@@ -205,7 +205,8 @@ class _Execution:
         finally:
             for number, handler in before.items():
                 loop.remove_signal_handler(number)
-                signal.signal(number, handler)
+                if handler is not None:  # else it is not Python's to restore
+                    signal.signal(number, handler)
 
     def _on_signal(self, number: signal.Signals) -> None:
         asyncio.get_running_loop().remove_signal_handler(number)

@@ -142,16 +142,27 @@ def _bind_all(suite: Suite, problems: list[Problem]) -> dict[int, Bound]:
     """Every evaluator of the suite, made once however many cases name it."""
     made: dict[str, Bound | None] = {}
     bound: dict[int, Bound] = {}
-    for spec in (spec for specs in _spec_lists(suite) for spec in specs):
-        if id(spec) in bound:
-            continue
-        key = _spec_key(spec)
-        if key not in made:
-            made[key] = _bind(spec, suite, problems)
-        ready = made[key]
-        if ready is not None:
-            bound[id(spec)] = ready
+    for specs in _spec_lists(suite):
+        taken = {bound[id(spec)].title for spec in specs if id(spec) in bound}
+        for spec in specs:
+            if id(spec) in bound:
+                continue
+            key = _spec_key(spec)
+            if key not in made:
+                made[key] = _bind(spec, suite, problems)
+            ready = made[key]
+            if ready is not None:
+                bound[id(spec)] = _told_apart(ready, taken)
+                taken.add(bound[id(spec)].title)
     return bound
+
+
+def _told_apart(bound: Bound, taken: set[str]) -> Bound:
+    """Two evaluators of one list have two names: scores are summed up by name."""
+    title, number = bound.title, 2
+    while title in taken:
+        title, number = f"{bound.title} #{number}", number + 1
+    return bound if title == bound.title else replace(bound, title=title)
 
 
 def _bind(spec: EvaluatorSpec, suite: Suite, problems: list[Problem]) -> Bound | None:

@@ -11,14 +11,16 @@ from typing import Any
 
 from proctor.agents.model import Reply, Usage
 from proctor.agents.threads import call_in_thread
-from proctor.cases.model import Case, Criteria, ExpectedCall, NamedData
+from proctor.cases.model import NOTHING, Case, Criteria, ExpectedCall, NamedData
 from proctor.errors import JudgeFailed, ProctorError
 from proctor.evaluators.calling import UNCLAMPED, BadVerdict, clamp_notice, read_verdict
 from proctor.evaluators.model import Evaluable, Evaluation, EvaluationPending, Exchange, NothingToCompare
 from proctor.evaluators.registry import Bound
+from proctor.plain import plain
 from proctor.records import record
 from proctor.references import describe
 from proctor.results.model import Outcome, Score
+from proctor.running.deadline import Cancelled, TooLate, in_time
 from proctor.running.plan import PlannedSuite
 from proctor.running.watchdog import TimeIsUp, Watchdog
 
@@ -43,14 +45,11 @@ async def score(
     warnings: list[str] = []
     found: list[Score | None] = [None] * len(jobs)
     waiting = []
-    task = asyncio.current_task()
     for index, (bound, evaluable, turn) in enumerate(jobs):
         if bound.inline:
-            bench.watchdog.watch(task, bound.spec.timeout or suite.limits.evaluator_timeout)
-            found[index] = _score_inline(bound, evaluable, turn, suite, warnings)
+            found[index] = _score_inline(bound, evaluable, turn, suite, bench.watchdog, warnings)
         else:
-            waiting.append((index, _score_apart(bound, evaluable, turn, suite, bench.gate, warnings)))
-    bench.watchdog.forget(task)
+            waiting.append((index, _score_apart(bound, evaluable, turn, suite, bench, warnings)))
     if waiting:
         scores = await asyncio.gather(*(job for _, job in waiting))
         for (index, _), score_ in zip(waiting, scores, strict=True):
@@ -60,31 +59,39 @@ async def score(
 
 def needs_only_a_judge(suite: PlannedSuite, case: Case) -> bool:
     """Whether nothing of a case can be scored without a language model."""
-    bound = suite.evaluators(_specs(suite, case))
-    return bool(bound) and all(item.needs_judge for item in bound)
+    of_turns, of_case = _bounds(suite, case)
+    bounds = [bound for bounds in of_turns for bound in bounds] + of_case
+    return bool(bounds) and all(bound.needs_judge for bound in bounds)
 
 
-def _specs(suite: PlannedSuite, case: Case) -> list[Any]:
-    return [spec for turn in case.turns for spec in suite.suite.evaluators_of(case, turn)]
+def _bounds(suite: PlannedSuite, case: Case) -> tuple[list[list[Bound]], list[Bound]]:
+    """The evaluators of each turn, and those of the whole conversation.
+
+    A turn with evaluators of its own replaces the case's for that turn, but not those that look at the whole. The only
+    turn of a case is the whole conversation, so that its evaluators stay in the order they are listed in.
+    """
+    shared = suite.evaluators(suite.suite.evaluators_of(case))
+    inherits = [turn.evaluators is None for turn in case.turns]
+    if inherits == [True]:
+        return [shared], []
+    of_turn = [bound for bound in shared if bound.scope == "turn"]
+    of_case = [bound for bound in shared if bound.scope == "case"]
+    return [of_turn if turn.evaluators is None else suite.evaluators(turn.evaluators) for turn in case.turns], of_case
 
 
 def _jobs(suite: PlannedSuite, case: Case, replies: tuple[Reply, ...], fast: bool) -> Jobs:
     """Which evaluator looks at what: those of turns at each turn, those of the case at the whole conversation."""
-    whole: Evaluable | None = None
-    jobs: Jobs = []
+    of_turns, of_case = _bounds(suite, case)
     turns = _evaluables(case, replies)
-    by_turn = [suite.evaluators(suite.suite.evaluators_of(case, turn)) for turn in case.turns]
-    for index, (bounds, evaluable) in enumerate(zip(by_turn, turns, strict=False)):
-        own = case.turns[index].evaluators is not None
-        for bound in bounds:
-            if fast and bound.needs_judge:
-                continue
-            if bound.scope == "turn" or own or len(case.turns) == 1:
-                jobs.append((bound, evaluable, index if len(case.turns) > 1 else None))
-            elif index == len(turns) - 1:
-                whole = whole or _whole(case, turns)
-                jobs.append((bound, whole, None))
-    return jobs
+    jobs: Jobs = [
+        (bound, evaluable, index if len(case.turns) > 1 else None)
+        for index, (bounds, evaluable) in enumerate(zip(of_turns, turns, strict=False))
+        for bound in bounds
+    ]
+    if of_case and turns:
+        whole = _whole(case, turns)
+        jobs += [(bound, whole, None) for bound in of_case]
+    return [job for job in jobs if not job[0].needs_judge] if fast else jobs
 
 
 def _evaluables(case: Case, replies: tuple[Reply, ...]) -> list[Evaluable]:
@@ -158,52 +165,54 @@ def _selected(bound: Bound, evaluable: Evaluable) -> Evaluable:
 
 
 def _score_inline(
-    bound: Bound, evaluable: Evaluable, turn: int | None, suite: PlannedSuite, warnings: list[str]
+    bound: Bound, evaluable: Evaluable, turn: int | None, suite: PlannedSuite, watchdog: Watchdog, warnings: list[str]
 ) -> Score:
     criteria = suite.suite.criteria
+    timeout = bound.spec.timeout or suite.limits.evaluator_timeout
+    task = asyncio.current_task()
     clock = time.perf_counter()
     try:
-        verdict = read_verdict(bound.call(_selected(bound, evaluable)))
+        try:
+            watchdog.watch(task, timeout)
+            verdict = read_verdict(bound.call(_selected(bound, evaluable)))
+        finally:
+            watchdog.forget(task)  # inside the outer `try`, since time may be up at any moment before this
+        return _scored(bound, turn, verdict, criteria, clock, warnings)
     except TimeIsUp:
-        late = BadVerdict(f"gave no score within {bound.spec.timeout or suite.limits.evaluator_timeout:g} s")
-        return _unscored(bound, turn, late, criteria, clock)
-    except Exception as error:
+        watchdog.forget(task)
+        return _unscored(bound, turn, BadVerdict(f"gave no score within {timeout:g} s"), criteria, clock)
+    except (Exception, SystemExit) as error:
         return _unscored(bound, turn, error, criteria, clock)
-    return _scored(bound, turn, verdict, criteria, clock, warnings)
 
 
 async def _score_apart(
-    bound: Bound,
-    evaluable: Evaluable,
-    turn: int | None,
-    suite: PlannedSuite,
-    gate: asyncio.Semaphore,
-    warnings: list[str],
+    bound: Bound, evaluable: Evaluable, turn: int | None, suite: PlannedSuite, bench: Bench, warnings: list[str]
 ) -> Score:
     """Somebody else's evaluator: bounded in number and in time, in a thread unless it is async."""
     criteria = suite.suite.criteria
     timeout = bound.spec.timeout or suite.limits.evaluator_timeout
-    async with gate:
+    async with bench.gate:
         clock = time.perf_counter()
         try:
-            async with asyncio.timeout(timeout):
-                verdict = read_verdict(await _call(bound, _selected(bound, evaluable)))
-        except TimeoutError as error:
-            late = (time.perf_counter() - clock) >= timeout
-            given_up = BadVerdict(f"gave no score within {timeout:g} s") if late else error
-            return _unscored(bound, turn, given_up, criteria, clock)
-        except asyncio.CancelledError:
-            raise
-        except BaseException as error:
+            verdict = await in_time(_call(bound, evaluable), timeout, bench.watchdog)
+            return _scored(bound, turn, verdict, criteria, clock, warnings)
+        except TooLate:
+            return _unscored(bound, turn, BadVerdict(f"gave no score within {timeout:g} s"), criteria, clock)
+        except Cancelled:
+            return _unscored(bound, turn, BadVerdict("cancelled itself"), criteria, clock)
+        except Exception as error:
             return _unscored(bound, turn, error, criteria, clock)
-    return _scored(bound, turn, verdict, criteria, clock, warnings)
 
 
-async def _call(bound: Bound, evaluable: Evaluable) -> Any:
+async def _call(bound: Bound, evaluable: Evaluable) -> Evaluation | None:
     call: Callable[..., Any] = bound.call
-    extra = {"trace": evaluable.trace} if bound.traced else {}
-    verdict = call(evaluable, **extra) if bound.asynchronous else await call_in_thread(call, evaluable, **extra)
-    return await verdict if inspect.isawaitable(verdict) else verdict
+    seen = _selected(bound, evaluable)
+    extra = {"trace": seen.trace} if bound.traced else {}
+    try:
+        verdict = call(seen, **extra) if bound.asynchronous else await call_in_thread(call, seen, **extra)
+        return read_verdict(await verdict if inspect.isawaitable(verdict) else verdict)
+    except (SystemExit, KeyboardInterrupt) as error:
+        raise BadVerdict(f"raised {describe(error)}{_place(error)}") from error
 
 
 def _scored(
@@ -211,7 +220,8 @@ def _scored(
 ) -> Score:
     if verdict is None:
         return _unscored(bound, turn, NothingToCompare("it had nothing to compare"), criteria, clock)
-    if UNCLAMPED in verdict.details:
+    details = plain(verdict.details) if verdict.details else NOTHING
+    if UNCLAMPED in details:
         warnings.append(f"{bound.title}: {clamp_notice(verdict)}")
     threshold = _threshold(bound, criteria)
     return Score(
@@ -219,10 +229,10 @@ def _scored(
         outcome=Outcome.PASSED if verdict.score >= threshold - 1e-12 else Outcome.FAILED,
         value=verdict.score,
         threshold=threshold,
-        reasoning=verdict.reasoning,
+        reasoning=str(verdict.reasoning or ""),
         turn=turn,
         gates=bound.spec.gates,
-        details=verdict.details,
+        details=details,
         fingerprint=bound.fingerprint,
         duration_ms=(time.perf_counter() - clock) * 1000,
     )

@@ -1,0 +1,125 @@
+"""Which cases run, against whom, and scored by what, as said on the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Command = Callable[..., Any]
+
+SUITE = """
+name: shop
+agent: agents.py:echo
+cases:
+  - {id: refund-fast, input: a, expected: a, tags: [money, quick]}
+  - {id: refund-slow, input: b, expected: other, tags: [money], description: takes ages}
+  - {id: greeting, input: c, expected: c}
+"""
+
+
+def _ran(ended: Any) -> list[str]:
+    return [trial["case"]["id"] for trial in json.loads(ended.out)["trials"]]
+
+
+@pytest.mark.parametrize(
+    ("options", "chosen"),
+    [
+        (("-k", "refund"), ["refund-fast", "refund-slow"]),
+        (("-k", "refund and not slow"), ["refund-fast"]),
+        (("-k", "not (refund or ages)"), ["greeting"]),
+        (("-k", "AGES"), ["refund-slow"]),
+        (("-k", '"takes ages"'), ["refund-slow"]),
+        (("-k", "shop/greeting"), ["greeting"]),
+        (("--tag", "quick"), ["refund-fast"]),
+        (("--tag", "quick", "--tag", "money"), ["refund-fast", "refund-slow"]),
+        (("--tag", "money", "-k", "slow"), ["refund-slow"]),
+    ],
+)
+def test_cases_are_chosen_by_words_and_tags(
+    proctor: Command, suite: Command, options: tuple[str, ...], chosen: list[str]
+) -> None:
+    suite("shop.yaml", text=SUITE)
+    assert _ran(proctor("test", "--json", "-", *options)) == chosen
+
+
+@pytest.mark.parametrize("expression", ["", "  ", "(", ")", "a and", "or a", "not", "a or", "(a", "a)", "and"])
+def test_an_expression_that_says_nothing_is_a_mistake(proctor: Command, suite: Command, expression: str) -> None:
+    suite("shop.yaml", text=SUITE)
+    ended = proctor("test", "-k", expression)
+    assert ended.code == 2
+    assert ended.err.startswith("error: -k")
+
+
+def test_choosing_nothing_is_a_mistake_and_no_green_run(proctor: Command, suite: Command) -> None:
+    suite("shop.yaml", text=SUITE)
+    for options in (("-k", "nowhere"), ("--tag", "nowhere")):
+        ended = proctor("test", *options)
+        assert ended.code == 2
+        assert "no case is selected" in ended.err
+
+
+def test_last_failed_runs_what_did_not_pass_and_everything_once_all_passed(proctor: Command, suite: Command) -> None:
+    suite("shop.yaml", text=SUITE)
+    assert proctor("test", "--last-failed").code == 4
+    assert proctor("test").code == 1
+    assert _ran(proctor("test", "--last-failed", "--json", "-")) == ["refund-slow"]
+    suite("shop.yaml", text=SUITE.replace("expected: other", "expected: b"))
+    assert proctor("test", "--lf").code == 0
+    everything = proctor("test", "--lf", "--json", "-")
+    assert len(_ran(everything)) == 3
+    assert "nothing failed" in everything.err
+
+
+def test_maxfail_stops_early_and_is_no_pass(proctor: Command, suite: Command) -> None:
+    cases = "".join(f"  - {{id: c{n}, input: a, expected: b}}\n" for n in range(30))
+    suite(text="agent: agents.py:echo\nsettings: {parallel: 1}\ncases:\n" + cases)
+    ended = proctor("test", "--maxfail", "2", "--json", "-")
+    assert ended.code == 1
+    assert 2 <= len(_ran(ended)) < 30
+
+
+def test_the_oracle_passes_and_the_agent_that_does_nothing_fails(proctor: Command, suite: Command) -> None:
+    suite("shop.yaml", text=SUITE)
+    assert proctor("test", "--agent", "oracle").code == 0
+    assert proctor("test", "--agent", "nop").code == 1
+
+
+def test_evaluators_of_the_command_line_come_on_top_wherever_evaluators_are_named(
+    proctor: Command, suite: Command
+) -> None:
+    suite(
+        text="agent: agents.py:echo\nevaluators: [checks.py:good]\ncases:\n"
+        "  - {id: inherits, input: a}\n"
+        "  - {id: own, input: a, evaluators: [ExactMatch], expected: a}\n"
+        "  - {id: turns, turns: [{input: a, evaluators: [checks.py:good]}, {input: b}]}\n"
+    )
+    ended = proctor("test", "--json", "-", "-e", 'ROUGE={"variant": "rouge1", "gate": false}', "-e", "checks.py:good")
+    scores = {
+        trial["case"]["id"]: [score["evaluator"] for score in trial["scores"]]
+        for trial in json.loads(ended.out)["trials"]
+    }
+    assert scores["inherits"] == ["good", "ROUGE"]
+    assert scores["own"] == ["ExactMatch", "ROUGE", "good"]
+    assert scores["turns"] == ["good", "ROUGE", "good", "ROUGE"]
+
+
+def test_an_evaluator_of_the_command_line_can_fail_the_run(proctor: Command, suite: Command) -> None:
+    suite()
+    assert proctor("test").code == 0
+    assert proctor("test", "-e", "checks.py:bad").code == 1
+    assert proctor("test", "-e", 'checks.py:bad={"gate": false}').code == 0
+    assert proctor("test", "-e", "Nowhere").code == 2
+
+
+def test_the_same_file_twice_is_a_mistake_and_equal_names_are_told_apart(
+    proctor: Command, suite: Command, here: Path
+) -> None:
+    suite("a.yaml", text="name: same\n" + SUITE.replace("name: shop\n", ""))
+    suite("b.yaml", text="name: same\n" + SUITE.replace("name: shop\n", ""))
+    assert "a.yaml: is given more than once" in proctor("test", "a.yaml", here / "a.yaml").err
+    report = json.loads(proctor("test", "--json", "-", "-k", "greeting").out)
+    assert [suite["name"] for suite in report["suites"]] == ["same (a.yaml)", "same (b.yaml)"]

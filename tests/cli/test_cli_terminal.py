@@ -1,0 +1,90 @@
+"""Terminals as they are: not UTF-8, without colour, closed half-way."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Command = Callable[..., Any]
+
+FOREIGN = "name: Prüfung — 東京\nagent: agents.py:unicode\ncases: [{id: größe, input: ⚑, evaluators: [checks.py:bad]}]\n"
+
+
+@pytest.mark.parametrize("environment", [{"PYTHONIOENCODING": "ascii"}, {"PYTHONIOENCODING": "cp1252:strict"}])
+def test_a_terminal_that_is_not_utf_8_never_breaks_a_command(
+    shell: Command, suite: Command, environment: dict[str, str]
+) -> None:
+    suite(text=FOREIGN)
+    quiet = {"PYTHONUTF8": "0", "LC_ALL": "C", **environment}
+    ended = shell("test", "-v", **quiet)
+    assert ended.code == 1
+    assert ended.out.isascii() or environment["PYTHONIOENCODING"] != "ascii"
+    for command in (("runs",), ("show",), ("dataset", "list", "--cases"), ("doctor", "suite.yaml")):
+        assert shell(*command, **quiet).code == 0
+
+
+def test_problems_are_told_on_a_terminal_that_is_not_utf_8(shell: Command, suite: Command) -> None:
+    suite("größe.yaml", text="cases: [{input: a, expected: a, größer: 1}]\n")
+    ended = shell("dataset", "validate", PYTHONIOENCODING="ascii")
+    assert ended.code == 2
+    assert "is not a known key" in ended.out
+    assert ended.out.isascii()
+
+
+@pytest.mark.parametrize("arguments", [("test",), ("runs",), ("show",), ("dataset", "list"), ("doctor",)])
+def test_a_reader_that_goes_away_is_no_disaster(
+    shell: Command, suite: Command, here: Path, arguments: tuple[str, ...]
+) -> None:
+    cases = "".join(f"  - {{id: case-{n}, input: a, expected: b}}\n" for n in range(200))
+    suite(text="agent: agents.py:echo\ncases:\n" + cases)
+    if arguments[0] in ("runs", "show"):
+        shell("test", "-q")
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "proctor", *arguments]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, cwd=here, timeout=60, check=False)
+    os.close(writer)
+    assert done.stderr == b""
+    assert done.returncode in (0, 1, 141)
+
+
+def test_a_run_whose_output_is_closed_is_still_kept(here: Path, shell: Command, suite: Command) -> None:
+    suite()
+    script = f'"{sys.executable}" -m proctor test >&- 2>&-'
+    assert subprocess.run(["sh", "-c", script], cwd=here, timeout=60, check=False).returncode == 0
+    assert "passed" in shell("runs").out
+
+
+def test_colours_go_to_terminals_alone(shell: Command, suite: Command) -> None:
+    suite(check="bad")
+    assert "\x1b[" not in shell("test", FORCE_COLOR="1").out
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a pseudo-terminal")
+@pytest.mark.parametrize(("environment", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
+def test_a_terminal_is_coloured_unless_somebody_minds(
+    here: Path, suite: Command, environment: dict[str, str], coloured: bool
+) -> None:
+    suite(check="bad")
+    ours, theirs = os.openpty()
+    base = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "FORCE_COLOR")} | {"TERM": "xterm"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "proctor", "test"], stdout=theirs, stderr=theirs, cwd=here, env=base | environment
+    )
+    os.close(theirs)
+    said = b""
+    try:
+        while chunk := os.read(ours, 65536):
+            said += chunk
+    except OSError:
+        pass  # how Linux says that the other end of a pseudo-terminal is closed
+    os.close(ours)
+    assert process.wait(timeout=60) == 1
+    assert b"Traceback" not in said
+    assert (b"[31m" in said or b"[1;31m" in said) is coloured
