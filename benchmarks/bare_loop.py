@@ -24,9 +24,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from proctor.cases.model import NamedData
 from proctor.evaluators.model import Evaluable, Evaluation
 from proctor.evaluators.text import ExactMatch, LevenshteinMatch
-from proctor.cases.model import NamedData
 
 EVALUATORS: tuple[Callable[[Evaluable], Evaluation], ...] = (ExactMatch(), LevenshteinMatch())
 
@@ -45,7 +45,9 @@ def main(path: str, database: str, kind: str, parallel: str) -> None:
     print(json.dumps({"cases": db.execute("SELECT count(*) FROM records").fetchone()[0]}))
 
 
-def _run_in_threads(db: sqlite3.Connection, batches: list[list[Any]], agent: Callable[[str], str], threads: int) -> None:
+def _run_in_threads(
+    db: sqlite3.Connection, batches: list[list[Any]], agent: Callable[[str], str], threads: int
+) -> None:
     with ThreadPoolExecutor(threads) as pool:
         for batch in batches:
             answers = list(pool.map(agent, [case["input"] for case in batch]))

@@ -44,7 +44,9 @@ def measure_engine(proctor: Interpreter, folder: Path, cases: int, rounds: int, 
     costs = compare([*own, *found], rounds)
     per_case = {title: _per_case(costs, title, cases) for title in _titles(costs)}
     rows = [*_against_bare_loop(per_case)]
-    rows += [_against_peer(per_case["proctor test"], title, it) for title, it in per_case.items() if title in _peers(found)]
+    rows += [
+        _against_peer(per_case["proctor test"], title, it) for title, it in per_case.items() if title in _peers(found)
+    ]
     rows += [Row(f"- CPU a case: {title}", str(it)) for title, it in per_case.items()]
     rows += [Row(f"- CPU a case: {title}", "not installed") for title in missing]
     return rows + (_with_cache(folder) if peers else [])

@@ -1,8 +1,8 @@
 """Measures Proctor against its budget and prints one table; ends with 1 when something is over.
 
-    python benchmarks/run.py                     everything, peers included; takes about ten minutes
-    python benchmarks/run.py --quick             small numbers and no peers
-    python benchmarks/run.py --only engine       one group of rows
+python benchmarks/run.py                     everything, peers included; takes about ten minutes
+python benchmarks/run.py --quick             small numbers and no peers
+python benchmarks/run.py --only engine       one group of rows
 """
 
 from __future__ import annotations

@@ -31,6 +31,8 @@ def as_text(rows: Iterable[Row]) -> str:
     """A Markdown table that is also easy to read as it is."""
     lines = [HEAD, *((row.what, row.budget, row.measured, row.word) for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(HEAD))]
-    padded = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines]
+    padded = [
+        "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines
+    ]
     rule = "|" + "|".join("-" * (width + 2) for width in widths) + "|"
     return "\n".join([padded[0], rule, *padded[1:]])

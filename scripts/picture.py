@@ -1,21 +1,25 @@
-"""Makes the README's picture of the terminal from a real run of the example with its wrong agent."""
+"""Makes the README's picture of the terminal from a real run: three cases of the example, with its wrong agent."""
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 import proctor
 from proctor.reporting.svg import terminal_svg
 
-EXAMPLE = Path(__file__).parent.parent / "examples" / "loan_advisor"
+EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "loan_advisor"
+SHOWN = ("payment-basic", "eligibility-yes", "off-topic")
 
 
 def main(target: Path) -> None:
-    run = proctor.run(EXAMPLE / "suite.yaml", agent=f"{EXAMPLE / 'agent_wrong.py'}:agent")
+    os.chdir(EXAMPLE)
+    run = proctor.run("suite.yaml", agent="agent_wrong.py:agent", select=lambda suite, case: case.id in SHOWN)
     command = "proctor test suite.yaml --agent agent_wrong.py:agent"
-    target.write_text(terminal_svg(run, proctor.judge(run), title="proctor", command=command), encoding="utf-8")
+    picture = terminal_svg(run, proctor.judge(run), title="proctor", command=command, width=128)
+    target.write_text(picture, encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]).resolve())

@@ -1,7 +1,7 @@
 """DeepEval on the same cases, with two metrics that need no model: FILE, and `cached` to leave its cache on.
 
-The agent is called in a plain loop first, because DeepEval is given answers. Without `cached`, its cache and its display
-are off, which is the fastest it can be made; it still writes the results of the run to a file.
+The agent is called in a plain loop first, because DeepEval is given answers. Its display is off; without `cached` so is
+its cache, which is the fastest it can be made. It still writes the results of the run to a file.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ Command = Callable[..., Any]
 def test_what_init_writes_passes_fits_its_schema_and_tells_what_to_run(shell: Command, here: Path) -> None:
     first = shell("init", "my suite")
     assert first.code == 0
-    assert "now run: proctor test" in first.out
+    assert "now run: proctor test 'my suite/suite.yaml'" in first.out
     assert shell("test", "my suite").code == 0
     folder = here / "my suite"
     schema = (folder / "suite.schema.json").read_text(encoding="utf-8")

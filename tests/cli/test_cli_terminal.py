@@ -13,7 +13,9 @@ import pytest
 
 Command = Callable[..., Any]
 
-FOREIGN = "name: Prüfung — 東京\nagent: agents.py:unicode\ncases: [{id: größe, input: ⚑, evaluators: [checks.py:bad]}]\n"
+FOREIGN = (
+    "name: Prüfung — 東京\nagent: agents.py:unicode\ncases: [{id: größe, input: ⚑, evaluators: [checks.py:bad]}]\n"
+)
 
 
 @pytest.mark.parametrize("environment", [{"PYTHONIOENCODING": "ascii"}, {"PYTHONIOENCODING": "cp1252:strict"}])
@@ -67,7 +69,9 @@ def test_colours_go_to_terminals_alone(shell: Command, suite: Command) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a pseudo-terminal")
-@pytest.mark.parametrize(("environment", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
+@pytest.mark.parametrize(
+    ("environment", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)]
+)
 def test_a_terminal_is_coloured_unless_somebody_minds(
     here: Path, suite: Command, environment: dict[str, str], coloured: bool
 ) -> None:

@@ -145,7 +145,7 @@ class HttpSession:
         body = show(_decode(response).strip(), _BODY_SHOWN + 1)
         return self._failed(
             f"answered {status} {response.reason_phrase}".rstrip() + (f": {body}" if body else ""),
-            transient=status == 429 or status >= 500,
+            transient=status in (408, 425, 429) or status >= 500,
             retry_after=_seconds(response.headers.get("retry-after")),
         )
 

@@ -137,8 +137,11 @@ def _has_whole(roles: Mapping[str, str]) -> bool:
 
 def _whole_call(parameters: list[inspect.Parameter]) -> tuple[frozenset[str], frozenset[str]] | None:
     named = [p for p in parameters if not _variadic(p)]
-    must = frozenset(p.name for p in named if p.default is p.empty)
-    if len(must) < 2 or any(p.kind is p.POSITIONAL_ONLY for p in named):
+    required = [p for p in named if p.default is p.empty]
+    must = frozenset(p.name for p in required)
+    if not must or any(p.kind is p.POSITIONAL_ONLY for p in named):
+        return None
+    if len(must) == 1 and (_wants_object(required[0]) or required[0].name in (*_WHOLE, *_SESSION)):
         return None
     return must, frozenset(p.name for p in named)
 

@@ -10,7 +10,7 @@ from typing import Any
 from proctor.agents.model import Agent
 from proctor.cases.fields import kind
 from proctor.errors import UsageError
-from proctor.plain import Json
+from proctor.plain import Json, fingerprint
 from proctor.references import describe, is_reference, resolve
 
 WAYS = (
@@ -88,7 +88,9 @@ def _python(data: Mapping[str, Json], base: Path | None) -> Agent:
         target = _make(target, arguments)
     elif arguments:
         target = functools.partial(target, **arguments) if callable(target) else target
-    agent = _from_object(target, name)
+    agent = _from_object(target, name or reference)
+    if agent is not None and arguments:
+        agent.fingerprint = fingerprint(getattr(agent, "fingerprint", agent.name), arguments)  # type: ignore[attr-defined]
     return _from_entry_points(target, base) if agent is None else agent
 
 

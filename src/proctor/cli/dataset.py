@@ -108,10 +108,13 @@ def convert(source: str, target: Path, name: str | None, force: bool) -> int:
         _write(path, text)
     for loss in written.losses:
         say(f"not expressed: {loss}", err=True)
-    cases = sum(len(suite.cases) for suite in suites)
+    again, problems = _load_all([str(target)])
+    cases = sum(len(suite.cases) for suite in again)
     lost = f"; {len(written.losses)} thing{_s(len(written.losses))} could not be expressed" if written.losses else ""
     say(f"wrote {target} ({cases} case{_s(cases)}){lost}")
-    return 0
+    for problem in problems:
+        say(f"warning: what is left is not a suite: {problem}", err=True)
+    return 2 if problems else 0
 
 
 def _load_all(paths: Sequence[str]) -> tuple[list[Suite], list[Problem]]:

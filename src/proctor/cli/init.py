@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from importlib import resources
 from pathlib import Path
 
 import click
 
+from proctor.cli.common import say
 from proctor.errors import StoreError, UsageError
 
 AGENT = '''"""A very small agent: it adds numbers with a tool and says hello."""
@@ -64,5 +66,5 @@ def command(folder: Path) -> int:
     except OSError as error:
         raise StoreError(f"{folder} cannot be written: {error.strerror or error}") from None
     say(f"wrote {', '.join(files)} to {folder}")
-    say(f"now run: proctor test {folder / 'suite.yaml'}")
+    say(f"now run: proctor test {shlex.quote(str(folder / 'suite.yaml'))}")
     return 0

@@ -33,19 +33,19 @@ class MaxTokens:
     """The agent used no more tokens than this: in all, read, or written."""
 
     total: int | None = None
-    input: int | None = None
-    output: int | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
     default_threshold: ClassVar[float] = 1.0
     scope: ClassVar[Literal["case"]] = "case"
 
     def __post_init__(self) -> None:
         if not self._limits():
-            raise ValueError("give total, input or output")
+            raise ValueError("give total, input_tokens or output_tokens")
         for name, limit in self._limits().items():
             _check(name, limit, whole=True)
 
     def _limits(self) -> dict[str, int]:
-        limits = {"total": self.total, "input": self.input, "output": self.output}
+        limits = {"total": self.total, "input": self.input_tokens, "output": self.output_tokens}
         return {name: limit for name, limit in limits.items() if limit is not None}
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
@@ -55,6 +55,9 @@ class MaxTokens:
         counts = {"total": usage.total_tokens, "input": usage.input_tokens, "output": usage.output_tokens}
         limits = self._limits()
         used = {name: count for name in limits if (count := counts[name]) is not None}
+        known = (usage.input_tokens or 0) + (usage.output_tokens or 0)
+        if "total" not in used and known > limits.get("total", known):
+            used["total"] = known
         exceeded = [name for name, count in used.items() if count > limits[name]]
         unknown = [name for name in limits if name not in used]
         if unknown and not exceeded:

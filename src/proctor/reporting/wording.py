@@ -120,4 +120,4 @@ def _group_text(name: str, group: list[Score]) -> tuple[str, Outcome]:
         return f"{name} {score_value(group[0])}{note}", group[0].outcome
     low, high = f"{min(values):.2f}", f"{max(values):.2f}"
     span = low if low == high else f"{low}..{high}"
-    return f"{name} {span} over {len(values)} turns{note}", Outcome.PASSED
+    return f"{name} {span} over {counted(len(values), 'turn')}{note}", Outcome.PASSED

@@ -18,7 +18,7 @@ from proctor.running.options import Limits
 from proctor.running.watchdog import Watchdog
 from proctor.tracing.recording import CURRENT, Recording
 
-TRANSIENT_STATUS = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+TRANSIENT_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
 TRANSIENT_KINDS = frozenset(
     """ConnectionError APIConnectionError APITimeoutError NetworkError ConnectError ReadError WriteError
     RemoteProtocolError Timeout TimeoutException ConnectTimeout ReadTimeout WriteTimeout PoolTimeout""".split()
@@ -57,6 +57,13 @@ async def ask(agent: Agent, case: Case, limits: Limits, backoff: float, watchdog
         await asyncio.sleep(again or _pause(backoff, attempt))
 
 
+def _said(error: Exception) -> str:
+    """What went wrong, as a sentence about the agent."""
+    if not isinstance(error, AgentFailed):
+        return f"the agent raised {describe(error)}"
+    return f"the agent {error}" if str(error).startswith("raised ") else str(error)
+
+
 def _pause(backoff: float, attempt: int) -> float:
     """Longer each time, and never the same for two trials that met the same obstacle."""
     import random
@@ -78,7 +85,7 @@ async def _attempt(
     except UnreadableReply as error:
         return Outcome.ERROR, f"the agent's reply cannot be read: {error}", None
     except Exception as error:
-        reason = str(error) if isinstance(error, AgentFailed) else f"the agent raised {describe(error)}"
+        reason = _said(error)
         if is_transient(error):
             return Outcome.ERROR, reason, _wish(error)
         return Outcome.FAILED, reason, None

@@ -1,0 +1,69 @@
+"""The benchmark scripts do their work; what they measure is never asserted, because machines differ."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+CASES = 12
+
+ROWS = {
+    "engine": [
+        "engine / bare loop, sync agent",
+        "engine / bare loop, async agent",
+        "- CPU a case: proctor test",
+        "- CPU a case: proctor.run",
+        "- CPU a case: proctor.run, async agent",
+        "- CPU a case: bare loop",
+        "- CPU a case: bare loop, async agent",
+    ],
+    "growth": [
+        "120 cases against 12: time",
+        "- 120 cases against 12: CPU time",
+        "120 cases against 12: memory",
+    ],
+    "concurrency": [
+        "12 cases x 50 ms, async agent, -j 20",
+        "12 cases x 50 ms, sync agent, -j 20",
+    ],
+}
+
+
+@pytest.mark.parametrize("group", ROWS)
+def test_a_group_of_benchmarks_prints_its_rows_with_budget_and_result(group: str, tmp_path: Path) -> None:
+    finished = run("--quick", "--here", "--rounds", "1", "--cases", str(CASES), "--only", group, cwd=tmp_path)
+
+    rows = table(finished.stdout)
+    assert finished.stderr == ""
+    assert [row[0] for row in rows] == ROWS[group]
+    for what, budget, measured, word in rows:
+        informs = what.startswith("- ")
+        assert measured, what
+        assert (budget == "") is informs, what
+        assert word == "" if informs else word in ("ok", "over"), what
+    assert finished.returncode == int(any(row[3] == "over" for row in rows))
+
+
+def test_a_command_that_breaks_is_not_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    measuring = importlib.import_module("measuring")
+    command = [sys.executable, "-c", "raise SystemExit('nobody at home')"]
+
+    with pytest.raises(measuring.Broken, match="nobody at home"):
+        measuring.measure(measuring.Contender("broken", command, tmp_path, measuring.clean_environment()))
+
+
+def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(BENCHMARKS / "run.py"), *arguments]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=300)
+
+
+def table(printed: str) -> list[list[str]]:
+    """The cells of a Markdown table, without its head."""
+    lines = [line for line in printed.splitlines() if line.startswith("| ")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[1:]]

@@ -1,0 +1,194 @@
+"""Suites as files: validated, listed, and turned into other formats with everything that is lost said."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor.cases.formats.loading import load
+
+Command = Callable[..., Any]
+
+RICH = """
+name: rich
+description: of everything a little
+agent: agents.py:echo
+evaluators: [{ROUGE: {variant: rouge1, threshold: 0.2}}]
+criteria: {pct: 0.9}
+settings: {repeat: 2}
+x-own: 1
+cases:
+  - id: talk
+    tags: [a, b]
+    metadata: {lang: de}
+    state: {step: 1}
+    turns:
+      - {input: hello, expected: {output: hi, tools: [{name: find, args: {q: {$regex: "h.*"}}}]}}
+      - {input: bye, expected: bye}
+  - id: words
+    input: capital?
+    expected: {contains: {any: [Paris, paris], all: [capital]}}
+  - id: none
+    input: {question: "2+2", hint: think}
+    expected: {output: "4", tools: []}
+    skip: not yet
+"""
+
+
+def test_validate_reports_every_problem_of_every_file_and_what_is_fine(
+    proctor: Command, suite: Command, here: Path
+) -> None:
+    suite("fine.yaml")
+    suite("a.yaml", text="cases: [{input: a, expected: a, tgas: 1}]\n")
+    suite("b.json", text="{")
+    ended = proctor("dataset", "validate", "a.yaml", "b.json", "fine.yaml")
+    assert ended.code == 2
+    assert "a.yaml:1: cases[0].tgas is not a known key" in ended.out
+    assert "b.json:1: is not valid JSON" in ended.out
+    assert "2 problems in 2 files" in ended.out
+    problems = json.loads(proctor("dataset", "validate", "--json", "a.yaml", "b.json").out)["problems"]
+    assert [(Path(p["path"]).name, p["line"]) for p in problems] == [("a.yaml", 1), ("b.json", 1)]
+    assert "fine.yaml: ok (native, 1 case)" in proctor("dataset", "validate", "fine.yaml").out
+
+
+def test_validate_finds_references_that_lead_nowhere(proctor: Command, suite: Command) -> None:
+    suite("s.yaml", text="agent: agents.py:ecko\ncases:\n  - {input: a, evaluators: [checks.py:nope]}\n")
+    ended = proctor("dataset", "validate", "s.yaml")
+    assert ended.code == 2
+    assert "did you mean 'echo'?" in ended.out
+    assert "s.yaml:3" in ended.out
+
+
+def test_list_tells_what_there_is(proctor: Command, suite: Command) -> None:
+    suite("rich.yaml", text=RICH)
+    said = proctor("dataset", "list", "--cases").out
+    assert "3 cases, agent: agents.py:echo, evaluators: ROUGE" in said
+    assert "talk  [a, b]" in said
+    assert json.loads(proctor("dataset", "list", "--json").out)[0]["cases"] == ["talk", "words", "none"]
+
+
+@pytest.mark.parametrize("name", ["copy.yaml", "copy.yml", "copy.json", "copy.jsonl", "copy.ndjson"])
+def test_a_native_suite_survives_every_native_form_without_loss(
+    proctor: Command, suite: Command, here: Path, name: str
+) -> None:
+    suite("rich.yaml", text=RICH)
+    ended = proctor("dataset", "convert", "rich.yaml", name)
+    assert ended.code == 0
+    assert ended.err == ""
+    [before], [after] = load(["rich.yaml"]), load([name])
+    assert (after.cases, after.evaluators, after.agent, after.criteria, after.settings, after.extra) == (
+        before.cases,
+        before.evaluators,
+        before.agent,
+        before.criteria,
+        before.settings,
+        before.extra,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "form", "losses"),
+    [
+        ("r.csv", None, ["turns 2 to 2", "agent", "criteria", "settings", "skip", "expected tool calls", "evaluators"]),
+        ("r.test.json", None, ["agent", "tags"]),
+        ("r.json", "pixie", ["talk"]),
+        ("agent.yaml", None, ["skip"]),
+        ("r.json", "keywords", ["talk", "none", "agent"]),
+    ],
+)
+def test_what_another_format_cannot_say_is_listed(
+    proctor: Command, suite: Command, here: Path, name: str, form: str | None, losses: list[str]
+) -> None:
+    suite("rich.yaml", text=RICH)
+    ended = proctor("dataset", "convert", "rich.yaml", f"out/{name}", *(("--to", form) if form else ()))
+    assert ended.code == 0
+    for loss in losses:
+        assert any(loss in line for line in ended.err.splitlines() if line.startswith("not expressed: ")), loss
+    assert f"; {ended.err.count('not expressed: ')} things could not be expressed" in ended.out
+
+
+@pytest.mark.parametrize("to", ["native", "adk", "pixie", "holodeck", "keywords", "csv"])
+def test_what_convert_writes_can_be_read_again_and_run(proctor: Command, suite: Command, here: Path, to: str) -> None:
+    evaluator = "Contains" if to in ("keywords", "native", "csv") else "ExactMatch"
+    text = f"agent: agents.py:echo\nevaluators: [{evaluator}]\ncases:\n"
+    expected = "{contains: [one]}" if to in ("keywords", "native", "csv") else "one"
+    asked = "{question: one}" if to == "pixie" else "one"
+    suite("s.yaml", text=f"{text}  - {{id: a, description: asks, input: {asked}, expected: {expected}}}\n")
+    name = {"csv": "t.csv", "holodeck": "t.yaml", "native": "t.yaml", "adk": "t.test.json"}.get(to, "t.json")
+    assert proctor("dataset", "convert", "s.yaml", f"out/{name}", "--to", to).code == 0
+    [there] = load([f"out/{name}"])
+    assert there.format == to
+    assert proctor("dataset", "convert", f"out/{name}", "back.yaml").code == 0
+    [back] = load(["back.yaml"])
+    assert [case.turns for case in back.cases] == [case.turns for case in there.cases]
+    assert [back.evaluators_of(case) for case in back.cases] == [there.evaluators_of(case) for case in there.cases]
+    assert proctor("test", "back.yaml", "--agent", "oracle").code in (0, 4)
+
+
+def test_convert_overwrites_only_when_told_and_writes_all_files_or_none(
+    proctor: Command, suite: Command, here: Path
+) -> None:
+    suite("s.yaml", text="cases: [{id: a, input: a, expected: {tools: [x]}, evaluators: [ToolTrajectory]}]\n")
+    (here / "test_config.json").write_text("{}")
+    ended = proctor("dataset", "convert", "s.yaml", "s.test.json")
+    assert ended.code == 2
+    assert "test_config.json exists" in ended.err
+    assert not (here / "s.test.json").exists()
+    (here / "t.json").write_text("mine")
+    ended = proctor("dataset", "convert", "s.yaml", "t.json")
+    assert ended.code == 2
+    assert "say --force" in ended.err
+    assert (here / "t.json").read_text() == "mine"
+    assert proctor("dataset", "convert", "s.yaml", "t.json", "--force").code == 0
+    assert load(["t.json"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("s.yaml", "t.txt"), "cannot tell a format from 't.txt'"),
+        (("s.yaml", "t.json", "--to", "csv"), "'t.json' cannot hold the format csv"),
+        (("s.yaml", "t.csv", "--to", "native"), "'t.csv' cannot hold the format native"),
+        (("nowhere.yaml", "t.json"), "nowhere.yaml: cannot be read"),
+    ],
+)
+def test_a_conversion_that_makes_no_sense_writes_nothing(
+    proctor: Command, suite: Command, here: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    suite("s.yaml", text="cases: [{id: a, input: a, expected: a}]\n")
+    ended = proctor("dataset", "convert", *arguments)
+    assert ended.code == 2
+    assert said in ended.err
+    assert not (here / arguments[1]).exists()
+
+
+def test_a_folder_becomes_one_suite_with_ids_made_distinct(proctor: Command, suite: Command, here: Path) -> None:
+    (here / "many").mkdir()
+    for name in ("a", "b"):
+        suite(f"many/{name}.yaml", text=RICH)
+    ended = proctor("dataset", "convert", "many", "one.yaml")
+    assert ended.code == 0
+    assert [case.id for case in load(["one.yaml"])[0].cases][3:] == ["talk-2", "words-2", "none-2"]
+    assert "case 'talk' is called 'talk-2'" in ended.err
+
+
+def test_half_a_surrogate_pair_is_kept_by_json_and_reported_lost_by_yaml(proctor: Command, here: Path) -> None:
+    (here / "s.json").write_text('{"cases": [{"id": "a", "input": "\\ud800", "expected": "a"}]}')
+    assert proctor("dataset", "convert", "s.json", "t.jsonl").err == ""
+    assert load(["t.jsonl"])[0].cases[0].turns[0].input == "\ud800"
+    for name in ("t.yaml", "t.csv"):
+        assert "surrogate" in proctor("dataset", "convert", "s.json", name).err
+        assert load([name])[0].cases[0].turns[0].input == "\ufffd"
+
+
+def test_a_conversion_that_leaves_nothing_says_so(proctor: Command, suite: Command, here: Path) -> None:
+    suite("s.yaml", text="cases: [{id: a, input: a, expected: a}]\n")
+    ended = proctor("dataset", "convert", "s.yaml", "t.json", "--to", "keywords")
+    assert ended.code == 2
+    assert "case 'a': left out, because it expects no keywords" in ended.err
+    assert "what is left is not a suite" in ended.err
+    assert "(0 cases)" in ended.out
