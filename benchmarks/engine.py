@@ -61,8 +61,9 @@ def _proctor_contenders(proctor: Interpreter, folder: Path, cases: int) -> list[
         "proctor test": [*proctor.module("proctor"), "test", sync, "--store", f"store-cli-{cases}"],
         "proctor.run": [python, driver, sync, f"store-sync-{cases}", str(PARALLEL)],
         "proctor.run, async agent": [python, driver, later, f"store-async-{cases}", str(PARALLEL)],
-        "bare loop": [python, loop, sync, f"bare-sync-{cases}.db", "sync", str(PARALLEL)],
-        "bare loop, async agent": [python, loop, later, f"bare-async-{cases}.db", "async", str(PARALLEL)],
+        "bare loop": [python, loop, sync, f"bare-sync-{cases}", "sync", str(PARALLEL), "store"],
+        "bare loop, async agent": [python, loop, later, f"bare-async-{cases}", "async", str(PARALLEL), "store"],
+        "script that writes JSON rows": [python, loop, sync, f"rows-{cases}", "sync", str(PARALLEL), "record"],
     }
     environment = clean_environment()
     return [Contender(f"{title}|{cases}", command, folder, environment) for title, command in commands.items()]

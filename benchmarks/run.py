@@ -1,6 +1,6 @@
 """Measures Proctor against its budget and prints one table; ends with 1 when something is over.
 
-python benchmarks/run.py                     everything, peers included; takes about ten minutes
+python benchmarks/run.py                     everything, peers included; takes about a quarter of an hour
 python benchmarks/run.py --quick             small numbers and no peers
 python benchmarks/run.py --only engine       one group of rows
 """

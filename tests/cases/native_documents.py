@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
@@ -31,7 +32,7 @@ TRICKY = st.sampled_from(
      "'", '"', "!!int 3", "&a", "*a", "\t", "\u2028", "\x85", "\ufeff", "0o7", "1:30", ".5", "+.5e-3", "é" * 200]
 )  # fmt: skip
 STRINGS = TEXT | TRICKY
-FILLED = STRINGS.filter(lambda text: bool(text.strip()) and text.strip(" \t\n\r") != "" and any(c > " " for c in text))
+FILLED = STRINGS.filter(lambda text: any("!" <= character <= "~" for character in text))
 NUMBERS = st.integers(-(2**60), 2**60) | st.floats(allow_nan=False, allow_infinity=False)
 JSON = st.recursive(
     st.none() | st.booleans() | NUMBERS | STRINGS,
@@ -186,7 +187,7 @@ MATCHERS = (
     | st.builds(Equals, st.dictionaries(st.sampled_from(["$a", "b"]), st.integers(), max_size=2))
     | st.builds(Regex, st.sampled_from(["a+", "[0-9]{2}", ""]))
     | st.builds(Approx, st.floats(-1e9, 1e9), st.floats(0, 1), st.floats(0, 1))
-    | st.builds(OneOf, st.lists(st.integers(), max_size=3).map(tuple), st.none())
+    | st.builds(OneOf, st.lists(st.integers(), min_size=1, max_size=3).map(tuple), st.builds(Path.cwd))
     | st.just(Ignore())
 )
 CALLS = st.builds(

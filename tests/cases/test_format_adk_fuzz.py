@@ -63,7 +63,7 @@ def mutated(draw: st.DrawFn, valid: st.SearchStrategy[Any]) -> Any:
     return data
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None)
 @given(anything)
 def test_random_data_never_breaks_the_reader(data: Any) -> None:
     adk.recognises(Path("desk.test.json"), data)
@@ -71,13 +71,13 @@ def test_random_data_never_breaks_the_reader(data: Any) -> None:
         read_or_refuse(data)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None)
 @given(mutated(docs.eval_sets | st.sampled_from(list(docs.DOCUMENTED.values()))))
 def test_a_damaged_eval_set_never_breaks_the_reader(data: Any) -> None:
     read_or_refuse(data)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None)
 @given(mutated(docs.criteria.map(lambda criteria: {"criteria": criteria})) | anything)
 def test_a_damaged_config_never_breaks_the_reader(config: Any) -> None:
     read_or_refuse(docs.eval_set(), config)

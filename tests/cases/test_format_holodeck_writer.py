@@ -122,7 +122,7 @@ agents = st.fixed_dictionaries(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=60)
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(agents)
 def test_an_agent_survives_being_written_and_read_and_loses_nothing(data: Any) -> None:
     suite = read(data)
@@ -131,7 +131,7 @@ def test_an_agent_survives_being_written_and_read_and_loses_nothing(data: Any) -
     assert read_text(written.text) == suite
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=60)
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(agents.flatmap(lambda data: mutations(data, VALUES | SCALARS)) | VALUES)
 def test_only_invalid_suite_ever_escapes(data: Any) -> None:
     holodeck.recognises(Path("agent.json"), data)

@@ -1,4 +1,4 @@
-"""Files as people really have them: broken, empty, of another kind. Everything wrong is said at once, with its place."""
+"""Files as people really have them: broken, empty, of another kind. All that is wrong is said at once."""
 
 from __future__ import annotations
 

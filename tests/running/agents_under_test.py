@@ -70,13 +70,13 @@ def outcomes(found: tuple[Run, RunVerdict]) -> dict[str, Outcome]:
     return {trial.case.id: trial.outcome for trial in found[0].trials}
 
 
-def spawn(script: str, *arguments: str | Path, cwd: Path) -> subprocess.Popen[str]:
+def spawn(script: str, *arguments: str | Path, cwd: Path, **environment: str) -> subprocess.Popen[str]:
     """Another Python that can import this module."""
     path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
     return subprocess.Popen(
         [sys.executable, "-c", script, *map(str, arguments)],
         cwd=cwd,
-        env=os.environ | {"PYTHONPATH": path},
+        env=os.environ | {"PYTHONPATH": path} | environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -145,6 +145,12 @@ def blocks_its_thread(question: str) -> str:
     return question
 
 
+async def blocks_a_thread_of_its_own(question: str) -> str:
+    if question.startswith("bad"):
+        await asyncio.to_thread(threading.Event().wait)
+    return await asyncio.to_thread(str, question)
+
+
 async def blocks_the_loop(question: str) -> str:
     if question.startswith("bad"):
         time.sleep(3600)
@@ -159,11 +165,4 @@ async def refuses_to_be_cancelled(question: str) -> str:
             await asyncio.sleep(3600)
         except asyncio.CancelledError:
             continue
-    return question
-
-
-def noted(question: str) -> str:
-    """Writes down, in one go, that it was asked."""
-    with open(os.environ["ASKED"], "ab", buffering=0) as asked:
-        asked.write(f"{question}\n".encode())
     return question

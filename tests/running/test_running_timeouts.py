@@ -24,7 +24,10 @@ sys.exit(verdict.exit_code)
 
 
 @pytest.mark.parametrize("parallel", [1, 5])
-@pytest.mark.parametrize("agent", ["awaits_forever", "blocks_its_thread", "blocks_the_loop", "refuses_to_be_cancelled"])
+@pytest.mark.parametrize(
+    "agent",
+    ["awaits_forever", "blocks_its_thread", "blocks_a_thread_of_its_own", "blocks_the_loop", "refuses_to_be_cancelled"],
+)
 def test_an_agent_that_never_answers_fails_alone_and_the_process_ends(
     agent: str, parallel: int, tmp_path: Path
 ) -> None:

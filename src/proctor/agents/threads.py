@@ -6,6 +6,7 @@ Threads are daemons: an agent that never returns is abandoned when its time is u
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import queue
 import threading
@@ -48,6 +49,7 @@ class _Workers:
                         return
                 continue
             job()
+            del job  # an idle thread must not keep an answer, its context or its event loop alive
             with self._lock:
                 self._idle += 1
 
@@ -56,7 +58,7 @@ class _Deliveries:
     """Brings results back to one event loop; however many arrive together, the loop is woken once."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+        self._loop = weakref.ref(loop)  # it is the loop that keeps this alive, and not the other way round
         self._ready: deque[tuple[asyncio.Future[Any], Any, Exception | None]] = deque()
         self._lock = threading.Lock()
         self._woken = False
@@ -66,10 +68,10 @@ class _Deliveries:
         with self._lock:
             woken, self._woken = self._woken, True
         if not woken:
-            try:
-                self._loop.call_soon_threadsafe(self._deliver)
-            except RuntimeError:
-                return  # the loop has ended: nobody waits for the answer any more
+            loop = self._loop()
+            with contextlib.suppress(RuntimeError):  # if the loop has ended, nobody waits for the answer any more
+                if loop is not None:
+                    loop.call_soon_threadsafe(self._deliver)
 
     def _deliver(self) -> None:
         with self._lock:
@@ -90,6 +92,14 @@ _WORKERS = _Workers()
 _DELIVERIES: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Deliveries] = weakref.WeakKeyDictionary()
 
 
+def _said(error: BaseException) -> str:
+    """An exception in words, even if it has none: the thread must come back with an answer."""
+    try:
+        return describe(error)
+    except Exception:
+        return type(error).__name__
+
+
 async def call_in_thread(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """Call `function` in a worker thread with this task's context; cancelling abandons the thread, not the loop."""
     loop = asyncio.get_running_loop()
@@ -103,8 +113,32 @@ async def call_in_thread(function: Callable[..., Any], /, *args: Any, **kwargs: 
         except Exception as raised:
             result, error = None, raised
         except BaseException as raised:
-            result, error = None, AgentFailed(f"raised {describe(raised)}")
+            result, error = None, AgentFailed(f"raised {_said(raised)}")
         deliveries.put(future, result, error)
 
     _WORKERS.submit(job)
     return await future
+
+
+def executor_apart() -> Any:
+    """For `asyncio.to_thread` in other people's code: the standard executor waits for its threads when Python ends."""
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+    class Apart(ThreadPoolExecutor):
+        def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+            future: Future[Any] = Future()
+
+            def job() -> None:
+                if not future.set_running_or_notify_cancel():
+                    return
+                try:
+                    result = fn(*args, **kwargs)
+                except BaseException as error:
+                    future.set_exception(error)
+                else:
+                    future.set_result(result)
+
+            _WORKERS.submit(job)
+            return future
+
+    return Apart()

@@ -60,8 +60,10 @@ class Fields:
         self.pointer = tuple(pointer)
         self._camel = camel
         self._known: list[str] = []
-        if isinstance(data, Mapping):
-            self._data: dict[str, Json] = dict(data)
+        if isinstance(data, dict):
+            self._data: Mapping[str, Json] = data
+        elif isinstance(data, Mapping):
+            self._data = dict(data)
         else:
             self._data = {}
             document.problem(pointer, f"must be an object, not {kind(data)}")
@@ -71,6 +73,8 @@ class Fields:
         self.document.problem((*self.pointer, self._spelling(name)), message)
 
     def has(self, name: str) -> bool:
+        if not self._camel:
+            return name in self._data
         return any(spelling in self._data for spelling in self._spellings(name))
 
     def at(self, name: str) -> Pointer:
@@ -79,6 +83,9 @@ class Fields:
 
     def take(self, name: str, default: Any = None) -> Any:
         """The value as it stands, whatever its type."""
+        if not self._camel:
+            self._known.append(name)
+            return self._data.get(name, default)
         self._known.extend(self._spellings(name))
         given = [spelling for spelling in self._spellings(name) if spelling in self._data]
         if len(given) > 1:

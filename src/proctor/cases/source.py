@@ -45,7 +45,7 @@ def parse(path: Path, text: str) -> Json:
 
         data = parse_yaml(path, text)
     else:
-        data = _parse_json(path, text)
+        data = parse_json(path, text)
     if _is_too_deep(data):
         raise InvalidSuite([Problem("is nested too deeply to be read", path)])
     return data
@@ -130,9 +130,13 @@ def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return data
 
 
-def _parse_json(path: Path, text: str) -> Json:
+_DECODER = json.JSONDecoder(parse_constant=_reject_constant, parse_float=_finite, object_pairs_hook=_unique_pairs)
+
+
+def parse_json(path: Path, text: str) -> Json:
+    """The data in a JSON text; `path` is only named in problems."""
     try:
-        return json.loads(text, parse_constant=_reject_constant, parse_float=_finite, object_pairs_hook=_unique_pairs)
+        return _DECODER.decode(text)
     except json.JSONDecodeError as error:
         problem = Problem(f"is not valid JSON: {error.msg} (column {error.colno})", path, error.lineno)
     except RecursionError:

@@ -6,7 +6,6 @@ a nesting that the parser's own stack could not take and aliases that stand for 
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from pathlib import Path
@@ -23,6 +22,7 @@ LONGEST_NUMBER = 4300
 """Digits; Python itself reads no longer ones."""
 
 _CORE = "tag:yaml.org,2002:"
+_NAMEABLE = frozenset(f"{_CORE}{kind}" for kind in ("int", "float", "bool", "null"))
 _STEEP_LINE = re.compile(r"^[ \t?:-]{400}", re.MULTILINE)
 
 
@@ -75,7 +75,7 @@ def _inside(node: Any, known: dict[int, Any]) -> Any:
         members: dict[str, Place] = {}
         known[id(node)] = members
         for key, value in node.value:
-            members[str(key.value)] = (key.start_mark.line + 1, _inside(value, known))
+            members[_key_text(key)] = (key.start_mark.line + 1, _inside(value, known))
         return members
     return None
 
@@ -131,23 +131,14 @@ def _make_loader() -> Any:
 
         def __init__(self, stream: Any) -> None:
             super().__init__(stream)
-            self._unmerged: set[int] = set()
+            self._seen: set[int] = set()
 
         def flatten_mapping(self, node: Any) -> None:
-            """Merging rewrites a node, and may do so before the node's own turn: keys are compared before that."""
-            if id(node) not in self._unmerged:
-                self._unmerged.add(id(node))
-                _refuse_repeated_keys(node)
+            """Merging rewrites a node, and may do so before the node's own turn: keys are looked at before that."""
+            if id(node) not in self._seen:
+                self._seen.add(id(node))
+                _make_keys_text(node)
             super().flatten_mapping(node)
-
-        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-            mapping = super().construct_mapping(node, deep)
-            if all(isinstance(key, str) for key in mapping):
-                return mapping
-            named = {_key_text(key): value for key, value in mapping.items()}
-            if len(named) != len(mapping):
-                _refuse(node, "two keys are the same when written as text")
-            return named
 
     _add_core_schema(Loader)
     return Loader
@@ -177,16 +168,20 @@ def _refuse(node: Any, reason: str) -> NoReturn:
     raise yaml.constructor.ConstructorError(None, None, reason, node.start_mark)
 
 
-def _refuse_repeated_keys(node: Any) -> None:
+def _make_keys_text(node: Any) -> None:
+    """Keys are text, as in JSON: to Python `1` and `true` would be one key. Each may be given once."""
     import yaml
 
     seen: set[str] = set()
     for key, _ in node.value:
         if key.tag == f"{_CORE}merge" or not isinstance(key, yaml.ScalarNode):
             continue
-        if key.value in seen:
-            _refuse(key, f"key {key.value!r} is given twice")
-        seen.add(key.value)
+        name = _key_text(key)
+        if name in seen:
+            _refuse(key, f"key {name!r} is given twice")
+        seen.add(name)
+        if key.tag in _NAMEABLE:
+            key.tag, key.value = f"{_CORE}str", name
 
 
 def _whole_number(loader: Any, node: Any) -> int:
@@ -218,4 +213,6 @@ def _truth(loader: Any, node: Any) -> bool:
 
 
 def _key_text(key: Any) -> str:
-    return key if isinstance(key, str) else json.dumps(key, default=str)
+    if key.tag == f"{_CORE}null":
+        return "null"
+    return str(key.value).lower() if key.tag == f"{_CORE}bool" else str(key.value)

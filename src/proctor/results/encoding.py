@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from proctor.agents.model import Reply, ToolCall, Usage
 from proctor.cases.model import NOTHING, NamedData
 from proctor.plain import Json, plain
 from proctor.results.model import Outcome, Score, TrialResult
+
+ESCAPED = "\x00json:"
+"""Marks text in a column that stands there as JSON."""
 
 dumps = json.JSONEncoder(separators=(",", ":"), default=plain).encode
 """Compact JSON in ASCII: every text survives it, lone surrogates included."""
@@ -68,36 +70,52 @@ def call_to_json(call: ToolCall) -> dict[str, Json]:
     return data | _given(call, ("error", "id", "started_at", "duration_ms", "raw_arguments"))
 
 
-def score_content(score: Score) -> dict[str, Json]:
-    """What of a score the store does not keep in columns."""
-    data: dict[str, Json] = {}
-    if score.reasoning:
-        data["reasoning"] = score.reasoning
-    if score.details:
-        data["details"] = plain(score.details)
-    if not score.gates:
-        data["gates"] = False
-    if score.duration_ms:
-        data["duration_ms"] = round(score.duration_ms, 3)
-    return data
+def score_to_json(score: Score) -> list[Json]:
+    """A score as a list, short and in a fixed order: the store's view `scores` names its places."""
+    return [
+        score.evaluator,
+        score.outcome.value,
+        score.value,
+        score.threshold,
+        score.gates,
+        score.turn,
+        score.fingerprint,
+        score.reasoning,
+        plain(score.details) if score.details else None,
+        round(score.duration_ms, 3),
+    ]
 
 
-def score_from_row(row: tuple[Any, ...]) -> Score:
-    """A score from (evaluator, turn, outcome, value, threshold, fingerprint, content)."""
-    evaluator, turn, outcome, value, threshold, fingerprint, content = row
-    rest = json.loads(content)
+def score_from_json(row: list[Json]) -> Score:
+    evaluator, outcome, value, threshold, gates, turn, fingerprint, reasoning, details, duration_ms = row
     return Score(
         evaluator=evaluator,
         outcome=Outcome(outcome),
         value=value,
         threshold=threshold,
-        reasoning=rest.get("reasoning", ""),
+        reasoning=reasoning,
         turn=turn,
-        gates=rest.get("gates", True),
-        details=rest.get("details", NOTHING),
+        gates=gates,
+        details=details or NOTHING,
         fingerprint=fingerprint,
-        duration_ms=rest.get("duration_ms", 0.0),
+        duration_ms=duration_ms,
     )
+
+
+def kept_text(text: str) -> str:
+    """Text as SQLite takes it: it refuses lone surrogates, which then stand there as JSON."""
+    if text.isascii() and not text.startswith(ESCAPED):
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return ESCAPED + dumps(text)
+    return ESCAPED + dumps(text) if text.startswith(ESCAPED) else text
+
+
+def text_kept(text: str) -> str:
+    """The text that `kept_text` was given."""
+    return json.loads(text[len(ESCAPED) :]) if text.startswith(ESCAPED) else text
 
 
 def _given(value: object, names: tuple[str, ...]) -> dict[str, Json]:

@@ -15,13 +15,24 @@ from proctor.cases.model import Case
 from proctor.errors import StoreError
 from proctor.plain import Json
 from proctor.records import record
-from proctor.results.encoding import dumps, reply_from_json, score_content, score_from_row, trial_content
+from proctor.results.encoding import (
+    dumps,
+    kept_text,
+    reply_from_json,
+    score_from_json,
+    score_to_json,
+    text_kept,
+    trial_content,
+)
 from proctor.results.keys import case_content, case_key, question_key
-from proctor.results.model import Outcome, Score, TrialResult, TrialSummary
+from proctor.results.model import Outcome, TrialResult, TrialSummary
 
 FOLDER = ".proctor"
 FILE = "results.db"
 VERSION = 1
+
+BUSY_SECONDS = 60
+"""How long to wait for another process that is writing."""
 
 RECENT_CASES = 1024
 """Repeats of a case come close together: this many are remembered, so that a case is written once."""
@@ -35,19 +46,22 @@ CREATE TABLE IF NOT EXISTS cases (no INTEGER PRIMARY KEY, key TEXT NOT NULL, con
 CREATE TABLE IF NOT EXISTS trials (
     no INTEGER PRIMARY KEY, run INTEGER NOT NULL REFERENCES runs, position INTEGER NOT NULL, suite TEXT NOT NULL,
     case_id TEXT NOT NULL, number INTEGER NOT NULL, case_no INTEGER NOT NULL REFERENCES cases, case_key TEXT NOT NULL,
-    asked TEXT NOT NULL, agent TEXT NOT NULL, outcome TEXT NOT NULL, started_at REAL NOT NULL,
-    duration_ms REAL NOT NULL, tokens INTEGER, cost_usd REAL, content TEXT NOT NULL);
+    agent TEXT NOT NULL, outcome TEXT NOT NULL, started_at REAL NOT NULL,
+    duration_ms REAL NOT NULL, tokens INTEGER, cost_usd REAL, content TEXT NOT NULL, scores TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS trials_of_run ON trials (run, position);
-CREATE TABLE IF NOT EXISTS scores (
-    trial INTEGER NOT NULL REFERENCES trials, place INTEGER NOT NULL, evaluator TEXT NOT NULL, turn INTEGER,
-    outcome TEXT NOT NULL, value REAL, threshold REAL, fingerprint TEXT NOT NULL, content TEXT NOT NULL,
-    PRIMARY KEY (trial, place)) WITHOUT ROWID;
+CREATE VIEW IF NOT EXISTS scores AS
+    SELECT t.no AS trial, s.key AS place, json_extract(s.value, '$[0]') AS evaluator,
+        json_extract(s.value, '$[1]') AS outcome, json_extract(s.value, '$[2]') AS value,
+        json_extract(s.value, '$[3]') AS threshold, json_extract(s.value, '$[4]') AS gates,
+        json_extract(s.value, '$[5]') AS turn, json_extract(s.value, '$[6]') AS fingerprint,
+        json_extract(s.value, '$[7]') AS reasoning
+    FROM trials t, json_each(t.scores) s;
 """
 
 
 SELECT_TRIAL = (
-    "SELECT t.no, t.suite, c.content, t.number, t.position, t.outcome, t.started_at, t.duration_ms, t.agent, t.content"
-    " FROM trials t JOIN cases c ON c.no = t.case_no"
+    "SELECT t.no, t.suite, c.content, t.number, t.position, t.outcome, t.started_at, t.duration_ms, t.agent, t.content,"
+    " t.scores FROM trials t JOIN cases c ON c.no = t.case_no"
 )
 
 
@@ -88,12 +102,16 @@ class Store:
             if create:
                 folder.mkdir(parents=True, exist_ok=True)
                 _keep_out_of_git(folder)
-            self._db = sqlite3.connect(self.path, timeout=60, isolation_level=None, check_same_thread=False)
+            self._db = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
             self._prepare()
 
     def close(self) -> None:
         with contextlib.suppress(sqlite3.Error):
             self._db.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_db"):
+            self.close()
 
     def add_run(self, run_id: str, plan: str, info: dict[str, Json]) -> int:
         """Open a new run and return its number."""
@@ -124,7 +142,6 @@ class Store:
     def drop_trials(self, run: int, numbers: Sequence[int]) -> None:
         """Forget trials that a resumed run makes anew."""
         with self._writing():
-            self._db.executemany("DELETE FROM scores WHERE trial = ?", [(no,) for no in numbers])
             self._db.executemany("DELETE FROM trials WHERE no = ? AND run = ?", [(no, run) for no in numbers])
 
     def move_trials(self, moves: Sequence[tuple[int, int]]) -> None:
@@ -138,10 +155,11 @@ class Store:
             "SELECT no, id, started_at, finished_at, status, plan, info FROM runs ORDER BY no DESC LIMIT ?",
             (-1 if limit is None else limit,),
         )
-        return [
-            RunRow(no, name, began, ended, state, plan, json.loads(info))
-            for no, name, began, ended, state, plan, info in rows
-        ]
+        with self._guard("read"):
+            return [
+                RunRow(no, name, began, ended, state, plan, json.loads(info))
+                for no, name, began, ended, state, plan, info in rows
+            ]
 
     def find_run(self, wanted: str) -> RunRow:
         """A run by its id, the beginning of its id, or `last`."""
@@ -165,81 +183,82 @@ class Store:
         rows = self._read(
             "SELECT suite, case_id, number, no, case_key, agent, outcome FROM trials WHERE run = ?", (run,)
         )
-        return {(row[0], row[1], row[2]): TrialKey(*row[3:]) for row in rows}
+        return {(text_kept(row[0]), text_kept(row[1]), row[2]): TrialKey(*row[3:]) for row in rows}
 
     def trials(self, run: int) -> Iterator[TrialResult]:
         """The trials of a run in the order of its plan, read one by one."""
         rows = self._read(f"{SELECT_TRIAL} WHERE t.run = ? ORDER BY t.position", (run,))
         for row in rows:
-            yield _trial(row, case_from_json(row[2]), self.scores(row[0]))
+            yield self._trial(row)
 
     def summaries(self, run: int) -> list[TrialSummary]:
         """The little of every trial that verdicts need."""
-        scores: dict[int, list[tuple[str, Outcome, float | None, float | None, bool]]] = {}
-        for trial, evaluator, outcome, value, threshold, informs in self._read(
-            "SELECT s.trial, s.evaluator, s.outcome, s.value, s.threshold, instr(s.content, '\"gates\":false')"
-            " FROM scores s JOIN trials t ON t.no = s.trial WHERE t.run = ? ORDER BY s.trial, s.place",
-            (run,),
-        ):
-            scores.setdefault(trial, []).append((evaluator, Outcome(outcome), value, threshold, not informs))
-        rows = self._read(
-            "SELECT no, suite, case_id, number, position, outcome, duration_ms, tokens, cost_usd FROM trials"
+        with self._guard("read"):
+            return list(self._summaries(run))
+
+    def _summaries(self, run: int) -> Iterator[TrialSummary]:
+        for suite, case_id, number, position, outcome, scores, duration_ms, tokens, cost_usd in self._read(
+            "SELECT suite, case_id, number, position, outcome, scores, duration_ms, tokens, cost_usd FROM trials"
             " WHERE run = ? ORDER BY position",
             (run,),
-        )
-        return [
-            TrialSummary(r[1], r[2], r[3], r[4], Outcome(r[5]), tuple(scores.get(r[0], ())), r[6], r[7], r[8])
-            for r in rows
-        ]
-
-    def scores(self, trial: int) -> tuple[Score, ...]:
-        rows = self._read(
-            "SELECT evaluator, turn, outcome, value, threshold, fingerprint, content FROM scores"
-            " WHERE trial = ? ORDER BY place",
-            (trial,),
-        )
-        return tuple(score_from_row(row) for row in rows)
+        ):
+            yield TrialSummary(
+                text_kept(suite),
+                text_kept(case_id),
+                number,
+                position,
+                Outcome(outcome),
+                tuple((row[0], Outcome(row[1]), row[2], row[3], row[4]) for row in json.loads(scores)),
+                duration_ms,
+                tokens,
+                cost_usd,
+            )
 
     def answers(self) -> dict[tuple[str, str, int], int]:
         """By question, agent and repetition: the latest trial that was answered."""
-        rows = self._read(
-            "SELECT asked, agent, number, no FROM trials WHERE content NOT LIKE '{\"replies\":[]%' ORDER BY no"
-        )
-        return {(asked, agent, number): no for asked, agent, number, no in rows}
+        asked: dict[int, str] = {}
+        found: dict[tuple[str, str, int], int] = {}
+        for case_no, content, agent, number, no in self._read(
+            "SELECT t.case_no, c.content, t.agent, t.number, t.no FROM trials t JOIN cases c ON c.no = t.case_no"
+            " WHERE t.content NOT LIKE '{\"replies\":[]%' ORDER BY t.no"
+        ):
+            if case_no not in asked:
+                asked[case_no] = question_key(case_from_json(content))
+            found[asked[case_no], text_kept(agent), number] = no
+        return found
 
     def trial(self, no: int) -> TrialResult:
-        """One trial, without its scores."""
-        row = next(iter(self._read(f"{SELECT_TRIAL} WHERE t.no = ?", (no,))))
-        return _trial(row, case_from_json(row[2]), ())
+        """One trial by its number."""
+        return self._trial(next(iter(self._read(f"{SELECT_TRIAL} WHERE t.no = ?", (no,)))))
+
+    def _trial(self, row: Any) -> TrialResult:
+        with self._guard("read"):
+            return _trial(row, case_from_json(row[2]))
 
     def _add_trial(self, run: int, trial: TrialResult) -> None:
         usage = trial.usage
         case_no, key = self._case(trial.case)
-        cursor = self._db.execute(
-            "INSERT INTO trials (run, position, suite, case_id, number, case_no, case_key, asked, agent, outcome,"
-            " started_at, duration_ms, tokens, cost_usd, content) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        self._db.execute(
+            "INSERT INTO trials (run, position, suite, case_id, number, case_no, case_key, agent, outcome,"
+            " started_at, duration_ms, tokens, cost_usd, content, scores)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 run,
                 trial.position,
-                _text(trial.suite),
-                _text(trial.case.id),
+                kept_text(trial.suite),
+                kept_text(trial.case.id),
                 trial.number,
                 case_no,
                 key,
-                question_key(trial.case),
-                trial.agent,
+                kept_text(trial.agent),
                 trial.outcome.value,
                 trial.started_at,
                 trial.duration_ms,
                 None if usage is None else usage.total_tokens,
                 None if usage is None else usage.cost_usd,
                 dumps(trial_content(trial)),
+                dumps([score_to_json(score) for score in trial.scores]),
             ),
-        )
-        no = cursor.lastrowid
-        self._db.executemany(
-            "INSERT INTO scores VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            [(no, place, *_score_row(score)) for place, score in enumerate(trial.scores)],
         )
 
     def _case(self, case: Case) -> tuple[int, str]:
@@ -255,17 +274,29 @@ class Store:
         return no, key
 
     def _prepare(self) -> None:
-        self._db.execute("PRAGMA busy_timeout = 60000")
+        self._db.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
         (version,) = self._db.execute("PRAGMA user_version").fetchone()
         if version > VERSION:
             raise StoreError(f"{self.path} was written by a newer Proctor (store version {version})")
         if version < VERSION:
-            self._db.execute("PRAGMA journal_mode = WAL")
+            self._switch_to_wal()
             with self._writing():
                 for statement in SCHEMA.split(";"):
                     self._db.execute(statement)
                 self._db.execute(f"PRAGMA user_version = {VERSION}")
         self._db.execute("PRAGMA synchronous = NORMAL")
+
+    def _switch_to_wal(self) -> None:
+        """Two processes that make the store at once meet here, and SQLite does not wait for this lock by itself."""
+        patience = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                self._db.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > patience:
+                    raise
+                time.sleep(0.02)
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
@@ -288,45 +319,30 @@ class Store:
     def _guard(self, verb: str) -> Iterator[None]:
         try:
             yield
-        except (sqlite3.Error, OSError) as error:
+        except StoreError:
+            raise
+        except Exception as error:  # a damaged file can hold anything, and so can what somebody's code returned
             raise StoreError(f"{self.path} cannot be {verb}: {error}") from error
 
 
-def _trial(row: Any, case: Case, scores: tuple[Score, ...]) -> TrialResult:
+def _trial(row: Any, case: Case) -> TrialResult:
     content = json.loads(row[9])
     return TrialResult(
-        suite=row[1],
+        suite=text_kept(row[1]),
         case=case,
         number=row[3],
         position=row[4],
         outcome=Outcome(row[5]),
         reason=content.get("reason", ""),
         replies=tuple(reply_from_json(reply) for reply in content["replies"]),
-        scores=scores,
+        scores=tuple(score_from_json(score) for score in json.loads(row[10])),
         started_at=row[6],
         duration_ms=row[7],
         attempts=content.get("attempts", 1),
-        agent=row[8],
+        agent=text_kept(row[8]),
         warnings=tuple(content.get("warnings", ())),
         reused=content.get("reused", False),
     )
-
-
-def _score_row(score: Score) -> tuple[Any, ...]:
-    return (
-        _text(score.evaluator),
-        score.turn,
-        score.outcome.value,
-        score.value,
-        score.threshold,
-        score.fingerprint,
-        dumps(score_content(score)),
-    )
-
-
-def _text(value: str) -> str:
-    """Text that SQLite takes: it refuses lone surrogates."""
-    return value.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _keep_out_of_git(folder: Path) -> None:

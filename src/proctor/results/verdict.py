@@ -157,15 +157,24 @@ def case_outcome(trials: Sequence[TrialSummary], criteria: Criteria) -> Outcome:
 
 
 def _outcome_over_trials(trials: Sequence[TrialSummary], criteria: Criteria) -> Outcome:
-    """Each evaluator on its mean over all trials; a trial in which the agent broke down scores nothing anywhere."""
-    rows = [row for trial in trials for row in trial.scores]
-    broken = [trial for trial in trials if not trial.scores]
-    if any(trial.outcome is FAILED for trial in broken):
+    """Each evaluator on its mean over all trials.
+
+    A trial in which the agent broke down fails the case; one that could not be measured might have scored anything.
+    """
+    broken = [trial.outcome for trial in trials if not trial.scores and trial.outcome is not SKIPPED]
+    if FAILED in broken:
         return FAILED
-    outcome, _ = _outcome_of(rows, criteria)
-    if outcome is PASSED and any(trial.outcome is ERROR for trial in broken):
-        return ERROR
-    return outcome if rows else ERROR
+    rows = [row for trial in trials for row in trial.scores]
+    unmeasured = [
+        (name, outcome, None, threshold, True) for outcome in broken for name, threshold in _usual_rows(trials)
+    ]
+    return _outcome_of([*rows, *unmeasured], criteria)[0]
+
+
+def _usual_rows(trials: Sequence[TrialSummary]) -> list[tuple[str, float | None]]:
+    """What a trial is scored by when it can be: evaluator and threshold, once for each turn."""
+    longest = max((trial.scores for trial in trials), key=len, default=())
+    return [(name, threshold) for name, outcome, _, threshold, gates in longest if gates and outcome is not SKIPPED]
 
 
 def _outcome_of(rows: Sequence[ScoreRow], criteria: Criteria) -> tuple[Outcome, str]:
@@ -204,22 +213,31 @@ def _mean_outcomes(rows: Sequence[ScoreRow]) -> list[Outcome]:
 
 
 def _suite_outcome(counts: dict[Outcome, int], info: SuiteInfo, made: int) -> tuple[Outcome, str]:
-    passed, unknown = counts[PASSED], counts[ERROR] + counts[PENDING]
+    passed, unknown, missing = counts[PASSED], counts[ERROR] + counts[PENDING], max(0, info.planned - made)
     total = passed + counts[FAILED] + unknown
     if total == 0:
         return SKIPPED, "every case was skipped" if counts[SKIPPED] else "no case was run"
-    needed = info.criteria.pct * total
     share = f"{passed} of {total} cases passed"
     rule = "" if info.criteria.pct == 1 else f" (at least {info.criteria.pct:.0%} must)"
-    if passed + unknown < needed - 1e-9:
+    if not _suffices(passed + unknown + missing + _rescued(counts, info, missing), total + missing, info.criteria.pct):
         return FAILED, share + rule
-    if passed < needed - 1e-9:
+    if missing:
+        return ERROR, f"{share}{rule}; {missing} of {info.planned} trials were not made"
+    if not _suffices(passed, total, info.criteria.pct):
         if counts[ERROR]:
             return ERROR, f"{share}{rule}; {counts[ERROR]} could not be measured"
         return PENDING, f"{share}{rule}; {counts[PENDING]} wait for a verdict"
-    if made < info.planned:
-        return ERROR, f"{share}; {info.planned - made} of {info.planned} trials were not made"
     return PASSED, share + rule
+
+
+def _suffices(passed: int, total: int, pct: float) -> bool:
+    """At least the share that must pass, and never nothing at all."""
+    return passed >= max(1.0, pct * total) - 1e-9
+
+
+def _rescued(counts: dict[Outcome, int], info: SuiteInfo, missing: int) -> int:
+    """How many failed cases further trials could still turn, at most; where all trials must pass, none."""
+    return 0 if info.criteria.trials == "all" else min(counts[FAILED], missing)
 
 
 def _run_outcome(run: Run, suites: Sequence[SuiteVerdict]) -> tuple[Outcome, str]:
@@ -233,7 +251,10 @@ def _run_outcome(run: Run, suites: Sequence[SuiteVerdict]) -> tuple[Outcome, str
             return outcome, first.reason if len(suites) == 1 else f"{first.name}: {first.reason}"
     if PASSED not in outcomes:
         return ERROR, "nothing was run that could pass or fail"
-    return PASSED, "every suite passed" if len(suites) > 1 else suites[0].reason
+    if len(suites) == 1:
+        return PASSED, suites[0].reason
+    skipped = outcomes.count(SKIPPED)
+    return PASSED, f"every suite passed that was not skipped ({skipped} were)" if skipped else "every suite passed"
 
 
 def _evaluators(trials: Sequence[TrialSummary]) -> tuple[EvaluatorSummary, ...]:

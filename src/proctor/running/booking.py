@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 from proctor.errors import StoreError
 from proctor.plain import Json
@@ -26,6 +27,8 @@ class Booking:
     store: Store | None = None
     no: int = 0
     kept: frozenset[tuple[str, str, int]] = frozenset()
+    lock: IO[str] | None = None
+    """Held from the moment on at which another process could think the run is nobody's."""
 
 
 def book_new(plan: Plan, store: Store | None, info: dict[str, Json]) -> Booking:
@@ -34,7 +37,8 @@ def book_new(plan: Plan, store: Store | None, info: dict[str, Json]) -> Booking:
     started_at = time.time()
     if store is None:
         return Booking(run_id, started_at)
-    return Booking(run_id, started_at, store, store.add_run(run_id, plan.key, info))
+    lock = _take(store, run_id)
+    return Booking(run_id, started_at, store, store.add_run(run_id, plan.key, info), lock=lock)
 
 
 def book_resumed(plan: Plan, store: Store) -> Booking | None:
@@ -42,9 +46,10 @@ def book_resumed(plan: Plan, store: Store) -> Booking | None:
 
     Kept are the trials whose case and agent are what they were, unless they ended in an error: nothing is known then.
     """
-    row = _interrupted(plan, store)
-    if row is None:
+    adopted = _interrupted(plan, store)
+    if adopted is None:
         return None
+    row, lock = adopted
     stored = store.trial_keys(row.no)
     keep: dict[tuple[str, str, int], tuple[int, int]] = {}
     for planned in plan.trials:
@@ -60,53 +65,57 @@ def book_resumed(plan: Plan, store: Store) -> Booking | None:
     store.drop_trials(row.no, [found.no for address, found in stored.items() if address not in keep])
     store.move_trials(list(keep.values()))
     store.reopen_run(row.no)
-    return Booking(row.id, row.started_at, store, row.no, frozenset(keep))
+    return Booking(row.id, row.started_at, store, row.no, frozenset(keep), lock)
 
 
 @contextlib.contextmanager
 def running(booking: Booking) -> Iterator[None]:
     """Marks a run as alive while this process works on it; the mark goes with the process, however it ends."""
-    if booking.store is None:
+    try:
         yield
-        return
-    path = _lock_path(booking.store, booking.run_id)
-    with path.open("w") as handle:
-        if not _lock(handle):
-            raise StoreError(f"run {booking.run_id} is being made by another process")
-        try:
-            yield
-        finally:
+    finally:
+        if booking.lock is not None:
             with contextlib.suppress(OSError):
-                path.unlink()
+                Path(booking.lock.name).unlink()
+            booking.lock.close()
 
 
-def _interrupted(plan: Plan, store: Store) -> RunRow | None:
+def _interrupted(plan: Plan, store: Store) -> tuple[RunRow, IO[str]] | None:
+    """The latest unfinished run of the same plan that no process is working on, and the lock that keeps it so."""
     for row in store.runs():
-        if row.plan == plan.key and row.status != "finished" and not _is_alive(store, row.id):
-            return row
+        if row.plan != plan.key or row.status == "finished":
+            continue
+        lock = _take(store, row.id)
+        if lock is None:
+            continue
+        now = store.find_run(row.id)  # it may have been finished while its lock was waited for
+        if now.status != "finished":
+            return now, lock
+        lock.close()
     return None
 
 
-def _is_alive(store: Store, run_id: str) -> bool:
-    path = _lock_path(store, run_id)
-    if not path.exists():
-        return False
-    with path.open("r+") as handle:
-        return not _lock(handle)
+def _take(store: Store, run_id: str) -> IO[str] | None:
+    """The lock of a run, or `None` while another process holds it."""
+    path = store.folder / f"{run_id}.running"
+    try:
+        handle = path.open("w")
+    except OSError as error:
+        raise StoreError(f"{path} cannot be written: {error}") from error
+    if _lock(handle):
+        return handle
+    handle.close()
+    return None
 
 
-def _lock_path(store: Store, run_id: str) -> Path:
-    return store.folder / f"{run_id}.running"
-
-
-def _lock(handle: object) -> bool:
+def _lock(handle: IO[str]) -> bool:
     """Whether this process holds the file now; platforms without such locks trust their users."""
     try:
         import fcntl
     except ImportError:
         return True
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)  # type: ignore[arg-type]
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         return False
     return True

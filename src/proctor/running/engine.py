@@ -189,15 +189,17 @@ class _Execution:
 
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:
-        """The first Ctrl-C stops cleanly; the second one ends the process."""
+        """The first Ctrl-C stops cleanly; the second one ends the process. Signals that somebody else handles are theirs."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
         loop = asyncio.get_running_loop()
         before = {}
         for number in (signal.SIGINT, signal.SIGTERM):
+            handler = signal.getsignal(number)
+            if handler not in (signal.SIG_DFL, signal.default_int_handler):
+                continue
             with contextlib.suppress(NotImplementedError, ValueError):
-                handler = signal.getsignal(number)
                 loop.add_signal_handler(number, self._on_signal, number)
                 before[number] = handler
         try:
@@ -205,8 +207,7 @@ class _Execution:
         finally:
             for number, handler in before.items():
                 loop.remove_signal_handler(number)
-                if handler is not None:  # else it is not Python's to restore
-                    signal.signal(number, handler)
+                signal.signal(number, handler)
 
     def _on_signal(self, number: signal.Signals) -> None:
         asyncio.get_running_loop().remove_signal_handler(number)
@@ -266,7 +267,12 @@ def _unasked(outcome: Outcome, reason: str) -> Answer:
     return Answer((), outcome, reason, attempts=0, started_at=time.time(), duration_ms=0.0)
 
 
+def broke_down(past: TrialResult) -> bool:
+    """Whether an earlier trial ended before evaluators had the word."""
+    return bool(past.reason) and not past.scores and past.reason != NOTHING_SCORES
+
+
 def _answer_of(past: TrialResult) -> Answer:
     """What an earlier trial heard; an agent that broke down then has still broken down."""
-    broke = past.outcome if past.reason and not past.scores and past.reason != NOTHING_SCORES else None
+    broke = past.outcome if broke_down(past) else None
     return Answer(past.replies, broke, past.reason if broke else "", past.attempts, past.started_at, past.duration_ms)

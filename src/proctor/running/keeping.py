@@ -12,9 +12,12 @@ from proctor.results.model import TrialResult, TrialSummary
 from proctor.results.store import Store
 from proctor.running.listening import Listener
 
+SPACING_SECONDS = 0.002
+"""Writes come at least this far apart: one alone goes out at once, many share a transaction."""
+
 
 class Keeper:
-    """Writes what finished in one turn of the event loop as one batch, then tells the listener."""
+    """Writes what finished together as one batch, then tells the listener."""
 
     def __init__(
         self, store: Store | None, run: int, listener: Listener | None, on_failure: Callable[[Exception], None]
@@ -28,15 +31,18 @@ class Keeper:
         self._pending: list[TrialResult] = []
         self._unsaved: list[TrialResult] = []
         self._handle: asyncio.Handle | None = None
+        self._flushed_at = 0.0
 
     def add(self, trial: TrialResult) -> None:
         self._pending.append(trial)
         if self._handle is None:
-            self._handle = asyncio.get_running_loop().call_soon(self.flush)
+            loop = asyncio.get_running_loop()
+            self._handle = loop.call_at(self._flushed_at + SPACING_SECONDS, self.flush)
 
     def flush(self) -> None:
         """Write what is pending. A store that fails keeps the results in memory, so that reports still have them."""
         self._handle = None
+        self._flushed_at = asyncio.get_running_loop().time()
         batch, self._pending = self._pending, []
         if not batch:
             return

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from proctor.agents.threads import executor_apart
+
 T = TypeVar("T")
 
 LEFTOVER_SECONDS = 1.0
@@ -21,6 +23,7 @@ def run_sync(main: Coroutine[Any, Any, T]) -> T:
         main.close()
         raise RuntimeError("an event loop is running here already: await the asynchronous form instead")
     loop = asyncio.new_event_loop()
+    loop.set_default_executor(executor_apart())
     try:
         return _run(loop, loop.create_task(main))
     finally:

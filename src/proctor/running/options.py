@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 
 from proctor.cases.model import Case, Settings, Suite
+from proctor.errors import UsageError
 from proctor.records import record
 
 UNSAID = Settings()
@@ -41,4 +42,11 @@ def limits_of(options: RunOptions, suite: Suite, case: Case | None = None) -> Li
     """The first who says something wins: caller, case, suite, configuration, default."""
     own = UNSAID if case is None else Settings(repeat=case.repeat, timeout=case.timeout)
     sources = (options.given, own, suite.settings, options.fallback, DEFAULTS)
-    return Limits(**{f.name: next(v for s in sources if (v := getattr(s, f.name)) is not None) for f in fields(Limits)})
+    said = {f.name: next(v for s in sources if (v := getattr(s, f.name)) is not None) for f in fields(Limits)}
+    for name, least in (("repeat", 1), ("parallel", 1), ("retries", 0)):
+        if said[name] < least:
+            raise UsageError(f"{name} must be at least {least}, not {said[name]}")
+    for name in ("timeout", "evaluator_timeout"):
+        if not said[name] > 0:
+            raise UsageError(f"{name} must be more than 0 seconds, not {said[name]:g}")
+    return Limits(**said)

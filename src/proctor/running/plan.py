@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -81,7 +82,7 @@ def make_plan(
     suites: Sequence[Suite], options: RunOptions, *, agent: Any = None, select: Selection | None = None, key: str = ""
 ) -> Plan:
     """Resolve every agent and evaluator, check every case, and lay out the trials; raises with all problems at once."""
-    problems: list[Problem] = []
+    problems = _ambiguities(suites)
     planned = [_plan_suite(suite, options, agent, problems) for suite in suites]
     if problems:
         raise InvalidSuite(problems)
@@ -94,10 +95,33 @@ def make_plan(
                 continue
             whole = case if case.evaluators is not None else replace(case, evaluators=item.suite.evaluators)
             repeat = item.limits.repeat if case.repeat is None else limits_of(options, item.suite, case).repeat
-            trials.extend(PlannedTrial(item, whole, n, len(trials) + n - 1) for n in range(1, repeat + 1))
+            first = len(trials)
+            trials.extend(PlannedTrial(item, whole, n + 1, first + n) for n in range(repeat))
         item.planned = len(trials) - before
     kept = tuple(item for item in ready if item.planned)
     return Plan(kept, trials, fingerprint(key, [[item.suite.name, str(item.suite.path)] for item in ready]))
+
+
+def _ambiguities(suites: Sequence[Suite]) -> list[Problem]:
+    """What a file cannot say but a program can: nothing to ask, or two things under one address."""
+    problems: list[Problem] = []
+    for name, count in Counter(suite.name for suite in suites).items():
+        if count > 1:
+            problems.append(Problem(f"more than one suite is called {name!r}; give each a name of its own"))
+    for suite in suites:
+        place = f"suite {suite.name!r}"
+        if not suite.cases:
+            problems.append(Problem("has no cases", suite.path, where=place))
+        for case_id, count in Counter(case.id for case in suite.cases).items():
+            if count > 1 or not case_id.strip():
+                wrong = "is given more than once" if count > 1 else "is blank"
+                problems.append(Problem(f"has the case id {case_id!r}, which {wrong}", suite.path, where=place))
+        problems.extend(
+            Problem(f"has the case {case.id!r}, which has no turns", suite.path, where=place)
+            for case in suite.cases
+            if not case.turns
+        )
+    return problems
 
 
 def unresolved(suite: Suite) -> list[Problem]:

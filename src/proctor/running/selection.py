@@ -13,6 +13,9 @@ from proctor.results.store import Store
 
 Predicate = Callable[[str], bool]
 
+DEEPEST = 100
+"""How many parentheses or negations an expression may have; more is not a person's doing."""
+
 
 @record
 class CaseFilter:
@@ -38,6 +41,8 @@ def parse_words(expression: str) -> Predicate:
     tokens = re.findall(r'\(|\)|"[^"]*"|[^\s()]+', expression)
     if not tokens:
         raise UsageError("-k needs an expression, such as: refund and not slow")
+    if tokens.count("(") > DEEPEST or tokens.count("not") > DEEPEST:
+        raise UsageError("-k is nested too deeply")
     predicate, rest = _either(tokens)
     if rest:
         raise UsageError(f"-k {expression!r}: did not expect {rest[0]!r}")
@@ -58,19 +63,21 @@ def tag_set(tags: Iterable[str]) -> frozenset[str]:
 
 
 def _either(tokens: list[str]) -> tuple[Predicate, list[str]]:
-    left, tokens = _both(tokens)
+    first, tokens = _both(tokens)
+    options = [first]
     while tokens and tokens[0] == "or":
-        right, tokens = _both(tokens[1:])
-        left = _or(left, right)
-    return left, tokens
+        option, tokens = _both(tokens[1:])
+        options.append(option)
+    return (first if len(options) == 1 else lambda text: any(option(text) for option in options)), tokens
 
 
 def _both(tokens: list[str]) -> tuple[Predicate, list[str]]:
-    left, tokens = _one(tokens)
+    first, tokens = _one(tokens)
+    parts = [first]
     while tokens and tokens[0] not in ("or", ")"):
-        right, tokens = _one(tokens[1:] if tokens[0] == "and" else tokens)
-        left = _and(left, right)
-    return left, tokens
+        part, tokens = _one(tokens[1:] if tokens[0] == "and" else tokens)
+        parts.append(part)
+    return (first if len(parts) == 1 else lambda text: all(part(text) for part in parts)), tokens
 
 
 def _one(tokens: list[str]) -> tuple[Predicate, list[str]]:
@@ -87,11 +94,3 @@ def _one(tokens: list[str]) -> tuple[Predicate, list[str]]:
         return inner, rest[1:]
     word = head.strip('"').casefold()
     return (lambda text: word in text), rest
-
-
-def _or(left: Predicate, right: Predicate) -> Predicate:
-    return lambda text: left(text) or right(text)
-
-
-def _and(left: Predicate, right: Predicate) -> Predicate:
-    return lambda text: left(text) and right(text)

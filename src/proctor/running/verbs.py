@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -11,15 +12,15 @@ from typing import Any
 from proctor.cases.formats.loading import load
 from proctor.cases.model import Case, EvaluatorSpec, Suite
 from proctor.errors import InvalidSuite, StoreError, UsageError
-from proctor.plain import Json, plain
+from proctor.plain import Json, canonical, plain
 from proctor.records import record
 from proctor.results.keys import question_key
-from proctor.results.model import Run, TrialResult
+from proctor.results.model import Outcome, Run, TrialResult
 from proctor.results.reading import run_info
 from proctor.results.store import RunRow, Store
 from proctor.results.verdict import RunVerdict
 from proctor.running.booking import Booking, book_new, book_resumed, running
-from proctor.running.engine import Recall, execute
+from proctor.running.engine import Recall, broke_down, execute
 from proctor.running.listening import Listener
 from proctor.running.loop import run_sync
 from proctor.running.options import RunOptions
@@ -58,7 +59,7 @@ async def run_suites_async(request: Request, listener: Listener | None = None) -
         request.options,
         agent=request.agent,
         select=request.select,
-        key=f"{request.key}|{request.agent!r}",
+        key=f"{request.key}|{_title(request.agent)}",
     )
     if not plan.trials:
         raise UsageError("no case is selected, so nothing was run")
@@ -101,10 +102,17 @@ def rescore(
     booking = book_new(plan, store, info)
     with _recorded(plan, booking, info) as close:
         result, verdict = run_sync(
-            execute(plan, options, booking, listener=listener, recall=lambda p: answers.get(_address(p)))
+            execute(plan, options, booking, listener=listener, recall=lambda p: _still_asked(p, answers[_address(p)]))
         )
         close(result, verdict)
     return result, verdict
+
+
+def _title(agent: Any) -> str:
+    """What tells one given agent from another in any process; whether it has changed, its fingerprint tells."""
+    if agent is None or isinstance(agent, (str, Mapping)):
+        return canonical(agent)
+    return str(getattr(agent, "__qualname__", None) or type(agent).__qualname__)
 
 
 class _Absent:
@@ -123,13 +131,22 @@ def _address(planned: PlannedTrial) -> tuple[str, str, int]:
     return planned.suite.suite.name, planned.case.id, planned.number
 
 
+def _still_asked(planned: PlannedTrial, past: TrialResult) -> TrialResult:
+    """An answer counts only for the question it was given to."""
+    if question_key(planned.case) == question_key(past.case):
+        return past
+    reason = "the case asks something else now than it did in the run whose answers are scored; run it anew"
+    return replace(past, outcome=Outcome.ERROR, reason=reason, replies=(), scores=())
+
+
 def _earlier_answers(store: Store) -> Recall:
     """The latest answer of the same agent to the same question, where there is one."""
     known = store.answers()
 
     def recall(planned: PlannedTrial) -> TrialResult | None:
         no = known.get((question_key(planned.case), planned.suite.agent_fingerprint, planned.number))
-        return None if no is None else store.trial(no)
+        past = None if no is None else store.trial(no)
+        return None if past is None or broke_down(past) else past
 
     return recall
 
@@ -137,15 +154,17 @@ def _earlier_answers(store: Store) -> Recall:
 def _suites_now(row: RunRow, answers: dict[Any, TrialResult], paths: Sequence[str]) -> list[Suite]:
     """The suites of a run as their files say today; as they were kept, where a file is gone or broken."""
     wanted = list(paths) or sorted({s["path"] for s in row.info.get("suites", []) if s.get("path")})
-    fresh: dict[str, Suite] = {}
-    for path in wanted:
-        try:
-            fresh |= {suite.name: suite for suite in load([path])}
-        except InvalidSuite:
-            if paths:
-                raise
+    fresh = {suite.name: suite for suite in load(wanted if paths else [path for path in wanted if _is_readable(path)])}
     names = dict.fromkeys(suite for suite, _, _ in answers)
     return [fresh.get(name) or _as_kept(name, row, answers) for name in names]
+
+
+def _is_readable(path: str) -> bool:
+    try:
+        load([path])
+    except InvalidSuite:
+        return False
+    return True
 
 
 def _as_kept(name: str, row: RunRow, answers: dict[Any, TrialResult]) -> Suite:
@@ -166,10 +185,13 @@ def _scored_by(suite: Suite, evaluators: tuple[EvaluatorSpec, ...]) -> Suite:
 def _only_answered(plan: Plan, answers: dict[tuple[str, str, int], TrialResult]) -> Plan:
     """The trials there are answers for, repeats included."""
     trials: list[PlannedTrial] = []
+    repeats: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for suite, case_id, number in sorted(answers):
+        repeats[suite, case_id].append(number)
     for planned in plan.trials:
-        name, case_id, _ = _address(planned)
-        numbers = sorted(number for suite, case, number in answers if (suite, case) == (name, case_id))
-        trials.extend(replace(planned, number=n, position=len(trials) + i) for i, n in enumerate(numbers))
+        numbers = repeats[_address(planned)[:2]]
+        first = len(trials)
+        trials.extend(replace(planned, number=n, position=first + i) for i, n in enumerate(numbers))
     for item in plan.suites:
         item.planned = sum(trial.suite is item for trial in trials)
     return Plan(plan.suites, trials, plan.key)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from proctor.cases.fields import Document
-from proctor.cases.source import Pointer, lines_of
+from proctor.cases.source import Pointer, lines_of, parse_json
 from proctor.errors import InvalidSuite, Problem
 from proctor.plain import Json
 
@@ -22,7 +22,7 @@ def parse_lines(path: Path, text: str) -> list[Json]:
     problems: list[Problem] = []
     for number, line in _filled(text):
         try:
-            rows.append(Document(path.with_suffix(".json"), line).data)
+            rows.append(parse_json(path, line))
         except InvalidSuite as error:
             problems.extend(Problem(p.message, path, number) for p in error.problems)
     if problems:

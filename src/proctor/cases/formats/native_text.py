@@ -100,4 +100,12 @@ def _dumper() -> Any:
 
     number = re.compile(r"^[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+$")
     Dumper.add_implicit_resolver("tag:yaml.org,2002:float", number, list("-+0123456789."))
+    Dumper.add_representer(str, _represent_text)
     return Dumper
+
+
+def _represent_text(dumper: Any, text: str) -> Any:
+    """Lines as lines; other characters that cannot be seen as escapes, some of which the dumper would let through."""
+    seen = text.replace("\n", "").isprintable()
+    style = None if text.isprintable() else "|" if seen else '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)

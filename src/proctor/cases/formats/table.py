@@ -111,6 +111,8 @@ def write(suites: Sequence[Suite]) -> Written:
             losses += _lost(suite, case, row)
             table.append(row)
     present = {name for row in table for name in row}
+    if not any(name.startswith("input.") for name in present):
+        present.add("input")
     used = [*(name for name in COLUMNS if name in present), *sorted(present.difference(COLUMNS))]
     out = io.StringIO(newline="")
     breaks = any("\r" in value for row in table for value in (*row, *row.values()))

@@ -1,0 +1,509 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agents_under_test import case, cases, echo, finish, outcomes, run, spawn, suite, trials_of
+
+from proctor.errors import StoreError
+from proctor.results.model import Outcome, TrialResult
+from proctor.results.store import FILE, Store
+
+AGENT = """
+import asyncio, os, signal, sys
+
+count = 0
+
+async def agent(question):
+    global count
+    with open("asked", "ab", buffering=0) as asked:
+        asked.write((question + "\\n").encode())
+    count = mine = count + 1
+    await asyncio.sleep(0)
+    if mine == int(os.environ.get("DIE_AT", "0")):
+        os.kill(os.getpid(), signal.SIGKILL)
+    if mine >= int(os.environ.get("BLOCK_AT", "1000000")):
+        if mine == int(os.environ["BLOCK_AT"]):
+            print("blocked", flush=True)
+        await asyncio.Event().wait()
+    if question in os.environ.get("OVERLOADED", "").split():
+        raise ConnectionError("overloaded")
+    return question
+"""
+
+RUN = """
+import json, sys
+from pathlib import Path
+from proctor.cases.formats.loading import load
+from proctor.cases.model import Settings
+from proctor.running.options import RunOptions
+from proctor.running.verbs import Request, run_suites
+
+options = RunOptions(given=Settings(retries=0), backoff=0.0)
+flags = sys.argv[1:]
+request = Request(
+    load(["suite.json"]), options, store=Path("store"), resume="resume" in flags, reuse="reuse" in flags
+)
+run, verdict = run_suites(request)
+print(json.dumps({
+    "id": run.id, "exit": verdict.exit_code, "note": run.note, "interrupted": run.interrupted,
+    "trials": [[t.case.id, t.number, t.outcome, t.reused] for t in run.trials],
+    "counts": verdict.counts,
+}))
+"""
+
+
+def project(folder: Path, count: int, **changed: str) -> list[str]:
+    """A suite and its agent on disk; returns the ids of its cases."""
+    ids = [f"case-{number}" for number in range(count)]
+    data = {
+        "agent": "agent.py:agent",
+        "evaluators": ["ExactMatch"],
+        "cases": [
+            {"id": name, "input": name, "expected": name, **({"description": changed[name]} if name in changed else {})}
+            for name in ids
+        ],
+    }
+    (folder / "suite.json").write_text(json.dumps(data))
+    (folder / "agent.py").write_text(AGENT)
+    return ids
+
+
+def asked(folder: Path) -> list[str]:
+    """What the agent was asked since the last time somebody wanted to know."""
+    path = folder / "asked"
+    found = path.read_text().split() if path.exists() else []
+    path.unlink(missing_ok=True)
+    return found
+
+
+def stored(folder: Path) -> dict[str, list[str]]:
+    """By run: the cases that are in the store."""
+    store = Store(folder / "store")
+    found = {row.id: [summary.case_id for summary in store.summaries(row.no)] for row in reversed(store.runs())}
+    store.close()
+    return found
+
+
+def statuses(folder: Path) -> list[str]:
+    store = Store(folder / "store")
+    found = [row.status for row in reversed(store.runs())]
+    store.close()
+    return found
+
+
+def made(folder: Path, *flags: str, **environment: str) -> dict[str, Any]:
+    """A run in a process of its own, to its end."""
+    code, out, err = finish(spawn(RUN, *flags, cwd=folder, **environment))
+    assert code == 0, err
+    assert err == ""
+    result: dict[str, Any] = json.loads(out.splitlines()[-1])
+    return result
+
+
+def blocked(folder: Path, at: int, *flags: str) -> subprocess.Popen[str]:
+    """A run that is under way, and whose agent does not answer any more."""
+    process = spawn(RUN, *flags, cwd=folder, BLOCK_AT=str(at))
+    assert process.stdout is not None
+    assert process.stdout.readline() == "blocked\n"
+    return process
+
+
+def test_a_run_that_is_killed_is_continued_and_asks_nothing_twice_that_was_kept(tmp_path: Path) -> None:
+    ids = project(tmp_path, 300)
+    process = spawn(RUN, cwd=tmp_path, DIE_AT="150")
+    code, _, _ = finish(process)
+    assert code == -signal.SIGKILL
+    first = asked(tmp_path)
+    ((run_id, kept),) = stored(tmp_path).items()
+    assert 50 < len(kept) < len(first)
+
+    result = made(tmp_path, "resume")
+
+    again = asked(tmp_path)
+    assert result["id"] == run_id
+    assert result["exit"] == 0
+    assert not set(again) & set(kept)
+    assert Counter(kept + again) == Counter(ids)
+    assert [name for name, *_ in result["trials"]] == ids
+    assert stored(tmp_path) == {run_id: ids}
+    assert statuses(tmp_path) == ["finished"]
+
+
+def test_a_run_that_is_killed_twice_is_continued_twice(tmp_path: Path) -> None:
+    ids = project(tmp_path, 60)
+    for _ in range(2):
+        finish(spawn(RUN, "resume", cwd=tmp_path, DIE_AT="20"))
+    asked(tmp_path)
+    ((_, kept),) = stored(tmp_path).items()
+
+    result = made(tmp_path, "resume")
+
+    assert Counter(kept + asked(tmp_path)) == Counter(ids)
+    assert [name for name, *_ in result["trials"]] == ids
+
+
+def test_what_changed_since_is_asked_again_and_nothing_else(tmp_path: Path) -> None:
+    ids = project(tmp_path, 40)
+    finish(spawn(RUN, cwd=tmp_path, DIE_AT="30"))
+    asked(tmp_path)
+    ((_, kept),) = stored(tmp_path).items()
+    changed = kept[3:6]
+    project(tmp_path, 40, **dict.fromkeys(changed, "now with a description"))
+
+    result = made(tmp_path, "resume")
+
+    assert Counter(asked(tmp_path)) == Counter([name for name in ids if name not in kept] + changed)
+    assert [name for name, *_ in result["trials"]] == ids
+
+
+def test_a_changed_agent_is_asked_everything_again(tmp_path: Path) -> None:
+    ids = project(tmp_path, 40)
+    finish(spawn(RUN, cwd=tmp_path, DIE_AT="30"))
+    asked(tmp_path)
+    (tmp_path / "agent.py").write_text(AGENT + "\n# better now\n")
+
+    result = made(tmp_path, "resume")
+
+    assert Counter(asked(tmp_path)) == Counter(ids)
+    assert [name for name, *_ in result["trials"]] == ids
+
+
+def test_errors_are_asked_again(tmp_path: Path) -> None:
+    ids = project(tmp_path, 40)
+    finish(spawn(RUN, cwd=tmp_path, DIE_AT="30", OVERLOADED="case-1 case-2"))
+    asked(tmp_path)
+    ((_, kept),) = stored(tmp_path).items()
+    assert {"case-1", "case-2"} <= set(kept)
+
+    result = made(tmp_path, "resume")
+
+    assert Counter(asked(tmp_path)) == Counter([name for name in ids if name not in kept] + ["case-1", "case-2"])
+    assert result["exit"] == 0
+
+
+def test_cases_that_were_added_or_removed_since_are_taken_into_account(tmp_path: Path) -> None:
+    project(tmp_path, 40)
+    finish(spawn(RUN, cwd=tmp_path, DIE_AT="30"))
+    asked(tmp_path)
+    ((_, kept),) = stored(tmp_path).items()
+    fewer = project(tmp_path, 10)
+
+    result = made(tmp_path, "resume")
+
+    assert set(asked(tmp_path)) == set(fewer) - set(kept)
+    assert [name for name, *_ in result["trials"]] == fewer
+    assert list(stored(tmp_path).values()) == [fewer]
+
+
+def test_a_finished_run_is_not_continued_but_made_anew(tmp_path: Path) -> None:
+    ids = project(tmp_path, 5)
+    first = made(tmp_path, "resume")
+    asked(tmp_path)
+    second = made(tmp_path, "resume")
+
+    assert first["id"] != second["id"]
+    assert Counter(asked(tmp_path)) == Counter(ids)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_ends_a_run_cleanly_with_what_is_done(number: signal.Signals, tmp_path: Path) -> None:
+    ids = project(tmp_path, 40)
+    process = blocked(tmp_path, 20)
+    process.send_signal(number)
+    code, out, err = finish(process)
+    assert (code, err) == (0, "")
+
+    result = json.loads(out.splitlines()[-1])
+    first = asked(tmp_path)
+    ((_, kept),) = stored(tmp_path).items()
+    assert result["exit"] == 130
+    assert result["interrupted"]
+    assert "--resume" in result["note"]
+    assert [name for name, *_ in result["trials"]] == kept
+    assert set(kept) < set(first), "what was under way is not recorded"
+    assert statuses(tmp_path) == ["interrupted"]
+    assert not list((tmp_path / "store").glob("*.running"))
+
+    made(tmp_path, "resume")
+    assert Counter(kept + asked(tmp_path)) == Counter(ids)
+    assert statuses(tmp_path) == ["finished"]
+
+
+def test_ctrl_c_is_heard_while_an_agent_starts(tmp_path: Path) -> None:
+    script = """
+import asyncio, sys
+import agents_under_test as under_test
+
+class Sleepy:
+    name = "sleepy"
+
+    async def start(self):
+        print("blocked", flush=True)
+        await asyncio.Event().wait()
+
+    def session(self, of):
+        raise AssertionError("is never asked")
+
+found = under_test.run(under_test.suite(under_test.cases(3)), agent=Sleepy())
+sys.exit(found[1].exit_code)
+"""
+    process = spawn(script, cwd=tmp_path)
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+
+    assert finish(process, seconds=20)[::2] == (130, "")
+
+
+def test_ctrl_c_in_an_event_loop_of_the_application_is_the_applications(tmp_path: Path) -> None:
+    script = """
+import asyncio
+import agents_under_test as under_test
+import proctor
+
+async def agent(question):
+    if question == "case-5":
+        print("blocked", flush=True)
+        await asyncio.Event().wait()
+    return question
+
+suite = under_test.suite(under_test.cases(10), parallel=1)
+try:
+    asyncio.run(proctor.run_async(suite, agent, store="store"))
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    process = spawn(script, cwd=tmp_path)
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+
+    assert finish(process, seconds=20) == (0, "interrupted\n", "")
+    assert list(stored(tmp_path).values()) == [[f"case-{number}" for number in range(5)]]
+    assert statuses(tmp_path) != ["finished"]
+
+
+def test_a_second_ctrl_c_ends_the_process_at_once(tmp_path: Path) -> None:
+    script = """
+import asyncio
+import agents_under_test as under_test
+
+async def agent(question):
+    print("blocked", flush=True)
+    try:
+        await asyncio.Event().wait()
+    finally:
+        print("stopping", flush=True)
+        while True:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                continue
+
+under_test.run(under_test.suite(under_test.cases(1)), agent=agent)
+"""
+    process = spawn(script, cwd=tmp_path)
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    assert process.stdout.readline() == "stopping\n"
+    process.send_signal(signal.SIGINT)
+
+    assert finish(process, seconds=20)[0] == -signal.SIGINT
+
+
+def test_two_runs_at_once_in_one_folder_both_come_to_their_end(tmp_path: Path) -> None:
+    ids = project(tmp_path, 100)
+    processes = [spawn(RUN, cwd=tmp_path) for _ in range(2)]
+    results = [json.loads(finish(process)[1]) for process in processes]
+
+    assert [result["exit"] for result in results] == [0, 0]
+    assert results[0]["id"] != results[1]["id"]
+    assert all([name for name, *_ in result["trials"]] == ids for result in results)
+    assert list(stored(tmp_path).values()) == [ids, ids]
+    assert Counter(asked(tmp_path)) == Counter(ids * 2)
+
+
+def test_a_run_that_is_still_alive_is_not_taken_over(tmp_path: Path) -> None:
+    project(tmp_path, 20)
+    alive = blocked(tmp_path, 10)
+    ((alive_id, _),) = stored(tmp_path).items()
+
+    other = made(tmp_path, "resume")
+
+    assert other["id"] != alive_id
+    assert other["exit"] == 0
+    alive.send_signal(signal.SIGINT)
+    finish(alive)
+    assert sorted(statuses(tmp_path)) == ["finished", "interrupted"]
+
+
+def test_a_run_is_continued_by_one_process_only(tmp_path: Path) -> None:
+    ids = project(tmp_path, 60)
+    finish(spawn(RUN, cwd=tmp_path, DIE_AT="20", OVERLOADED=" ".join(ids)))
+    first = blocked(tmp_path, 10, "resume")
+    ((run_id, kept),) = stored(tmp_path).items()
+
+    second = made(tmp_path, "resume")
+
+    assert second["id"] != run_id
+    assert set(kept) <= set(stored(tmp_path)[run_id]), "nothing of the other's run was thrown away"
+    first.kill()
+    finish(first)
+
+
+class Looks:
+    """A listener that looks into the database itself."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.told = 0
+
+    def started(self, of: Any, planned: int, kept: int) -> None:
+        return None
+
+    def trial_done(self, trial: TrialResult) -> None:
+        self.told += 1
+        database = sqlite3.connect(self.path)
+        (found,) = database.execute(
+            "SELECT count(*) FROM trials t JOIN scores s ON s.trial = t.no WHERE t.case_id = ?", (trial.case.id,)
+        ).fetchone()
+        database.close()
+        assert found == 1
+
+    def finished(self, of: Any, verdict: Any) -> None:
+        database = sqlite3.connect(self.path)
+        assert database.execute("SELECT count(*) FROM trials").fetchone() == (self.told,)
+        database.close()
+
+
+def test_every_trial_is_kept_before_anybody_hears_of_it(tmp_path: Path) -> None:
+    looks = Looks(tmp_path / FILE)
+    run(suite(cases(100), parallel=10), agent=echo, store=tmp_path, listener=looks)
+
+    assert looks.told == 100
+
+
+def test_a_store_that_cannot_be_made_is_a_store_error_before_anything_is_asked(tmp_path: Path) -> None:
+    (tmp_path / "store").write_text("a file")
+
+    with pytest.raises(StoreError):
+        run(suite(cases(3)), agent=lambda question: pytest.fail("was asked"), store=tmp_path / "store")
+
+
+class Full(Store):
+    """A store on a disk that is nearly full."""
+
+    def __init__(self, folder: Path, **options: Any) -> None:
+        super().__init__(folder, **options)
+        (pages,) = self._db.execute("PRAGMA page_count").fetchone()
+        self._db.execute(f"PRAGMA max_page_count = {pages + 3}")
+
+
+def test_a_full_disk_stops_the_run_and_loses_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("proctor.running.verbs.Store", Full)
+    answered: list[str] = []
+
+    async def agent(question: str) -> str:
+        answered.append(question)
+        return question
+
+    talkative = [case(f"case-{number}", description="x" * 500) for number in range(200)]
+    found = run(suite(talkative, parallel=1), agent=agent, store=tmp_path)
+
+    assert "full" in found[0].note
+    assert found[1].exit_code == 4
+    assert 3 < len(answered) < 200
+    assert list(outcomes(found)) in (answered, answered[:-1]), "but for one that may have been under way"
+    assert set(outcomes(found).values()) == {Outcome.PASSED}
+    assert [summary.case_id for summary in found[0].summaries] == list(outcomes(found))
+
+    monkeypatch.undo()
+    resumed = run(suite(talkative, parallel=1), agent=agent, store=tmp_path, resume=True)
+    assert resumed[0].id == found[0].id
+    assert resumed[1].exit_code == 0
+    assert len(trials_of(resumed)) == 200
+
+
+def test_results_stand_in_order_although_only_some_could_be_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first to be kept is the last of the plan."""
+    import asyncio
+
+    monkeypatch.setattr("proctor.running.verbs.Store", Full)
+    turns = [asyncio.Event() for _ in range(61)]
+    turns[60].set()
+
+    async def backwards(question: str) -> str:
+        number = int(question.removeprefix("case-"))
+        await turns[number + 1].wait()
+        turns[number].set()
+        return question
+
+    talkative = [case(f"case-{number}", description="x" * 500) for number in range(60)]
+    found = run(suite(talkative, parallel=60), agent=backwards, store=tmp_path)
+
+    ids = list(outcomes(found))
+    assert ids == sorted(ids, key=lambda name: int(name.removeprefix("case-")))
+    assert 3 < len(ids) < 60
+
+
+def test_a_run_in_memory_needs_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run(suite(cases(3)), agent=echo)
+
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_run_with_an_agent_that_is_an_object_can_be_continued_in_another_process(tmp_path: Path) -> None:
+    script = """
+import json, os, signal, sys
+from pathlib import Path
+import agents_under_test as under_test
+
+count = 0
+
+async def agent(question):
+    global count
+    count += 1
+    if len(sys.argv) == 1 and count == 10:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return question
+
+found = under_test.run(
+    under_test.suite(under_test.cases(20), parallel=1), agent=agent, store=Path("store"), resume=True
+)
+print(json.dumps([found[0].id, count]))
+"""
+    (tmp_path / "script.py").write_text(script)
+    run_it = "import runpy; runpy.run_path('script.py', run_name='__main__')"
+    finish(spawn(run_it, cwd=tmp_path))
+    ((run_id, kept),) = stored(tmp_path).items()
+    code, out, err = finish(spawn(run_it, "again", cwd=tmp_path))
+
+    assert code == 0, err
+    assert json.loads(out) == [run_id, 20 - len(kept)]
+
+
+def test_trials_of_a_continued_run_keep_their_repeats_apart(tmp_path: Path) -> None:
+    ids = project(tmp_path, 5)
+    data = json.loads((tmp_path / "suite.json").read_text())
+    (tmp_path / "suite.json").write_text(json.dumps(data | {"settings": {"repeat": 4}}))
+    finish(spawn(RUN, cwd=tmp_path, DIE_AT="12"))
+    asked(tmp_path)
+    ((_, kept),) = stored(tmp_path).items()
+
+    result = made(tmp_path, "resume")
+
+    assert [[name, number] for name, number, *_ in result["trials"]] == [[n, k] for n in ids for k in (1, 2, 3, 4)]
+    assert len(asked(tmp_path)) == 20 - len(kept)
+    assert result["counts"]["passed"] == 20
