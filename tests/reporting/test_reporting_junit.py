@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 from reporting_samples import (
@@ -83,7 +83,6 @@ def test_characters_that_xml_cannot_hold_are_spelt_out() -> None:
 
     assert "\\u001b[2J" in root.find(".//failure").text
     assert "\\ud800" in root.find(".//failure").text
-
 
 
 @given(st.text(st.characters(codec=None), max_size=80))

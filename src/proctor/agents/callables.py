@@ -34,6 +34,7 @@ class CallableAgent:
         self.fingerprint = _fingerprint(function)
         self.signature = read_signature(function)
         self.asynchronous = is_async(function)
+        self.takes_files = self.signature.takes("turn", "case")
 
     def __repr__(self) -> str:
         return f"CallableAgent({self.name})"

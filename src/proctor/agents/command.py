@@ -26,6 +26,8 @@ EXAMPLE = '{"command": ["python", "my_agent.py"], "session": false, "cwd": "agen
 class CommandAgent:
     """Starts one process per turn or, with `session`, one per conversation that reads and writes a JSON line a turn."""
 
+    takes_files = False
+
     def __init__(
         self,
         argv: Sequence[str],

@@ -23,6 +23,8 @@ _BODY_SHOWN = 300
 class HttpAgent:
     """Asks one address; all sessions share one pool of connections."""
 
+    takes_files = False
+
     def __init__(self, options: HttpOptions) -> None:
         self.options = options
         self.name = options.title

@@ -104,8 +104,9 @@ class Session(Protocol):
 class Agent(Protocol):
     """One per suite; may hold many sessions at once.
 
-    An agent may also have `async def start()` and `async def stop()`, called once around all of its sessions, and a
-    `fingerprint` attribute that changes when the agent changes.
+    An agent may also have `async def start()` and `async def stop()`, called once around all of its sessions, a
+    `fingerprint` that changes when the agent changes, `check(case)` that says why a case cannot be put to it, and
+    `takes_files = False` if it does not see the files of a turn.
     """
 
     @property

@@ -44,6 +44,8 @@ class Runnable(Protocol[ArgsT]):
 class RunnableAgent:
     """Drives one Runnable class."""
 
+    takes_files = False
+
     def __init__(self, kind: type[Any], name: str | None = None) -> None:
         self.kind = kind
         self.name = name or kind.__name__

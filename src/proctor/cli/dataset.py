@@ -12,6 +12,7 @@ import click
 from proctor.cases.formats.loading import load, shipped_format
 from proctor.cases.formats.model import Written
 from proctor.cases.model import Suite
+from proctor.cases.moving import moved
 from proctor.cli.common import json_option, say, stdout_kept_clear
 from proctor.errors import InvalidSuite, Problem, StoreError, UsageError
 
@@ -99,7 +100,7 @@ def convert(source: str, target: Path, name: str | None, force: bool) -> int:
     form = name or _format_for(target)
     if target.suffix not in ENDINGS[form]:
         raise UsageError(f"{target.name!r} cannot hold the format {form}; it is kept in {' or '.join(ENDINGS[form])}")
-    suites = load([source])
+    suites = [moved(suite, target.parent) for suite in load([source])]
     written = _written(suites, form, target)
     files = {target: written.text, **{target.parent / companion: text for companion, text in written.companions}}
     if taken := [path for path in files if path.exists() and not force]:

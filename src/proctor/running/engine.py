@@ -138,7 +138,7 @@ class _Execution:
         scores, warnings = await score(suite, planned.case, answer.replies, self._bench)
         outcome, reason = trial_outcome(scores, suite.suite.criteria)
         settled = Answer(answer.replies, outcome, reason, answer.attempts, answer.started_at, answer.duration_ms)
-        return _result(planned, settled, scores, warnings, reused=reused)
+        return _result(planned, settled, scores, warnings + _unseen_files(planned), reused=reused)
 
     def _waiting(self) -> Iterator[PlannedTrial]:
         kept = self._booking.kept
@@ -189,7 +189,7 @@ class _Execution:
 
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:
-        """The first Ctrl-C stops cleanly; the second one ends the process. Signals that somebody else handles are theirs."""
+        """The first Ctrl-C stops cleanly; the second one ends the process. Signals that others handle stay theirs."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -261,6 +261,13 @@ def _unforeseen(error: Exception) -> str:
     import traceback
 
     return f"the trial could not be made: {traceback.format_exception_only(error)[-1].strip()}"
+
+
+def _unseen_files(planned: PlannedTrial) -> tuple[str, ...]:
+    """Files that a case brings and its agent never gets to see."""
+    if getattr(planned.suite.agent, "takes_files", True) or not any(turn.attachments for turn in planned.case.turns):
+        return ()
+    return (f"the files of case {planned.case.id!r} are not given to {planned.suite.agent.name}: it takes none",)
 
 
 def _unasked(outcome: Outcome, reason: str) -> Answer:

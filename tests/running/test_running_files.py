@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+from typing import Any
+
+import proctor
+from proctor.cases.model import Attachment, Case, Expected, Suite, Turn
+
+
+def run(agent: Any) -> tuple[str, ...]:
+    turn = Turn("hi", Expected(output="hi"), attachments=(Attachment(path="notes.txt"),))
+    suite = Suite("files", (Case("one", (turn,)),), evaluators=(proctor.EvaluatorSpec("ExactMatch"),))
+    [trial] = proctor.run(suite, agent).trials
+    return trial.warnings
+
+
+def test_files_that_the_agent_never_sees_are_warned_about() -> None:
+    [warning] = run(lambda question: question)
+    assert "the files of case 'one' are not given" in warning
+
+
+def test_an_agent_that_takes_the_turn_sees_its_files() -> None:
+    def agent(turn: Turn) -> str:
+        assert turn.attachments[0].path == "notes.txt"
+        return turn.input
+
+    assert run(agent) == ()
