@@ -4,12 +4,14 @@ import asyncio
 import datetime
 import sys
 from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import pytest
 from agents_under_test import case, only, outcomes, run, suite
 
-from proctor.agents.model import Reply
+from proctor.agents.model import Reply, Usage
 from proctor.errors import AgentFailed
 from proctor.results.model import Outcome
 
@@ -220,6 +222,20 @@ def test_a_session_that_returns_something_else_than_a_reply_is_an_error(reply: A
 
     assert outcomes(found) == {"bad": Outcome.ERROR, "good": Outcome.PASSED}
     assert "cannot be read" in next(iter(found[0].trials)).reason
+
+
+def test_numbers_of_other_libraries_count_as_numbers(tmp_path: Any) -> None:
+    usage = Usage(Decimal(3), Fraction(4), Decimal("0.25"), True)  # type: ignore[arg-type]
+    trial = only(run(suite([case("bad", "")]), agent=Scripted(Reply(usage=usage)), store=tmp_path))
+
+    assert trial.replies[0].usage == Usage(3, 4, 0.25, 1)
+
+
+@pytest.mark.parametrize("count", ["three", float("nan"), float("inf"), 2**70, [1]])
+def test_a_usage_that_is_no_number_is_an_error_of_that_trial_alone(count: Any, tmp_path: Any) -> None:
+    found = run(suite([case("bad"), case("good")]), agent=Scripted(Reply(usage=Usage(count))), store=tmp_path)
+
+    assert outcomes(found) == {"bad": Outcome.ERROR, "good": Outcome.PASSED}
 
 
 def test_an_agent_that_returns_an_object_in_which_no_answer_can_be_read_is_an_error() -> None:

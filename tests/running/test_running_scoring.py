@@ -21,7 +21,7 @@ ME = "test_running_scoring"
 
 def scored(name: str, *, agent: Any = echo, **spec: Any) -> TrialResult:
     """One trial of one case, scored by an evaluator of this file."""
-    limits = {"evaluator_timeout": 0.2}
+    limits = {"evaluator_timeout": 30.0}
     return only(run(suite([case("c")], evaluators=(EvaluatorSpec(f"{ME}:{name}", **spec),), **limits), agent=agent))
 
 

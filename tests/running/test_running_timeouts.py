@@ -31,11 +31,11 @@ sys.exit(verdict.exit_code)
 def test_an_agent_that_never_answers_fails_alone_and_the_process_ends(
     agent: str, parallel: int, tmp_path: Path
 ) -> None:
-    code, out, err = finish(spawn(SCRIPT, agent, "0.3", str(parallel), cwd=tmp_path), seconds=40)
+    code, out, err = finish(spawn(SCRIPT, agent, "0.5", str(parallel), cwd=tmp_path), seconds=40)
 
     assert code == 1, err
     assert err == ""
-    late = "the agent gave no answer within 0.3 s"
+    late = "the agent gave no answer within 0.5 s"
     assert json.loads(out) == [
         ["bad-1", "failed", late, 1],
         ["good-1", "passed", "", 1],
@@ -65,7 +65,7 @@ def test_what_was_answered_before_time_was_up_is_kept() -> None:
         return question
 
     talk = Case("c", tuple(Turn(text, Expected(output=text)) for text in ("one", "two")))
-    trial = only(run(suite([talk], timeout=0.2), agent=agent))
+    trial = only(run(suite([talk], timeout=0.5), agent=agent))
 
     assert trial.outcome is Outcome.FAILED
     assert [reply.text for reply in trial.replies] == ["one"]
@@ -144,7 +144,7 @@ def test_sync_agents_that_hang_do_not_use_up_the_threads_of_others() -> None:
             threading.Event().wait()
         return question
 
-    found = run(suite(cases(40), timeout=0.2, parallel=20), agent=agent)
+    found = run(suite(cases(40), timeout=0.5, parallel=20), agent=agent)
 
     assert list(outcomes(found).values()) == [Outcome.FAILED] * 20 + [Outcome.PASSED] * 20
 

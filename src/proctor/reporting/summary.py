@@ -119,4 +119,5 @@ def _tell_totals(screen: Screen, run: Run, verdict: RunVerdict) -> None:
 
 def _tell_whereabouts(screen: Screen, run: Run) -> None:
     if run.store is not None:
-        screen.line((f"{'':<8}kept in {run.store}; see it again with: proctor show {run.id}", "dim"))
+        elsewhere = "" if run.store == ".proctor" else f" --store {run.store}"
+        screen.line((f"{'':<8}kept in {run.store}; see it again with: proctor show {run.id}{elsewhere}", "dim"))

@@ -80,6 +80,17 @@ def running(booking: Booking) -> Iterator[None]:
             booking.lock.close()
 
 
+def status_of(store: Store, row: RunRow) -> str:
+    """`finished`, `running`, or `interrupted`, also where the process had no time to say so."""
+    if row.status != "running":
+        return row.status
+    lock = store.folder / f"{row.id}.running"
+    if not lock.exists():
+        return "interrupted"
+    with lock.open() as handle:
+        return "interrupted" if _lock(handle) else "running"
+
+
 def _interrupted(plan: Plan, store: Store) -> tuple[RunRow, IO[str]] | None:
     """The latest unfinished run of the same plan that no process is working on, and the lock that keeps it so."""
     for row in store.runs():
