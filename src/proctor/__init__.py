@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from proctor.results.thresholds import ScoreThreshold
     from proctor.results.verdict import RunVerdict, judge
     from proctor.tracing.recording import tool
+    from proctor.tracing.wrapping import wrap
 
 _HOMES = {
     "agents.model": "Agent Reply Session ToolCall Usage",
@@ -74,6 +75,7 @@ _HOMES = {
     "results.thresholds": "ScoreThreshold",
     "results.verdict": "RunVerdict judge",
     "tracing.recording": "tool",
+    "tracing.wrapping": "wrap",
 }
 _HOME_OF = {name: f"proctor.{module}" for module, names in _HOMES.items() for name in names.split()}
 
@@ -145,6 +147,7 @@ __all__ = [
     "run",
     "run_async",
     "tool",
+    "wrap",
 ]
 
 

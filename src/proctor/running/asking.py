@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from collections.abc import Coroutine
 from typing import Any
 
 from proctor.agents.model import Agent, Reply, ToolCall, Usage
@@ -17,6 +18,7 @@ from proctor.running.deadline import Cancelled, TooLate, in_time
 from proctor.running.options import Limits
 from proctor.running.watchdog import Watchdog
 from proctor.tracing.recording import CURRENT, Recording
+from proctor.tracing.wrapping import MissingInput
 
 TRANSIENT_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
 TRANSIENT_KINDS = frozenset(
@@ -39,6 +41,7 @@ class Answer:
     attempts: int
     started_at: float
     duration_ms: float
+    warnings: tuple[str, ...] = ()
 
 
 async def ask(agent: Agent, case: Case, limits: Limits, backoff: float, watchdog: Watchdog) -> Answer:
@@ -48,12 +51,14 @@ async def ask(agent: Agent, case: Case, limits: Limits, backoff: float, watchdog
         attempt += 1
         started_at, clock = time.time(), time.perf_counter()
         replies: list[Reply] = []
-        outcome, reason, again = await _attempt(agent, case, limits.timeout, replies, watchdog)
+        warnings: list[str] = []
+        conversation = _converse(agent, case, replies, warnings)
+        outcome, reason, again = await _attempt(conversation, limits.timeout, watchdog)
         duration_ms = (time.perf_counter() - clock) * 1000
         if again is None or attempt > limits.retries:
             if again is not None and attempt > 1:
                 reason = f"{reason} (after {attempt} attempts)"
-            return Answer(tuple(replies), outcome, reason, attempt, started_at, duration_ms)
+            return Answer(tuple(replies), outcome, reason, attempt, started_at, duration_ms, tuple(warnings))
         await asyncio.sleep(again or _pause(backoff, attempt))
 
 
@@ -73,17 +78,19 @@ def _pause(backoff: float, attempt: int) -> float:
 
 
 async def _attempt(
-    agent: Agent, case: Case, timeout: float, replies: list[Reply], watchdog: Watchdog
+    conversation: Coroutine[Any, Any, None], timeout: float, watchdog: Watchdog
 ) -> tuple[Outcome | None, str, float | None]:
     """One try: the outcome if it is settled, why, and, if trying again may help, after how many seconds (0: any)."""
     try:
-        await in_time(_converse(agent, case, replies), timeout, watchdog)
+        await in_time(conversation, timeout, watchdog)
     except TooLate:
         return Outcome.FAILED, f"the agent gave no answer within {timeout:g} s", None
     except Cancelled:
         return Outcome.FAILED, "the agent cancelled its own task", None
     except UnreadableReply as error:
         return Outcome.ERROR, f"the agent's reply cannot be read: {error}", None
+    except MissingInput as error:
+        return Outcome.ERROR, str(error), None
     except Exception as error:
         reason = _said(error)
         if is_transient(error):
@@ -92,15 +99,17 @@ async def _attempt(
     return None, "", None
 
 
-async def _converse(agent: Agent, case: Case, replies: list[Reply]) -> None:
+async def _converse(agent: Agent, case: Case, replies: list[Reply], warnings: list[str]) -> None:
+    inputs = {item.name: item.value for item in case.inputs} if case.inputs else None
     try:
         async with agent.session(case) as session:
             for turn in case.turns:
-                recording = Recording()
+                recording = Recording(inputs)
                 CURRENT.set(recording)  # never reset: the conversation is a task, whose context ends with it
                 clock = time.perf_counter()
                 reply = await session.send(turn)
                 replies.append(_complete(reply, recording, (time.perf_counter() - clock) * 1000))
+                warnings += [f"the application never asked for the input {name!r}" for name in recording.unused()]
     except (SystemExit, KeyboardInterrupt) as error:
         raise AgentFailed(f"the agent raised {describe(error)}") from error
 

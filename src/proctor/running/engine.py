@@ -138,7 +138,8 @@ class _Execution:
         scores, warnings = await score(suite, planned.case, answer.replies, self._bench)
         outcome, reason = trial_outcome(scores, suite.suite.criteria)
         settled = Answer(answer.replies, outcome, reason, answer.attempts, answer.started_at, answer.duration_ms)
-        return _result(planned, settled, scores, warnings + _unseen_files(planned), reused=reused)
+        warnings = answer.warnings + warnings + _unseen_files(planned)
+        return _result(planned, settled, scores, warnings, reused=reused)
 
     def _waiting(self) -> Iterator[PlannedTrial]:
         kept = self._booking.kept

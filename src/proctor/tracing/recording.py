@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import inspect
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeVar, cast
 
 from proctor.agents.model import ToolCall
 from proctor.cases.model import NamedData
-from proctor.plain import plain
+from proctor.plain import Json, plain
 from proctor.references import describe
 
 P = ParamSpec("P")
@@ -21,10 +21,18 @@ R = TypeVar("R")
 
 @dataclass(slots=True)
 class Recording:
-    """Tool calls and named outputs of one turn, in the order they happened."""
+    """What one turn brings to light, in the order it happened, and the inputs that wait to be asked for."""
 
+    inputs: Mapping[str, Json] | None = None
+    """The case's values by name; `None` lets the application use its own."""
+    used: set[str] = field(default_factory=set)
+    """The inputs that the application asked for."""
     tool_calls: list[ToolCall] = field(default_factory=list)
     outputs: list[NamedData] = field(default_factory=list)
+
+    def unused(self) -> list[str]:
+        """Inputs nobody asked for, where at least one was: an application that asks for none has no use for any."""
+        return [name for name in self.inputs or () if name not in self.used] if self.used else []
 
 
 CURRENT: ContextVar[Recording | None] = ContextVar("proctor_recording", default=None)
