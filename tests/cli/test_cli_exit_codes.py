@@ -24,6 +24,13 @@ def test_the_verdict_is_the_exit_code(proctor: Command, suite: Command, check: s
     assert proctor("test").code == code
 
 
+def test_a_score_beyond_its_range_counts_as_its_end_and_is_remarked_upon(proctor: Command, suite: Command) -> None:
+    suite(check="seven")
+    ended = proctor("test")
+    assert ended.code == 0
+    assert "7" in next(line for line in ended.out.splitlines() if "warning" in line.lower())
+
+
 def test_an_agent_that_raises_fails_and_an_agent_that_cannot_be_read_is_an_error(
     proctor: Command, suite: Command
 ) -> None:

@@ -92,3 +92,21 @@ def test_a_terminal_is_coloured_unless_somebody_minds(
     assert process.wait(timeout=60) == 1
     assert b"Traceback" not in said
     assert (b"[31m" in said or b"[1;31m" in said) is coloured
+
+
+def test_escape_sequences_in_a_file_never_reach_the_terminal(proctor: Command, suite: Command) -> None:
+    suite(
+        "a.yaml", text='name: "a\\e[2Jb"\nagent: agents.py:echo\ncases: [{id: "\\e]0;x\\a", input: q, expected: q}]\n'
+    )
+    suite("b.yaml", text='cases: [{input: q, expected: q, "\\e[31m": 1}]\n')
+    for command in (("test", "a.yaml"), ("runs",), ("show", "-v"), ("dataset", "list", "--cases", "a.yaml"),
+                    ("dataset", "validate", "b.yaml"), ("test", "b.yaml"), ("doctor", "a.yaml", "b.yaml")):  # fmt: skip
+        ended = proctor(*command)
+        assert "\x1b" not in ended.out + ended.err
+
+
+def test_an_argument_that_is_not_utf_8_is_named_in_escapes(here: Path) -> None:
+    command = [os.fsencode(sys.executable), b"-m", b"proctor", b"test", b"\xff.yaml"]
+    done = subprocess.run(command, capture_output=True, cwd=here, timeout=60, check=False)
+    assert done.returncode == 2
+    assert b"\\udcff.yaml: cannot be read" in done.stderr

@@ -91,7 +91,9 @@ def _say_problems(error: Any) -> int:
 
 
 def _complain(text: str) -> None:
-    click.echo(text, file=sys.stderr)  # click would write UTF-8 to a terminal that says it is ASCII
+    from proctor.reporting.screen import visible
+
+    click.echo(visible(text), file=sys.stderr)  # click would write UTF-8 to a terminal that says it is ASCII
 
 
 def _make_streams_safe() -> None:

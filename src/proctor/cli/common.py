@@ -13,6 +13,7 @@ import click
 
 from proctor.cases.model import EvaluatorSpec
 from proctor.errors import UsageError
+from proctor.reporting.screen import visible
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -47,8 +48,11 @@ def stdout_kept_clear(wanted: bool) -> Iterator[TextIO]:
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print a line; left to itself, click would write UTF-8 to a terminal that says it is ASCII."""
-    click.echo(text, file=sys.stderr if err else sys.stdout)
+    """Print a line, without what a file could do to a terminal.
+
+    Left to itself, click would write UTF-8 to a terminal that says it is ASCII.
+    """
+    click.echo(visible(text), file=sys.stderr if err else sys.stdout)
 
 
 def store_option(command: F) -> F:
