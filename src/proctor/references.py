@@ -113,7 +113,10 @@ def _is_beside(folder: Path, name: str) -> bool:
 
 def describe(error: BaseException) -> str:
     """An exception in one line: its kind and what it says."""
-    text = " ".join(str(error).split())
+    try:
+        text = " ".join(str(error).split())
+    except Exception:
+        text = ""  # its own __str__ is broken too
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -297,3 +299,34 @@ def test_trials_of_a_continued_run_keep_their_repeats_apart(tmp_path: Path) -> N
     assert [[name, number] for name, number, *_ in result["trials"]] == [[n, k] for n in ids for k in (1, 2, 3, 4)]
     assert len(asked(tmp_path)) == 20 - len(kept)
     assert result["counts"]["passed"] == 20
+
+
+def test_answers_are_scored_anew_when_an_evaluator_changed_and_nobody_is_asked_again(tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text(
+        "import pathlib\n"
+        "LOG = pathlib.Path(__file__).with_name('calls.log')\n"
+        "def agent(q):\n"
+        "    with LOG.open('a') as log: log.write(q + '\\n')\n"
+        "    if q == 'two': raise ValueError\n"
+        "    return q\n"
+    )
+    cases = "[{id: a, input: one}, {id: b, input: two}, {id: c, input: three}]"
+    (tmp_path / "suite.yaml").write_text(f"agent: agent.py:agent\nevaluators: ['checks.py:good']\ncases: {cases}\n")
+    script = (
+        "import sys; from pathlib import Path; from proctor.running.verbs import Request, run_suites\n"
+        "from proctor.running.options import RunOptions; from proctor.cases.model import Settings\n"
+        "from proctor.cases.formats.loading import load\n"
+        "options = RunOptions(Settings(parallel=1), maxfail=None if 'resume' in sys.argv else 1)\n"
+        "request = Request(load(['suite.yaml']), options, store=Path('.proctor'), resume='resume' in sys.argv)\n"
+        "run, verdict = run_suites(request)\n"
+        "print([(t.case.id, t.outcome.value, t.scores[0].value if t.scores else None) for t in run.trials])\n"
+    )
+
+    def run(score: float, *arguments: str) -> str:
+        (tmp_path / "checks.py").write_text(f"def good(evaluable):\n    return {score}\n")
+        command = [sys.executable, "-c", script, *arguments]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.strip()
+
+    assert run(1.0) == "[('a', 'passed', 1.0), ('b', 'failed', None)]"
+    assert run(0.75, "resume") == "[('a', 'passed', 0.75), ('b', 'failed', None), ('c', 'passed', 0.75)]"
+    assert (tmp_path / "calls.log").read_text().split() == ["one", "two", "three"]

@@ -92,14 +92,6 @@ _WORKERS = _Workers()
 _DELIVERIES: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Deliveries] = weakref.WeakKeyDictionary()
 
 
-def _said(error: BaseException) -> str:
-    """An exception in words, even if it has none: the thread must come back with an answer."""
-    try:
-        return describe(error)
-    except Exception:
-        return type(error).__name__
-
-
 async def call_in_thread(function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """Call `function` in a worker thread with this task's context; cancelling abandons the thread, not the loop."""
     loop = asyncio.get_running_loop()
@@ -113,7 +105,7 @@ async def call_in_thread(function: Callable[..., Any], /, *args: Any, **kwargs: 
         except Exception as raised:
             result, error = None, raised
         except BaseException as raised:
-            result, error = None, AgentFailed(f"raised {_said(raised)}")
+            result, error = None, AgentFailed(f"raised {describe(raised)}")
         deliveries.put(future, result, error)
 
     _WORKERS.submit(job)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import field
 from pathlib import Path
 from typing import IO
 
@@ -13,9 +14,9 @@ from proctor.errors import StoreError
 from proctor.plain import Json
 from proctor.records import record
 from proctor.results.keys import case_content, case_key
-from proctor.results.model import Outcome
+from proctor.results.model import Outcome, TrialResult
 from proctor.results.store import RunRow, Store
-from proctor.running.plan import Plan
+from proctor.running.plan import Plan, scoring_key
 
 
 @record
@@ -27,6 +28,8 @@ class Booking:
     store: Store | None = None
     no: int = 0
     kept: frozenset[tuple[str, str, int]] = frozenset()
+    answers: Mapping[tuple[str, str, int], TrialResult] = field(default_factory=dict)
+    """Answers that are there already, but must be scored anew."""
     lock: IO[str] | None = None
     """Held from the moment on at which another process could think the run is nobody's."""
 
@@ -45,6 +48,7 @@ def book_resumed(plan: Plan, store: Store) -> Booking | None:
     """The latest interrupted run of the same plan, or `None`.
 
     Kept are the trials whose case and agent are what they were, unless they ended in an error: nothing is known then.
+    If evaluators or criteria have changed, the answers are kept and scored anew.
     """
     adopted = _interrupted(plan, store)
     if adopted is None:
@@ -62,10 +66,14 @@ def book_resumed(plan: Plan, store: Store) -> Booking | None:
         )
         if unchanged and found.outcome != Outcome.ERROR:
             keep[address] = (planned.position, found.no)
+    answers: dict[tuple[str, str, int], TrialResult] = {}
+    if row.info.get("scoring") != scoring_key(plan.suites):
+        answers = {address: store.trial(no) for address, (_, no) in keep.items()}
+        keep.clear()
     store.drop_trials(row.no, [found.no for address, found in stored.items() if address not in keep])
     store.move_trials(list(keep.values()))
     store.reopen_run(row.no)
-    return Booking(row.id, row.started_at, store, row.no, frozenset(keep), lock)
+    return Booking(row.id, row.started_at, store, row.no, frozenset(keep), answers, lock)
 
 
 @contextlib.contextmanager

@@ -75,6 +75,21 @@ _HOW = {
     "pixie": 'add "runnable": "app.py:App", or ',
 }
 
+
+def scoring_key(suites: Iterable[PlannedSuite]) -> str:
+    """Changes when the same answers could get other scores or another verdict: evaluators, thresholds, criteria."""
+    return fingerprint(
+        [
+            [
+                item.suite.name,
+                plain(item.suite.criteria),
+                sorted({(b.fingerprint, b.threshold) for b in item.bound.values()}),
+            ]
+            for item in suites
+        ]
+    )
+
+
 Selection = Callable[[Suite, Case], bool]
 
 

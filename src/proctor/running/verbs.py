@@ -24,7 +24,7 @@ from proctor.running.engine import Recall, broke_down, execute
 from proctor.running.listening import Listener
 from proctor.running.loop import run_sync
 from proctor.running.options import RunOptions
-from proctor.running.plan import Plan, PlannedTrial, Selection, make_plan
+from proctor.running.plan import Plan, PlannedTrial, Selection, make_plan, scoring_key
 
 NO_OPTIONS = RunOptions()
 
@@ -67,6 +67,8 @@ async def run_suites_async(request: Request, listener: Listener | None = None) -
     booking = book_resumed(plan, store) if store is not None and request.resume else None
     booking = booking or book_new(plan, store, _info(plan, request))
     recall = _earlier_answers(store) if request.reuse and store is not None else None
+    if booking.answers:
+        recall = _answers_first(booking.answers, recall)
     with _recorded(plan, booking, _info(plan, request)) as close:
         run, verdict = await execute(plan, request.options, booking, listener=listener, recall=recall)
         close(run, verdict)
@@ -151,6 +153,16 @@ def _earlier_answers(store: Store) -> Recall:
     return recall
 
 
+def _answers_first(answers: Mapping[tuple[str, str, int], TrialResult], recall: Recall | None) -> Recall:
+    """What the interrupted run heard already, before anything else."""
+
+    def known(planned: PlannedTrial) -> TrialResult | None:
+        found = answers.get(_address(planned))
+        return found if found is not None or recall is None else recall(planned)
+
+    return known
+
+
 def _suites_now(row: RunRow, answers: dict[Any, TrialResult], paths: Sequence[str]) -> list[Suite]:
     """The suites of a run as their files say today; as they were kept, where a file is gone or broken."""
     wanted = list(paths) or sorted({s["path"] for s in row.info.get("suites", []) if s.get("path")})
@@ -203,6 +215,7 @@ def _info(plan: Plan, request: Request) -> dict[str, Json]:
         "suites": [plain(item.info) for item in plan.suites],
         "options": {"fast": request.options.fast, "maxfail": request.options.maxfail, **plain(settings)},
         "planned": len(plan.trials),
+        "scoring": scoring_key(plan.suites),
     }
 
 

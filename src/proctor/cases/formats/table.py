@@ -14,9 +14,7 @@ from pathlib import Path
 
 from proctor.cases.fields import Document, nearest
 from proctor.cases.formats import native
-from proctor.cases.formats.ids import UniqueIds
 from proctor.cases.formats.model import Written
-from proctor.cases.formats.native_text import expressible
 from proctor.cases.model import UNSET, Case, Criteria, Settings, Suite
 from proctor.errors import InvalidSuite, Problem
 from proctor.plain import Json, show
@@ -102,6 +100,9 @@ def read(document: Document) -> list[Suite]:
 
 
 def write(suites: Sequence[Suite]) -> Written:
+    from proctor.cases.formats.ids import UniqueIds
+    from proctor.cases.formats.native_text import expressible
+
     losses = [loss for suite in suites for loss in _lost_of_suite(suite)]
     table: list[dict[str, str]] = []
     ids = UniqueIds()

@@ -1,0 +1,269 @@
+"""What was seen inside an application: model calls, observed steps, and the tree they form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import field
+from typing import ClassVar, TypeAlias
+
+from proctor.agents.model import ToolCall
+from proctor.cases.model import NOTHING
+from proctor.plain import Json, show
+from proctor.records import record
+
+SHOWN = 200
+"""Characters of an input or output that a tree shows as text."""
+
+
+@record
+class TextContent:
+    """Text in a message."""
+
+    text: str
+    type: ClassVar[str] = "text"
+
+
+@record
+class ImageContent:
+    """An image in a message, by its address."""
+
+    url: str
+    detail: str | None = None
+    type: ClassVar[str] = "image"
+
+
+Content: TypeAlias = TextContent | ImageContent
+
+
+@record
+class SystemMessage:
+    """What the model was told about its task."""
+
+    content: str
+    role: ClassVar[str] = "system"
+
+    @property
+    def text(self) -> str:
+        return self.content
+
+
+@record
+class UserMessage:
+    """What the model was asked."""
+
+    content: tuple[Content, ...] = ()
+    role: ClassVar[str] = "user"
+
+    @classmethod
+    def from_text(cls, text: str) -> UserMessage:
+        return cls((TextContent(text),))
+
+    @property
+    def text(self) -> str:
+        return _text(self.content)
+
+
+@record
+class AssistantMessage:
+    """What the model said, and the tools it wants used."""
+
+    content: tuple[Content, ...] = ()
+    tool_calls: tuple[ToolCall, ...] = ()
+    finish_reason: str | None = None
+    role: ClassVar[str] = "assistant"
+
+    @property
+    def text(self) -> str:
+        return _text(self.content)
+
+
+@record
+class ToolResultMessage:
+    """What a tool brought back to the model."""
+
+    content: str
+    tool_call_id: str | None = None
+    tool_name: str | None = None
+    role: ClassVar[str] = "tool"
+
+    @property
+    def text(self) -> str:
+        return self.content
+
+
+Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolResultMessage
+
+
+def _text(content: Iterable[Content]) -> str:
+    return "".join(part.text for part in content if isinstance(part, TextContent))
+
+
+@record
+class ToolDefinition:
+    """A tool that the model was offered."""
+
+    name: str
+    description: str | None = None
+    parameters: Mapping[str, Json] | None = None
+
+
+@record
+class LLMSpan:
+    """One call of a language or embedding model."""
+
+    span_id: str
+    trace_id: str
+    parent_span_id: str | None = None
+    started_at: float = 0.0
+    """Seconds since the epoch."""
+    ended_at: float = 0.0
+    duration_ms: float = 0.0
+    operation: str = "chat"
+    """`chat` or `embedding`."""
+    provider: str | None = None
+    request_model: str | None = None
+    response_model: str | None = None
+    input_tokens: int | None = None
+    """`None` is not known, which differs from zero."""
+    output_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    cache_creation_tokens: int | None = None
+    request_temperature: float | None = None
+    request_max_tokens: int | None = None
+    request_top_p: float | None = None
+    finish_reasons: tuple[str, ...] = ()
+    response_id: str | None = None
+    output_type: str | None = None
+    error_type: str | None = None
+    input_messages: tuple[Message, ...] = ()
+    output_messages: tuple[Message, ...] = ()
+    tool_definitions: tuple[ToolDefinition, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return self.request_model or self.response_model or "(unnamed)"
+
+    @property
+    def error(self) -> str | None:
+        return self.error_type
+
+
+@record
+class ObserveSpan:
+    """One step that the application or a library marked: a function, a tool, a retrieval."""
+
+    span_id: str
+    trace_id: str
+    parent_span_id: str | None = None
+    started_at: float = 0.0
+    """Seconds since the epoch."""
+    ended_at: float = 0.0
+    duration_ms: float = 0.0
+    name: str = "(unnamed)"
+    input: Json = None
+    output: Json = None
+    metadata: Mapping[str, Json] = NOTHING
+    error: str | None = None
+    kind: str | None = None
+    """What a library called it (`tool`, `agent`, `chain`, `retriever`); `None` for what the application marked."""
+
+
+Span: TypeAlias = LLMSpan | ObserveSpan
+
+
+@record
+class ObservationNode:
+    """A span with what happened inside it, in the order it began."""
+
+    span: Span
+    children: list[ObservationNode] = field(default_factory=list)
+
+    @property
+    def span_id(self) -> str:
+        return self.span.span_id
+
+    @property
+    def trace_id(self) -> str:
+        return self.span.trace_id
+
+    @property
+    def parent_span_id(self) -> str | None:
+        return self.span.parent_span_id
+
+    @property
+    def name(self) -> str:
+        return self.span.name
+
+    @property
+    def duration_ms(self) -> float:
+        return self.span.duration_ms
+
+    def walk(self) -> Iterator[tuple[int, ObservationNode]]:
+        """This node and all below it, depth first, each with its depth; a tree may be deeper than Python's stack."""
+        waiting = [(0, self)]
+        while waiting:
+            depth, node = waiting.pop()
+            yield depth, node
+            waiting += [(depth + 1, child) for child in reversed(node.children)]
+
+    def find(self, name: str) -> list[ObservationNode]:
+        """The nodes of that name, this one included."""
+        return [node for _, node in self.walk() if node.name == name]
+
+    def find_by_type(self, kind: type[Span] | tuple[type[Span], ...]) -> list[ObservationNode]:
+        """The nodes whose span is of that type, this one included."""
+        return [node for _, node in self.walk() if isinstance(node.span, kind)]
+
+    def to_text(self, indent: int = 0) -> str:
+        """The tree as a person or a judge reads it, begun `indent` levels in."""
+        lines: list[str] = []
+        for depth, node in self.walk():
+            pad = "  " * (indent + depth)
+            lines += [pad + line for line in _described(node.span)]
+        return "\n".join(lines)
+
+
+def _described(span: Span) -> list[str]:
+    failed = f" failed: {span.error}" if span.error else ""
+    head = f"{span.name} [{span.duration_ms:.0f} ms]{failed}"
+    if isinstance(span, ObserveSpan):
+        sides = [("input", span.input), ("output", span.output)]
+        return [head, *(f"  {side}: {show(value, SHOWN)}" for side, value in sides if value is not None)]
+    tokens = [span.input_tokens, span.output_tokens]
+    counted = (
+        "" if tokens == [None, None] else " tokens {} in, {} out".format(*("?" if n is None else n for n in tokens))
+    )
+    lines = [f"{span.operation} {head}{counted}"]
+    for message in (*span.input_messages[-1:], *span.output_messages):
+        calls = [f"{call.name}({show(dict(call.arguments), SHOWN)})" for call in getattr(message, "tool_calls", ())]
+        said = [show(message.text, SHOWN)] if message.text else []
+        lines.append(f"  {message.role}: {', '.join(said + calls)}")
+    return lines
+
+
+def build_tree(spans: Iterable[Span]) -> list[ObservationNode]:
+    """The roots of what `spans` form, children and roots by start; a span whose parent is missing is a root."""
+    nodes = [ObservationNode(span) for span in sorted(spans, key=lambda span: span.started_at)]
+    by_id: dict[tuple[str, str], ObservationNode] = {}
+    for node in nodes:
+        by_id.setdefault((node.trace_id, node.span_id), node)
+    roots: list[ObservationNode] = []
+    for node in nodes:
+        parent = None if node.parent_span_id is None else by_id.get((node.trace_id, node.parent_span_id))
+        (roots if parent is None or parent is node else parent.children).append(node)
+    return _with_cut_circles(nodes, roots)
+
+
+def _with_cut_circles(nodes: list[ObservationNode], roots: list[ObservationNode]) -> list[ObservationNode]:
+    """Spans read from a file may name each other as parents: the first of such a circle becomes a root."""
+    reached = {id(node) for root in roots for _, node in root.walk()}
+    if len(reached) == len(nodes):
+        return roots
+    for node in nodes:
+        if id(node) in reached:
+            continue
+        for other in nodes:
+            other.children[:] = [child for child in other.children if child is not node]
+        roots.append(node)
+        reached.update(id(below) for _, below in node.walk())
+    return sorted(roots, key=lambda root: root.span.started_at)
