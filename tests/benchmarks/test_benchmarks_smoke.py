@@ -21,6 +21,7 @@ ROWS = {
         "- CPU a case: proctor.run, async agent",
         "- CPU a case: bare loop",
         "- CPU a case: bare loop, async agent",
+        "- CPU a case: script that writes JSON rows",
     ],
     "growth": [
         "120 cases against 12: time",

@@ -9,7 +9,7 @@ from agents_under_test import cases, suite
 from proctor.running.options import RunOptions
 from proctor.running.verbs import Request, run_suites
 
-CASES = 20_000
+CASES = 5_000
 LARGEST_GROWTH = 2048
 """Bytes for each case."""
 
