@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from proctor.records import record
 
@@ -35,8 +36,10 @@ class UsageError(ProctorError):
 class InvalidSuite(ProctorError):
     """One or more files cannot be used; carries every problem found, not only the first."""
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
+    def __init__(self, problems: Iterable[Problem], read: Iterable[Any] = ()) -> None:
         self.problems: Sequence[Problem] = tuple(problems)
+        self.read: Sequence[Any] = tuple(read)
+        """The suites as far as they could be read, so that what they name can be looked for all the same."""
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 

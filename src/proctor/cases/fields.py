@@ -43,10 +43,10 @@ class Document:
             self._lines = lines_of(self.path, self.text)
         return self._lines(pointer)
 
-    def finish(self) -> None:
-        """Raise everything that was found, if anything was."""
+    def finish(self, *read: Any) -> None:
+        """Raise everything that was found, if anything was, with what could be `read` nevertheless."""
         if self.problems:
-            raise InvalidSuite(self.problems)
+            raise InvalidSuite(self.problems, read)
 
     def _at(self, pointer: Pointer, message: str) -> Problem:
         return Problem(message, self.path, self.line(pointer), pointer_text(pointer))

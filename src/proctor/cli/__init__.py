@@ -83,9 +83,13 @@ def main() -> None:
 
 
 def _say_problems(error: Any) -> int:
-    for problem in error.problems:
+    """All that is wrong, also with what the files name: nobody should have to find that out by mending the rest."""
+    from proctor.running.plan import unresolved
+
+    problems = dict.fromkeys([*error.problems, *(found for suite in error.read for found in unresolved(suite))])
+    for problem in problems:
         _complain(f"error: {problem}")
-    count = len(error.problems)
+    count = len(problems)
     _complain(f"{count} problem{'s' if count != 1 else ''}; nothing was run")
     return 2
 

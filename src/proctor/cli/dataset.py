@@ -127,6 +127,7 @@ def _load_all(paths: Sequence[str]) -> tuple[list[Suite], list[Problem]]:
             suites.extend(load([path]))
         except InvalidSuite as error:
             problems.extend(error.problems)
+            suites.extend(error.read)
     return suites, problems
 
 

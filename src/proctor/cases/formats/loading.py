@@ -42,9 +42,10 @@ def load(paths: Iterable[str | Path]) -> list[Suite]:
             suites.extend(_load_one(str(path)))
         except InvalidSuite as error:
             problems.extend(error.problems)
+            suites.extend(error.read)
     problems.extend(_clashes(suites))
     if problems:
-        raise InvalidSuite(problems)
+        raise InvalidSuite(problems, suites)
     return _with_distinct_names(suites)
 
 
@@ -98,10 +99,11 @@ def _load_folder(folder: Path) -> list[Suite]:
             suites.extend(known.read(document))
         except InvalidSuite as error:
             problems.extend(error.problems)
+            suites.extend(error.read)
     if not suites and not problems:
         problems += [Problem("holds no suite in any known format", folder), *passed_over]
     if problems:
-        raise InvalidSuite(problems)
+        raise InvalidSuite(problems, suites)
     return suites
 
 

@@ -48,7 +48,7 @@ def recognises(path: Path, data: Json) -> bool:
 def read(document: Document) -> list[Suite]:
     document = whole(document)
     suite = _read_suite(document)
-    document.finish()
+    document.finish(suite)
     return [suite]
 
 

@@ -52,19 +52,18 @@ def read(document: Document) -> list[Suite]:
     fields.done()
     if not evaluators:
         _require_evaluators(document, cases)
-    document.finish()
-    return [
-        Suite(
-            name=name,
-            cases=tuple(case for case, _ in cases),
-            evaluators=defaults,
-            agent=runnable,
-            path=document.path,
-            format=NAME,
-            warnings=tuple(document.warnings),
-            extra=extra or NOTHING,
-        )
-    ]
+    suite = Suite(
+        name=name,
+        cases=tuple(case for case, _ in cases),
+        evaluators=defaults,
+        agent=runnable,
+        path=document.path,
+        format=NAME,
+        warnings=tuple(document.warnings),
+        extra=extra or NOTHING,
+    )
+    document.finish(suite)
+    return [suite]
 
 
 def write(suites: Sequence[Suite]) -> Written:

@@ -95,7 +95,7 @@ def read(document: Document) -> list[Suite]:
     try:
         suites = native.read(inner)
     except InvalidSuite as error:
-        raise InvalidSuite(_relocate(problem, rows) for problem in error.problems) from None
+        raise InvalidSuite((_relocate(problem, rows) for problem in error.problems), error.read) from None
     return [replace(suite, format=NAME) for suite in suites]
 
 

@@ -1,0 +1,27 @@
+"""Mending one mistake must not be what it takes to learn of the next."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+
+def test_unknown_evaluators_are_reported_beside_unknown_keys_in_one_go(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("agnet: x\nevaluators: [ExactMach]\ncases: [{id: one, input: hi, expected: hi}]\n")
+    (tmp_path / "b.yaml").write_text("agent: gone.py:agent\nevaluators: [ROGUE]\ncases: [{input: hi, expected: hi}]\n")
+    dataset = '{"runnable": "no.py:App", "evaluators": ["ExactMatsh"], "entries": [{"description": ""}]}'
+    (tmp_path / "c.json").write_text(dataset)
+    command = [sys.executable, "-m", "proctor", "test", "."]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    for said in (
+        "a.yaml:1: agnet is not a known key; did you mean 'agent'?",
+        "a.yaml:2: no evaluator is called 'ExactMach'; did you mean 'ExactMatch'?",
+        "b.yaml:2: no evaluator is called 'ROGUE'; did you mean 'ROUGE'?",
+        "b.yaml:1: agent: no file 'gone.py'",
+        "c.json:1: no evaluator is called 'ExactMatsh'",
+        "c.json:1: agent: no file 'no.py'",
+    ):
+        assert said in done.stderr, done.stderr
+    assert "nothing was run" in done.stderr
