@@ -313,7 +313,10 @@ class Store:
 
     def _read(self, query: str, parameters: tuple[Any, ...] = ()) -> Iterator[Any]:
         with self._guard("read"):
-            yield from self._db.execute(query, parameters)
+            cursor = self._db.execute(query, parameters)
+            # Not `yield from cursor`: that would close the cursor of a reader left half-way, maybe after the database.
+            while (row := cursor.fetchone()) is not None:
+                yield row
 
     @contextlib.contextmanager
     def _guard(self, verb: str) -> Iterator[None]:
