@@ -30,7 +30,7 @@ def main(folder: Path) -> int:
     good = not any(codes.values()) and oracle == 0 and nop == 1
     print(f"\nThe formats {'agree' if len(set(codes.values())) == 1 else 'DISAGREE'}: " + ", ".join(codes))
     print(f"The oracle {'passes' if oracle == 0 else 'FAILS'} and the agent that does nothing {_fails(nop)}.")
-    print(f"\nReports (Markdown, JSON, JUnit) are in {folder}/, results in {folder / 'results'}/.")
+    print(f"\nReports (HTML, Markdown, JSON, JUnit) are in {folder}/, results in {folder / 'results'}/.")
     print("All green." if good else "Something is wrong.")
     return 0 if good else 1
 
@@ -40,7 +40,7 @@ def _fails(code: int) -> str:
 
 
 def _proctor(folder: Path, name: str, arguments: list[Path | str]) -> int:
-    reports = [part for kind in ("md", "json") for part in (f"--{kind}", folder / f"{name}.{kind}")]
+    reports = [part for kind in ("md", "json", "html") for part in (f"--{kind}", folder / f"{name}.{kind}")]
     command = ["test", *arguments, *reports, "--junit", folder / f"{name}.xml", "--store", folder / "results"]
     return subprocess.run([sys.executable, "-m", "proctor", *map(str, command)], check=False).returncode
 

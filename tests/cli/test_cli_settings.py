@@ -45,7 +45,7 @@ def test_settings_are_taken_one_by_one_and_doctor_says_from_where(
     assert report["settings"]["timeout"] == {"value": 7.5, "origin": "PROCTOR_TIMEOUT"}
     assert report["settings"]["retries"] == {"value": 0, "origin": str(here / "pyproject.toml")}
     assert report["settings"]["parallel"]["origin"] == "default"
-    assert report["store"]["folder"] == "kept"
+    assert report["store"]["folder"] == str(here / "kept")
     assert "7.5" in proctor("doctor").out
 
 

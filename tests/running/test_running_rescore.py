@@ -248,7 +248,8 @@ def test_reuse_scores_answers_that_could_not_be_scored_before(
     evaluators: tuple[EvaluatorSpec, ...], tmp_path: Path
 ) -> None:
     agent = Counted()
-    assert only(run(suite([case("a")], evaluators=evaluators), agent=agent, store=tmp_path)).outcome is Outcome.ERROR
+    unscored = suite([replace(case("a"), evaluators=evaluators)])
+    assert only(run(unscored, agent=agent, store=tmp_path)).outcome is Outcome.ERROR
     found = run(suite([case("a")]), agent=agent, store=tmp_path, reuse=True)
 
     assert agent.asked == ["a"]

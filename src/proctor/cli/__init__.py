@@ -16,6 +16,7 @@ COMMANDS = {
     "init": "Write a first suite and an agent to try it on.",
     "runs": "List the runs that are kept here.",
     "show": "Show one run again.",
+    "analyze": "Say what the failures of a run have in common.",
     "rescore": "Score the answers of a run anew, without asking the agent.",
     "dataset": "Validate, convert and list suites.",
     "doctor": "Say what Proctor finds here and what is missing.",

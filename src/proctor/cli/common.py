@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
-from typing import Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
 from proctor.cases.model import EvaluatorSpec
 from proctor.errors import UsageError
 from proctor.reporting.screen import visible
+
+if TYPE_CHECKING:
+    from proctor.results.model import Run
+    from proctor.results.verdict import RunVerdict
+    from proctor.running.listening import Listener
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -63,21 +69,38 @@ def json_option(command: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
 
 
+REPORTS = {"md": "Markdown", "json": "JSON", "junit": "JUnit XML", "html": "HTML"}
+
+
 def report_options(command: F) -> F:
-    """`--md`, `--json` and `--junit`, each a file to write, or - for the terminal."""
-    for name, kind in (("junit", "JUnit XML"), ("json", "JSON"), ("md", "Markdown")):
+    """How much is told, and `--md`, `--json` and the like: each a file to write, or - for the terminal."""
+    for name, kind in reversed(REPORTS.items()):
         command = click.option(f"--{name}", f"{name}_to", metavar="FILE", help=f"Write a {kind} report.")(command)
-    return command
+    command = click.option("-v", "--verbose", is_flag=True, help="Every score, reason and tool call.")(command)
+    return click.option("-q", "--quiet", is_flag=True, help="Only the verdict.")(command)
 
 
-def report_targets(md_to: str | None, json_to: str | None, junit_to: str | None) -> dict[str, str]:
-    targets = {"md": md_to, "json": json_to, "junit": junit_to}
-    chosen = {name: path for name, path in targets.items() if path is not None}
+def report_targets(given: Mapping[str, Any]) -> dict[str, str]:
+    """The reports asked for, by kind."""
+    chosen = {name: given[f"{name}_to"] for name in REPORTS if given[f"{name}_to"] is not None}
     if blank := [f"--{name}" for name, path in chosen.items() if not path.strip()]:
         raise UsageError(f"{' and '.join(blank)} must name a file, or - for the terminal")
     if sum(path == "-" for path in chosen.values()) > 1:
         raise UsageError("only one report can go to the terminal (-)")
     return chosen
+
+
+def carry_out(work: Callable[[Listener], tuple[Run, RunVerdict]], given: Mapping[str, Any]) -> int:
+    """Do what a command is for while a terminal tells of it, then write the reports that were asked for."""
+    from proctor.reporting.terminal import choose_terminal
+    from proctor.reporting.writing import write_reports
+
+    targets = report_targets(given)
+    with stdout_kept_clear("-" in targets.values()) as stream:
+        run, verdict = work(choose_terminal(stream, quiet=given["quiet"], verbose=given["verbose"]))
+    for path in write_reports(run, verdict, targets, os.environ):
+        say(f"report: {path}", err=stream is sys.stderr)
+    return verdict.exit_code
 
 
 def parse_evaluators(texts: tuple[str, ...]) -> tuple[EvaluatorSpec, ...]:

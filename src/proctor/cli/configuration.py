@@ -55,7 +55,8 @@ def read_configuration(folder: Path | None = None, environment: Mapping[str, str
     if unknown:
         raise UsageError("\n".join(unknown))
     for name, value in table.items():
-        values[name] = _converted(name, value, KEYS[name], str(path))
+        converted = _converted(name, value, KEYS[name], str(path))
+        values[name] = str(path.parent / converted) if name == "store" and path is not None else converted
         origins[name] = str(path)
     return Configuration(values, origins)
 

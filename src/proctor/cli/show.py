@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import click
 
@@ -14,47 +15,40 @@ from proctor.errors import UsageError
 from proctor.results.model import Outcome, Run, TrialResult
 from proctor.results.reading import read_run
 from proctor.results.store import Store
-from proctor.results.verdict import judge
+from proctor.results.verdict import RunVerdict, judge
 
 
 @click.command("show")
 @click.argument("run_id", metavar="[RUN]", default="last")
 @click.option("--case", "case_id", metavar="ID", help="Only this case.")
 @click.option("--failed", is_flag=True, help="Only what did not pass.")
-@click.option("-q", "--quiet", is_flag=True, help="Only the verdict.")
-@click.option("-v", "--verbose", is_flag=True, help="Every score, reason and tool call.")
 @report_options
 @store_option
-def command(
-    run_id: str,
-    case_id: str | None,
-    failed: bool,
-    quiet: bool,
-    verbose: bool,
-    md_to: str | None,
-    json_to: str | None,
-    junit_to: str | None,
-    store: str | None,
-) -> int:
+def command(**given: Any) -> int:
     """Show a run: its id, the beginning of one, or `last`. Exits 0 whatever the verdict was."""
-    from proctor.reporting.terminal import PlainTerminal
     from proctor.reporting.writing import write_reports
 
-    kept = Store(read_configuration().store(store), create=False)
-    run = read_run(kept, run_id)
+    kept = Store(read_configuration().store(given["store"]), create=False)
+    run = read_run(kept, given["run_id"])
     verdict = judge(run)
-    targets = report_targets(md_to, json_to, junit_to)
-    if targets:
-        for path in write_reports(run, verdict, targets, {}):
-            say(f"report: {path}", err=True)
-        return 0
-    terminal = PlainTerminal(sys.stdout, quiet=quiet, verbose=verbose)
+    targets = report_targets(given)
+    for path in write_reports(run, verdict, targets, {}):
+        say(f"report: {path}", err=True)
+    if not targets:
+        _tell(run, verdict, given)
+    return 0
+
+
+def _tell(run: Run, verdict: RunVerdict, given: Mapping[str, Any]) -> None:
+    from proctor.reporting.terminal import PlainTerminal
+
+    case_id, failed = given["case_id"], given["failed"]
     trials = list(_chosen(run, case_id, failed)) if case_id is not None else _chosen(run, None, failed)
+    terminal = PlainTerminal(sys.stdout, quiet=given["quiet"], verbose=given["verbose"])
     terminal.started(run, sum(suite.planned for suite in run.suites), 0)
     for trial in trials:
         terminal.trial_done(trial)
     terminal.finished(run, verdict)
-    return 0
 
 
 def _chosen(run: Run, case_id: str | None, failed: bool) -> Iterator[TrialResult]:

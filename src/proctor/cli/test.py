@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,15 +10,7 @@ import click
 
 from proctor.cases.formats.loading import load
 from proctor.cases.model import Case, EvaluatorSpec, Settings, Suite, Turn
-from proctor.cli.common import (
-    Seconds,
-    parse_evaluators,
-    report_options,
-    report_targets,
-    say,
-    stdout_kept_clear,
-    store_option,
-)
+from proctor.cli.common import Seconds, carry_out, parse_evaluators, report_options, say, store_option
 from proctor.cli.configuration import Configuration, read_configuration
 from proctor.running.options import RunOptions
 from proctor.running.selection import CaseFilter, last_failed, parse_words, tag_set
@@ -45,23 +35,12 @@ T = TypeVar("T", Suite, Case, Turn)
 @click.option("--fast", is_flag=True, help="Leave out whatever needs a language model.")
 @click.option("--resume", is_flag=True, help="Continue the interrupted run of the same command.")
 @click.option("--reuse", is_flag=True, help="Take answers from earlier runs where agent and question are unchanged.")
-@click.option("-q", "--quiet", is_flag=True, help="Only the verdict.")
-@click.option("-v", "--verbose", is_flag=True, help="Every score, reason and tool call.")
 @report_options
 @store_option
 def command(**given: Any) -> int:
     """Run suites of any known format: files, folders, or file.py:TEST_CASES. Without PATHS, this folder."""
-    from proctor.reporting.terminal import choose_terminal
-    from proctor.reporting.writing import write_reports
-
     configuration = read_configuration()
-    targets = report_targets(given["md_to"], given["json_to"], given["junit_to"])
-    with stdout_kept_clear("-" in targets.values()) as stream:
-        terminal = choose_terminal(stream, quiet=given["quiet"], verbose=given["verbose"])
-        run, verdict = run_suites(_request(given, configuration), terminal)
-    for path in write_reports(run, verdict, targets, os.environ):
-        say(f"report: {path}", err=stream is sys.stderr)
-    return verdict.exit_code
+    return carry_out(lambda terminal: run_suites(_request(given, configuration), terminal), given)
 
 
 def _request(given: dict[str, Any], configuration: Configuration) -> Request:

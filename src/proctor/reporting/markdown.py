@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TextIO
 
 from proctor.reporting.by_suite import suites_with_trials
 from proctor.reporting.markdown_text import MARKS, code, inline, row, table_head
 from proctor.reporting.markdown_trial import write_trial
-from proctor.reporting.wording import counted, counts_text, duration, money, share
+from proctor.reporting.wording import counted, counts_text, duration, money, share, when
 from proctor.results.model import Outcome, Run
 from proctor.results.verdict import EvaluatorSummary, RunVerdict, SuiteVerdict
 
@@ -36,14 +35,6 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
             write_trial(trial, out)
     out.write("---\n\n## Report summary\n\n")
     out.write(f"**{MARKS[verdict.outcome]}**: {inline(verdict.reason)} ({counts_text(verdict.counts)})\n")
-
-
-def when(moment: float) -> str:
-    """A moment as people and machines both read it."""
-    try:
-        return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    except (OverflowError, OSError, ValueError):
-        return str(moment)
 
 
 def _write_header(run: Run, verdict: RunVerdict, out: TextIO) -> None:

@@ -121,3 +121,13 @@ def _group_text(name: str, group: list[Score]) -> tuple[str, Outcome]:
     low, high = f"{min(values):.2f}", f"{max(values):.2f}"
     span = low if low == high else f"{low}..{high}"
     return f"{name} {span} over {counted(len(values), 'turn')}{note}", Outcome.PASSED
+
+
+def when(moment: float) -> str:
+    """A moment as people and machines both read it."""
+    from datetime import UTC, datetime
+
+    try:
+        return datetime.fromtimestamp(moment, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (OverflowError, OSError, ValueError):
+        return str(moment)

@@ -6,12 +6,13 @@ import hashlib
 
 from proctor.cases.formats.native_writer import write_case
 from proctor.cases.model import Case
-from proctor.plain import canonical, fingerprint, plain
+from proctor.plain import fingerprint, plain
+from proctor.results.encoding import dumps
 
 
 def case_content(case: Case) -> str:
-    """The whole case as text; equal cases give equal text."""
-    return canonical(write_case(case))
+    """The whole case as text, in the order its author gave it."""
+    return dumps(write_case(case))
 
 
 def case_key(content: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 
 from proctor.agents.model import Agent
 from proctor.agents.resolving import resolve_agent
+from proctor.cases.implied import with_implied
 from proctor.cases.model import Case, EvaluatorSpec, Suite
 from proctor.errors import InvalidSuite, Problem, UsageError
 from proctor.evaluators.registry import Bound, build
@@ -98,7 +99,7 @@ def make_plan(
 ) -> Plan:
     """Resolve every agent and evaluator, check every case, and lay out the trials; raises with all problems at once."""
     problems = _ambiguities(suites)
-    planned = [_plan_suite(suite, options, agent, problems) for suite in suites]
+    planned = [_plan_suite(_scored(suite), options, agent, problems) for suite in suites]
     if problems:
         raise InvalidSuite(problems)
     ready = [item for item in planned if item is not None]
@@ -137,6 +138,19 @@ def _ambiguities(suites: Sequence[Suite]) -> list[Problem]:
             if not case.turns
         )
     return problems
+
+
+def _scored(suite: Suite) -> Suite:
+    """Cases for which nobody names an evaluator are scored by what they expect, as in files."""
+    if suite.evaluators or all(case.evaluators is not None for case in suite.cases):
+        return suite
+    cases = (
+        case
+        if case.evaluators is not None
+        else replace(case, evaluators=with_implied((), case.turns, final_state=case.final_state is not None))
+        for case in suite.cases
+    )
+    return replace(suite, cases=tuple(cases))
 
 
 def unresolved(suite: Suite) -> list[Problem]:

@@ -24,3 +24,9 @@ def test_an_agent_that_takes_the_turn_sees_its_files() -> None:
         return turn.input
 
     assert run(agent) == ()
+
+
+def test_a_suite_made_in_python_is_scored_by_what_it_expects() -> None:
+    suite = Suite("implied", (Case("one", (Turn("hi", Expected(output="hi")),)),))
+    [trial] = proctor.run(suite, lambda question: question).trials
+    assert [(score.evaluator, score.value) for score in trial.scores] == [("ExactMatch", 1.0)]

@@ -1,0 +1,59 @@
+"""`proctor analyze RUN`: a second look at a run, without asking anybody."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import click
+
+from proctor.cli.common import json_option, say, store_option
+from proctor.cli.configuration import read_configuration
+from proctor.errors import StoreError, UsageError
+from proctor.results.reading import read_run
+from proctor.results.store import Store
+from proctor.results.verdict import judge
+
+SCHEMA = "proctor.analysis/1"
+
+
+@click.command("analyze")
+@click.argument("run_id", metavar="[RUN]", default="last")
+@click.option("-o", "--output", metavar="FILE", help="Write to this file instead of the terminal.")
+@json_option
+@store_option
+def command(run_id: str, output: str | None, as_json: bool, store: str | None) -> int:
+    """Analyse a run: what failures have in common, how scores spread, what varies and what costs most.
+
+    RUN is an id, the beginning of one, or `last`. Exits 0 whatever the verdict was.
+    """
+    if output is not None and not output.strip():
+        raise UsageError("-o must name a file, or - for the terminal")
+    kept = Store(read_configuration().store(store), create=False)
+    text = _as_text(kept, run_id, as_json)
+    if output in (None, "-"):
+        say(text)
+        return 0
+    path = Path(str(output))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{text}\n", encoding="utf-8", errors="backslashreplace", newline="\n")
+    except OSError as error:
+        raise StoreError(f"the analysis could not be written to {path}: {error.strerror or error}") from None
+    say(f"analysis: {path}", err=True)
+    return 0
+
+
+def _as_text(kept: Store, run_id: str, as_json: bool) -> str:
+    from proctor.plain import plain
+    from proctor.reporting.analysis import analyse
+    from proctor.reporting.analysis_markdown import write_markdown
+
+    run = read_run(kept, run_id)
+    analysis = analyse(run, judge(run))
+    if as_json:
+        return json.dumps({"schema": SCHEMA, **plain(analysis)}, indent=2)
+    out = io.StringIO()
+    write_markdown(analysis, out)
+    return out.getvalue().rstrip("\n")

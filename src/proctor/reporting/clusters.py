@@ -1,0 +1,157 @@
+"""Groups what went wrong by what failed and where, so that ten failures with one cause are read once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from proctor.records import record
+from proctor.reporting.call_pairs import Fit, pair_calls, wrong_arguments
+from proctor.reporting.explain import one_line_reason
+from proctor.reporting.wording import decisive
+from proctor.results.model import Outcome, TrialResult
+
+EXAMPLES = 5
+CAUSE_TEXT = 160
+READ_OF_REASON = 2_000
+
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|(?<!\w)\'(?:[^\'\\]|\\.)*\'(?!\w)|`[^`]*`')
+_IDENTIFIER = re.compile(r"\b(?=[0-9a-f-]*[0-9])[0-9a-f]{8,}(?:-[0-9a-f]{4,})*\b|\b0x[0-9a-fA-F]+\b")
+_NUMBER = re.compile(r"[$€£]?(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?%?(?!\w)")
+_SEVERAL = re.compile(r"…(?:,? …)+")
+_ERROR_CLASS = re.compile(r"\b[A-Za-z_][\w.]*(?:Error|Exception|Failed|Timeout|Interrupt|Exit)\b")
+
+
+@record
+class TrialName:
+    """Where to find a trial."""
+
+    suite: str
+    case_id: str
+    number: int
+
+
+@record
+class Cluster:
+    """Trials that went wrong in the same way at the same place."""
+
+    outcome: Outcome
+    evaluators: tuple[str, ...]
+    """Those that failed or broke; none where the agent did not answer."""
+    cause: str
+    """An error, what was wrong with a tool call, or the reason given, without the values that differ each time."""
+    tool: str
+    turn: int | None
+    """The index of the turn, in conversations of several."""
+    trials: int
+    cases: int
+    examples: tuple[TrialName, ...]
+    sample: str
+    """The reason of the first of them, in full words."""
+
+
+class _Members:
+    """A cluster while trials are still coming."""
+
+    __slots__ = ("cases", "examples", "sample", "trials")
+
+    def __init__(self, sample: str) -> None:
+        self.trials = 0
+        self.cases: set[tuple[str, str]] = set()
+        self.examples: list[TrialName] = []
+        self.sample = sample
+
+    def add(self, trial: TrialResult) -> None:
+        self.trials += 1
+        self.cases.add((trial.suite, trial.case.id))
+        if len(self.examples) < EXAMPLES:
+            self.examples.append(TrialName(trial.suite, trial.case.id, trial.number))
+
+
+Signature = tuple[Outcome, tuple[str, ...], str, str, int | None]
+
+
+class Clustering:
+    """Takes trials one by one and keeps only what the clusters need."""
+
+    def __init__(self) -> None:
+        self._found: dict[Signature, _Members] = {}
+
+    def add(self, trial: TrialResult) -> None:
+        if trial.outcome not in (Outcome.FAILED, Outcome.ERROR):
+            return
+        key = _signature(trial)
+        if key not in self._found:
+            self._found[key] = _Members(one_line_reason(trial))
+        self._found[key].add(trial)
+
+    def clusters(self) -> tuple[Cluster, ...]:
+        """The largest first; equal ones in the order in which they were met."""
+        ordered = sorted(self._found.items(), key=lambda item: -item[1].trials)
+        return tuple(
+            Cluster(*key, found.trials, len(found.cases), tuple(found.examples), found.sample) for key, found in ordered
+        )
+
+
+def normalised(reason: str) -> str:
+    """A reason without what differs from case to case: quoted texts, numbers and identifiers."""
+    text = _QUOTED.sub("…", reason[:READ_OF_REASON])
+    text = _NUMBER.sub("N", _IDENTIFIER.sub("ID", text))
+    text = " ".join(_SEVERAL.sub("…", text).split())
+    return text if len(text) <= CAUSE_TEXT else f"{text[: CAUSE_TEXT - 1]}…"
+
+
+def error_class(reason: str) -> str:
+    """The name of the error that a reason tells of, if it does."""
+    found = _ERROR_CLASS.search(reason[:READ_OF_REASON])
+    return found.group() if found else ""
+
+
+def _signature(trial: TrialResult) -> Signature:
+    evaluators = dict.fromkeys(s.evaluator for s in trial.scores if s.gates and s.outcome is trial.outcome)
+    score = decisive(trial.scores)
+    turn = _turn(trial, None if score is None else score.turn)
+    reason = trial.reason or ("" if score is None else score.reasoning)
+    tool, fault = ("", "") if trial.reason else _tool_fault(trial, turn)
+    if error := error_class(reason) if trial.outcome is Outcome.ERROR or trial.reason else "":
+        rest = normalised(reason.partition(error)[2].lstrip(": "))
+        return trial.outcome, tuple(evaluators), f"{error}: {rest}" if rest else error, tool, turn
+    return trial.outcome, tuple(evaluators), fault or normalised(reason), tool, turn
+
+
+def _turn(trial: TrialResult, scored: int | None) -> int | None:
+    if len(trial.case.turns) == 1:
+        return None
+    unreached = len(trial.replies) if len(trial.replies) < len(trial.case.turns) else None
+    return unreached if trial.reason else scored
+
+
+def _tool_fault(trial: TrialResult, turn: int | None) -> tuple[str, str]:
+    """The tool that went wrong in that turn, or in the first turn in which one did, and how."""
+    faults = sorted(_faults(trial, turn), key=lambda fault: fault[0])
+    return faults[0][1:] if faults else ("", "")
+
+
+def _faults(trial: TrialResult, chosen: int | None) -> Iterator[tuple[int, str, str]]:
+    """Each fault with how little it explains: a call that is missing or wrong before one that merely broke."""
+    for index, (turn, reply) in enumerate(zip(trial.case.turns, trial.replies, strict=False)):
+        if chosen not in (None, index):
+            continue
+        expected = turn.expected.tool_calls
+        for pair in pair_calls(expected, reply.tool_calls):
+            if pair.expected is not None and pair.fit is Fit.MISSING:
+                yield 0, pair.expected.name, "was not called"
+            elif pair.expected is not None and pair.call is not None and pair.fit is Fit.DIFFERS:
+                yield 0, pair.expected.name, _argument_fault(wrong_arguments(pair.expected, pair.call))
+            elif pair.call is not None and pair.call.error is not None:
+                yield 1, pair.call.name, f"raised {error_class(pair.call.error) or normalised(pair.call.error)}"
+            elif pair.call is not None and expected == ():
+                yield 2, pair.call.name, "was called although no tool was to be"
+
+
+def _argument_fault(wrong: Iterable[str]) -> str:
+    names = list(wrong)
+    if not names:
+        return "was called with arguments that are not an object"
+    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+    return f"was called with the wrong {', '.join(names[:4])}{more}"

@@ -1,0 +1,106 @@
+"""What the page says before any single trial: each suite with its pass rate, each evaluator with its mean."""
+
+from __future__ import annotations
+
+from typing import TextIO
+
+from proctor.reporting.html_text import GLYPHS, badge, code, facts, gauge, inline, percent
+from proctor.reporting.wording import count_parts, counted
+from proctor.results.model import Outcome, Run, SuiteInfo
+from proctor.results.statistics import Estimate
+from proctor.results.verdict import EvaluatorSummary, RunVerdict, SuiteVerdict
+
+
+def write_suites(run: Run, verdict: RunVerdict, out: TextIO) -> None:
+    """One card per suite."""
+    out.write('<section id="suites">\n<h2>Suites</h2>\n<div class="cards">\n')
+    for info, judged in zip(run.suites, verdict.suites, strict=True):
+        _write_suite(info, judged, out)
+    if not run.suites:
+        out.write('<p class="none">No suite was run.</p>\n')
+    out.write("</div>\n</section>\n")
+
+
+def write_evaluators(verdict: RunVerdict, out: TextIO) -> None:
+    """One table of all evaluators, suite by suite."""
+    out.write('<section id="evaluators">\n<h2>Evaluators</h2>\n')
+    if any(suite.evaluators for suite in verdict.suites):
+        several = len(verdict.suites) > 1
+        titles = (["Suite"] if several else []) + ["Evaluator", "Mean score", "Needs", *map(_title, Outcome)]
+        out.write('<div class="scroll" role="region" aria-label="Evaluators" tabindex="0">\n<table class="means">\n')
+        heads = "".join(f'<th scope="col">{title}</th>' for title in titles)
+        out.write(f"<thead><tr>{heads}</tr></thead>\n<tbody>\n")
+        for suite in verdict.suites:
+            for item in suite.evaluators:
+                _write_evaluator(suite.name if several else None, item, out)
+        out.write("</tbody>\n</table>\n</div>\n")
+    else:
+        out.write('<p class="none">Nothing was scored.</p>\n')
+    out.write("</section>\n")
+
+
+def _title(outcome: Outcome) -> str:
+    return "Errors" if outcome is Outcome.ERROR else outcome.value.capitalize()
+
+
+def _write_suite(info: SuiteInfo, judged: SuiteVerdict, out: TextIO) -> None:
+    out.write(
+        f'<article class="card {judged.outcome.value}">\n<h3>{inline(judged.name)} {badge(judged.outcome)}</h3>\n'
+        f'<p class="reason">{inline(judged.reason, 2_000)}</p>\n'
+    )
+    _write_rate(judged.pass_rate, info.criteria.pct, out)
+    total = sum(judged.counts.values())
+    if total:
+        parts = "".join(
+            f'<i class="{outcome.value}" style="width:{percent(count / total)}"></i>'
+            for outcome, count in judged.counts.items()
+            if count
+        )
+        out.write(f'<p class="shares" aria-hidden="true">{parts}</p>\n')
+    words = "".join(
+        f'<li class="{outcome.value}"><span aria-hidden="true">{GLYPHS[outcome]}</span> {text}</li>'
+        for text, outcome in count_parts(judged.counts)
+    )
+    out.write(f'<ul class="counts">{words or "<li>nothing was run</li>"}</ul>\n')
+    out.write(facts(_suite_facts(info, judged)))
+    out.write("</article>\n")
+
+
+def _write_rate(rate: Estimate | None, pct: float, out: TextIO) -> None:
+    if rate is None:
+        out.write('<p class="rate"><b>–</b> <span>pass rate not measured</span></p>\n')
+        return
+    out.write(
+        f'<p class="rate"><b>{rate.mean:.1%}</b> <span>pass rate of {counted(rate.count, "case")}, '
+        f"95&#8239;% interval [{rate.low:.1%}, {rate.high:.1%}]</span>{gauge(rate, None if pct == 1 else pct)}</p>\n"
+    )
+
+
+def _suite_facts(info: SuiteInfo, judged: SuiteVerdict) -> list[tuple[str, str]]:
+    pairs = []
+    if judged.pass_hat_k is not None and judged.pass_at_k is not None:
+        k = judged.repeats
+        pairs.append((f"pass^{k}", f"{judged.pass_hat_k:.2f} <small>all {k} repeats pass</small>"))
+        pairs.append((f"pass@{k}", f"{judged.pass_at_k:.2f} <small>at least one does</small>"))
+    rules = {"all": "every trial", "any": "any trial", "majority": "most trials", "mean": "mean scores"}
+    if judged.repeats > 1:
+        pairs.append(("A case passes on", rules[info.criteria.trials]))
+    pairs.append(("Agent", code(info.agent)))
+    if info.path:
+        pairs.append(("File", code(info.path)))
+    return pairs
+
+
+def _write_evaluator(suite: str | None, item: EvaluatorSummary, out: TextIO) -> None:
+    cells = "" if suite is None else f"<td>{inline(suite)}</td>"
+    cells += f'<th scope="row">{inline(item.evaluator)}</th>'
+    if item.scores is None:
+        cells += '<td class="none">not measured</td>'
+    else:
+        interval = f"<small>[{item.scores.low:.3f}, {item.scores.high:.3f}]</small>"
+        cells += f"<td><b>{item.scores.mean:.3f}</b> {interval}{gauge(item.scores, item.threshold)}</td>"
+    cells += f"<td>{'varies' if item.threshold is None else f'{item.threshold:g}'}</td>"
+    counts = (item.passed, item.failed, item.errors, item.skipped, item.pending)
+    for outcome, count in zip(Outcome, counts, strict=True):
+        cells += f'<td class="number {outcome.value}">{count:,}</td>' if count else '<td class="number">0</td>'
+    out.write(f"<tr>{cells}</tr>\n")

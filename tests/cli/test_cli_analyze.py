@@ -1,0 +1,54 @@
+"""`proctor analyze`: a kept run, looked at again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Command = Callable[..., Any]
+
+TWO = "agent: agents.py:echo\ncases: [{id: right, input: a, expected: a}, {id: wrong, input: b, expected: c}]\n"
+
+
+def test_the_last_run_is_analysed_whatever_its_verdict(proctor: Command, suite: Command) -> None:
+    suite(text=TWO)
+    proctor("test")
+    ended = proctor("analyze")
+    assert ended.code == 0
+    assert "1 trial went wrong in 1 way." in ended.out
+    assert "| ExactMatch |" in ended.out
+
+
+def test_json_is_a_document_with_the_same_facts(proctor: Command, suite: Command) -> None:
+    suite(text=TWO)
+    proctor("test", "--repeat", "2")
+    run_id = json.loads(proctor("runs", "--json").out)[0]["id"]
+    data = json.loads(proctor("analyze", run_id[:-1], "--json").out)
+    assert data["schema"] == "proctor.analysis/1"
+    assert data["run"] == run_id
+    assert data["clusters"][0]["trials"] == 2
+    assert data["clusters"][0]["examples"][0] == {"suite": "suite", "case_id": "wrong", "number": 1}
+    assert data["evaluators"][0]["pass_rate"]["mean"] == 0.5
+
+
+def test_it_can_be_written_to_a_file(proctor: Command, suite: Command, here: Path) -> None:
+    suite(agent="surrogate")
+    proctor("test", "--store", "kept")
+    ended = proctor("analyze", "--store", "kept", "-o", "out/analysis.md")
+    assert ended.out == ""
+    assert (here / "out" / "analysis.md").read_text(encoding="utf-8").startswith("# Analysis of run ")
+    (here / "taken").mkdir()
+    assert proctor("analyze", "--store", "kept", "-o", "taken").code == 4
+    assert proctor("analyze", "--store", "kept", "-o", " ").code == 2
+    assert proctor("analyze", "--store", "kept", "-o", "-").out.startswith("# Analysis")
+
+
+def test_a_run_that_is_not_there_is_said(proctor: Command, suite: Command) -> None:
+    assert proctor("analyze").code == 4
+    suite()
+    proctor("test")
+    ended = proctor("analyze", "nowhere")
+    assert ended.code == 4
+    assert "no run 'nowhere'" in ended.err
