@@ -54,7 +54,10 @@ if TYPE_CHECKING:
     from proctor.results.model import Outcome, Run, Score, TrialResult
     from proctor.results.thresholds import ScoreThreshold
     from proctor.results.verdict import RunVerdict, judge
+    from proctor.tracing.capture import MemoryTraceHandler, add_handler, capture_traces, flush, remove_handler
+    from proctor.tracing.observing import observe, start_observation
     from proctor.tracing.recording import tool
+    from proctor.tracing.spans import LLMSpan, ObservationNode, ObserveSpan
     from proctor.tracing.wrapping import wrap
 
 _HOMES = {
@@ -74,7 +77,10 @@ _HOMES = {
     "results.model": "Outcome Run Score TrialResult",
     "results.thresholds": "ScoreThreshold",
     "results.verdict": "RunVerdict judge",
+    "tracing.capture": "MemoryTraceHandler add_handler capture_traces flush remove_handler",
+    "tracing.observing": "observe start_observation",
     "tracing.recording": "tool",
+    "tracing.spans": "LLMSpan ObservationNode ObserveSpan",
     "tracing.wrapping": "wrap",
 }
 _HOME_OF = {name: f"proctor.{module}" for module, names in _HOMES.items() for name in names.split()}
@@ -107,16 +113,20 @@ __all__ = [
     "JSONDiff",
     "JudgeFailed",
     "Keywords",
+    "LLMSpan",
     "LevenshteinMatch",
     "ListContains",
     "MaxCost",
     "MaxLatency",
     "MaxSteps",
     "MaxTokens",
+    "MemoryTraceHandler",
     "NamedData",
     "NothingToCompare",
     "Numeric",
     "NumericDiff",
+    "ObservationNode",
+    "ObserveSpan",
     "Outcome",
     "ProctorError",
     "Regex",
@@ -141,11 +151,17 @@ __all__ = [
     "UsageError",
     "ValidJSON",
     "__version__",
+    "add_handler",
+    "capture_traces",
     "evaluate",
+    "flush",
     "judge",
     "load",
+    "observe",
+    "remove_handler",
     "run",
     "run_async",
+    "start_observation",
     "tool",
     "wrap",
 ]

@@ -119,12 +119,13 @@ def executor_apart() -> Any:
     class Apart(ThreadPoolExecutor):
         def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
             future: Future[Any] = Future()
+            context = contextvars.copy_context()
 
             def job() -> None:
                 if not future.set_running_or_notify_cancel():
                     return
                 try:
-                    result = fn(*args, **kwargs)
+                    result = context.run(fn, *args, **kwargs)
                 except BaseException as error:
                     future.set_exception(error)
                 else:

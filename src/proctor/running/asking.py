@@ -6,7 +6,7 @@ import asyncio
 import math
 import time
 from collections.abc import Coroutine
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from proctor.agents.model import Agent, Reply, ToolCall, Usage
 from proctor.cases.model import Case, NamedData
@@ -17,8 +17,12 @@ from proctor.results.model import Outcome
 from proctor.running.deadline import Cancelled, TooLate, in_time
 from proctor.running.options import Limits
 from proctor.running.watchdog import Watchdog
+from proctor.tracing.capture import capturing
 from proctor.tracing.recording import CURRENT, Recording
 from proctor.tracing.wrapping import MissingInput
+
+if TYPE_CHECKING:
+    from proctor.tracing.spans import Span
 
 TRANSIENT_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
 TRANSIENT_KINDS = frozenset(
@@ -42,6 +46,8 @@ class Answer:
     started_at: float
     duration_ms: float
     warnings: tuple[str, ...] = ()
+    spans: tuple[Span, ...] = ()
+    """What was seen inside the application meanwhile."""
 
 
 async def ask(agent: Agent, case: Case, limits: Limits, backoff: float, watchdog: Watchdog) -> Answer:
@@ -52,13 +58,15 @@ async def ask(agent: Agent, case: Case, limits: Limits, backoff: float, watchdog
         started_at, clock = time.time(), time.perf_counter()
         replies: list[Reply] = []
         warnings: list[str] = []
-        conversation = _converse(agent, case, replies, warnings)
-        outcome, reason, again = await _attempt(conversation, limits.timeout, watchdog)
+        with capturing() as seen:
+            conversation = _converse(agent, case, replies, warnings, seen.spans)
+            outcome, reason, again = await _attempt(conversation, limits.timeout, watchdog)
         duration_ms = (time.perf_counter() - clock) * 1000
         if again is None or attempt > limits.retries:
             if again is not None and attempt > 1:
                 reason = f"{reason} (after {attempt} attempts)"
-            return Answer(tuple(replies), outcome, reason, attempt, started_at, duration_ms, tuple(warnings))
+            heard, noted = tuple(replies), tuple(warnings)
+            return Answer(heard, outcome, reason, attempt, started_at, duration_ms, noted, tuple(seen.spans))
         await asyncio.sleep(again or _pause(backoff, attempt))
 
 
@@ -99,36 +107,53 @@ async def _attempt(
     return None, "", None
 
 
-async def _converse(agent: Agent, case: Case, replies: list[Reply], warnings: list[str]) -> None:
+async def _converse(agent: Agent, case: Case, replies: list[Reply], warnings: list[str], spans: list[Span]) -> None:
     inputs = {item.name: item.value for item in case.inputs} if case.inputs else None
     try:
         async with agent.session(case) as session:
             for turn in case.turns:
                 recording = Recording(inputs)
                 CURRENT.set(recording)  # never reset: the conversation is a task, whose context ends with it
-                clock = time.perf_counter()
+                clock, before = time.perf_counter(), len(spans)
                 reply = await session.send(turn)
-                replies.append(_complete(reply, recording, (time.perf_counter() - clock) * 1000))
+                duration_ms = (time.perf_counter() - clock) * 1000
+                replies.append(_complete(reply, recording, duration_ms, spans[before:]))
                 warnings += [f"the application never asked for the input {name!r}" for name in recording.unused()]
     except (SystemExit, KeyboardInterrupt) as error:
         raise AgentFailed(f"the agent raised {describe(error)}") from error
 
 
-def _complete(reply: Any, recording: Recording, duration_ms: float) -> Reply:
-    """The reply with what the application recorded on the way; what an adapter reports itself comes first."""
+def _complete(reply: Any, recording: Recording, duration_ms: float, spans: list[Span]) -> Reply:
+    """The reply with what was recorded on the way; what an adapter reports itself comes first, then `@tool`."""
     if not isinstance(reply, Reply):
         raise UnreadableReply(f"the session returned {type(reply).__name__} instead of a Reply")
     _check(reply)
     return Reply(
         reply.text,
-        tuple(reply.tool_calls or recording.tool_calls),
-        None if reply.usage is None else _measured(reply.usage),
+        tuple(reply.tool_calls or recording.tool_calls or _traced_calls(spans)),
+        _traced_usage(spans) if reply.usage is None else _measured(reply.usage),
         tuple(reply.outputs or recording.outputs),
         reply.structured,
         reply.state,
         reply.retrieval_context,
         duration_ms if reply.duration_ms is None else reply.duration_ms,
     )
+
+
+def _traced_calls(spans: list[Span]) -> tuple[ToolCall, ...]:
+    if not spans:
+        return ()
+    from proctor.tracing.summary import tool_calls_of
+
+    return tool_calls_of(spans)
+
+
+def _traced_usage(spans: list[Span]) -> Usage | None:
+    if not spans:
+        return None
+    from proctor.tracing.summary import usage_of
+
+    return usage_of(spans)
 
 
 def _check(reply: Reply) -> None:

@@ -24,6 +24,7 @@ from proctor.running.options import RunOptions, limits_of
 from proctor.running.plan import Plan, PlannedTrial
 from proctor.running.scoring import Bench, needs_only_a_judge, score
 from proctor.running.watchdog import Watchdog
+from proctor.tracing.threads import carry_context_into_threads
 
 STOP_SECONDS = 10.0
 """How long an agent may take to shut down."""
@@ -98,7 +99,8 @@ class _Execution:
         self._tasks = [asyncio.create_task(item) for item in work]
         if self._interrupted:
             self._cancel()
-        results = await asyncio.gather(*self._tasks, return_exceptions=True)
+        with carry_context_into_threads():
+            results = await asyncio.gather(*self._tasks, return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException) and not isinstance(result, asyncio.CancelledError):
                 raise result
@@ -135,7 +137,7 @@ class _Execution:
         suite = planned.suite
         if answer.outcome is not None:
             return _result(planned, answer, reused=reused)
-        scores, warnings = await score(suite, planned.case, answer.replies, self._bench)
+        scores, warnings = await score(suite, planned.case, answer, self._bench)
         outcome, reason = trial_outcome(scores, suite.suite.criteria)
         settled = Answer(answer.replies, outcome, reason, answer.attempts, answer.started_at, answer.duration_ms)
         warnings = answer.warnings + warnings + _unseen_files(planned)

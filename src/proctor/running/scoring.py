@@ -7,7 +7,7 @@ import inspect
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from proctor.agents.model import Reply, Usage
 from proctor.agents.threads import call_in_thread
@@ -20,9 +20,14 @@ from proctor.plain import plain
 from proctor.records import record
 from proctor.references import describe
 from proctor.results.model import Outcome, Score
+from proctor.running.asking import Answer
 from proctor.running.deadline import Cancelled, TooLate, in_time
 from proctor.running.plan import PlannedSuite
 from proctor.running.watchdog import TimeIsUp, Watchdog
+from proctor.tracing.capture import untraced
+
+if TYPE_CHECKING:
+    from proctor.tracing.spans import ObservationNode
 
 Jobs = list[tuple[Bound, Evaluable, int | None]]
 
@@ -38,10 +43,10 @@ class Bench:
 
 
 async def score(
-    suite: PlannedSuite, case: Case, replies: tuple[Reply, ...], bench: Bench
+    suite: PlannedSuite, case: Case, answer: Answer, bench: Bench
 ) -> tuple[tuple[Score, ...], tuple[str, ...]]:
     """The scores of a case in the order its evaluators are listed, and warnings for their authors."""
-    jobs = _jobs(suite, case, replies, bench.fast)
+    jobs = _jobs(suite, case, answer, bench.fast)
     warnings: list[str] = []
     found: list[Score | None] = [None] * len(jobs)
     waiting = []
@@ -79,10 +84,10 @@ def _bounds(suite: PlannedSuite, case: Case) -> tuple[list[list[Bound]], list[Bo
     return [of_turn if turn.evaluators is None else suite.evaluators(turn.evaluators) for turn in case.turns], of_case
 
 
-def _jobs(suite: PlannedSuite, case: Case, replies: tuple[Reply, ...], fast: bool) -> Jobs:
+def _jobs(suite: PlannedSuite, case: Case, answer: Answer, fast: bool) -> Jobs:
     """Which evaluator looks at what: those of turns at each turn, those of the case at the whole conversation."""
     of_turns, of_case = _bounds(suite, case)
-    turns = _evaluables(case, replies)
+    turns = _evaluables(case, answer)
     jobs: Jobs = [
         (bound, evaluable, index if len(case.turns) > 1 else None)
         for index, (bounds, evaluable) in enumerate(zip(of_turns, turns, strict=False))
@@ -94,13 +99,24 @@ def _jobs(suite: PlannedSuite, case: Case, replies: tuple[Reply, ...], fast: boo
     return [job for job in jobs if not job[0].needs_judge] if fast else jobs
 
 
-def _evaluables(case: Case, replies: tuple[Reply, ...]) -> list[Evaluable]:
-    exchanges = tuple(Exchange(turn, reply) for turn, reply in zip(case.turns, replies, strict=False))
-    last = len(case.turns) - 1
-    return [_evaluable(case, exchanges[: index + 1], final=index == last) for index in range(len(exchanges))]
+def _evaluables(case: Case, answer: Answer) -> list[Evaluable]:
+    exchanges = tuple(Exchange(turn, reply) for turn, reply in zip(case.turns, answer.replies, strict=False))
+    last, trace = len(case.turns) - 1, _trace(answer)
+    return [_evaluable(case, exchanges[: i + 1], trace, final=i == last) for i in range(len(exchanges))]
 
 
-def _evaluable(case: Case, exchanges: tuple[Exchange, ...], *, final: bool) -> Evaluable:
+def _trace(answer: Answer) -> list[ObservationNode] | None:
+    """What happened inside the application, as a tree; `None` where nothing was seen."""
+    if not answer.spans:
+        return None
+    from proctor.tracing.spans import build_tree
+
+    return build_tree(answer.spans)
+
+
+def _evaluable(
+    case: Case, exchanges: tuple[Exchange, ...], trace: list[ObservationNode] | None, *, final: bool
+) -> Evaluable:
     turn, reply = exchanges[-1].turn, exchanges[-1].reply
     return Evaluable(
         eval_input=case.inputs or (NamedData("input", turn.input),),
@@ -119,6 +135,7 @@ def _evaluable(case: Case, exchanges: tuple[Exchange, ...], *, final: bool) -> E
         state=reply.state,
         expected_state=case.final_state if final else None,
         turn_metadata=turn.metadata,
+        trace=trace,
     )
 
 
@@ -209,8 +226,9 @@ async def _call(bound: Bound, evaluable: Evaluable) -> Evaluation | None:
     seen = _selected(bound, evaluable)
     extra = {"trace": seen.trace} if bound.traced else {}
     try:
-        verdict = call(seen, **extra) if bound.asynchronous else await call_in_thread(call, seen, **extra)
-        return read_verdict(await verdict if inspect.isawaitable(verdict) else verdict)
+        with untraced():
+            verdict = call(seen, **extra) if bound.asynchronous else await call_in_thread(call, seen, **extra)
+            return read_verdict(await verdict if inspect.isawaitable(verdict) else verdict)
     except (SystemExit, KeyboardInterrupt) as error:
         raise BadVerdict(f"raised {describe(error)}{_place(error)}") from error
 

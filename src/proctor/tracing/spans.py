@@ -251,10 +251,12 @@ def build_tree(spans: Iterable[Span]) -> list[ObservationNode]:
     for node in nodes:
         parent = None if node.parent_span_id is None else by_id.get((node.trace_id, node.parent_span_id))
         (roots if parent is None or parent is node else parent.children).append(node)
-    return _with_cut_circles(nodes, roots)
+    return _with_cut_circles(nodes, roots, by_id)
 
 
-def _with_cut_circles(nodes: list[ObservationNode], roots: list[ObservationNode]) -> list[ObservationNode]:
+def _with_cut_circles(
+    nodes: list[ObservationNode], roots: list[ObservationNode], by_id: Mapping[tuple[str, str], ObservationNode]
+) -> list[ObservationNode]:
     """Spans read from a file may name each other as parents: the first of such a circle becomes a root."""
     reached = {id(node) for root in roots for _, node in root.walk()}
     if len(reached) == len(nodes):
@@ -262,8 +264,8 @@ def _with_cut_circles(nodes: list[ObservationNode], roots: list[ObservationNode]
     for node in nodes:
         if id(node) in reached:
             continue
-        for other in nodes:
-            other.children[:] = [child for child in other.children if child is not node]
+        parent = by_id[node.trace_id, node.parent_span_id or ""]
+        parent.children[:] = [child for child in parent.children if child is not node]
         roots.append(node)
         reached.update(id(below) for _, below in node.walk())
     return sorted(roots, key=lambda root: root.span.started_at)

@@ -1,0 +1,121 @@
+"""Reads spans back from a file: OTLP JSON, a line of it per batch, or the records of a pixie trace."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from proctor.errors import InvalidSuite, Problem
+from proctor.plain import Json, fingerprint, plain
+from proctor.tracing.attributes import number, text, texts, whole
+from proctor.tracing.messages import read_messages, read_tools
+from proctor.tracing.otlp import from_otlp
+from proctor.tracing.spans import LLMSpan, ObserveSpan, Span
+
+CALLS = ("llm_span", "llm_span_trace")
+RECORDS = ("kwargs", "wrap", *CALLS)
+
+
+def read_traces(path: Path) -> list[Span]:
+    """The spans that `path` holds; raises `InvalidSuite` with everything that is wrong with it."""
+    try:
+        content = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidSuite([Problem(f"cannot be read: {error}", path)]) from error
+    problems: list[Problem] = []
+    spans: list[Span] = []
+    records: list[tuple[int, Mapping[str, Any]]] = []
+    documents = _documents(content, path, problems)
+    if not documents and not problems:
+        problems.append(Problem("holds no trace: it is empty", path))
+    for line, document in documents:
+        if isinstance(document, Mapping) and document.get("type") in RECORDS:
+            records.append((line, document))
+            continue
+        try:
+            spans += from_otlp(document)
+        except ValueError as error:
+            problems.append(Problem(str(error), path, line))
+    if problems:
+        raise InvalidSuite(problems)
+    return spans + _from_records(records)
+
+
+def _documents(content: str, path: Path, problems: list[Problem]) -> list[tuple[int, Any]]:
+    """One document over many lines, or one in each line."""
+    try:
+        return [(1, json.loads(content))] if content.strip() else []
+    except RecursionError:
+        problems.append(Problem("is nested too deeply", path))
+        return []
+    except ValueError as error:
+        whole_error = error
+    lines = [(number_, line) for number_, line in enumerate(content.split("\n"), 1) if line.strip()]
+    found: list[tuple[int, Any]] = []
+    for line_number, line in lines:
+        try:
+            found.append((line_number, json.loads(line)))
+        except (ValueError, RecursionError) as error:
+            problems.append(Problem(f"is not JSON: {error}", path, line_number))
+    if not found:  # nothing here is a line of its own, so that the fault is the document's
+        at = getattr(whole_error, "lineno", None)
+        problems[:] = [Problem(f"is not JSON: {whole_error}", path, at)]
+    return found
+
+
+def _from_records(records: list[tuple[int, Mapping[str, Any]]]) -> list[Span]:
+    """The records of one run: its arguments hold everything else, in the order of the file."""
+    trace_id = fingerprint([plain(record) for _, record in records]).zfill(32)
+    parent: str | None = None
+    now = 0.0
+    spans: list[Span] = []
+    for line, record in records:
+        now = _time(record.get("started_at") or record.get("captured_at")) or now
+        place = (f"{line:016x}", trace_id, parent)
+        if record["type"] == "kwargs":
+            parent = place[0]
+            spans.append(ObserveSpan(place[0], trace_id, None, now, now, 0.0, "run", input=record.get("value")))
+        elif record["type"] == "wrap":
+            spans.append(_wrapped(place, now, record))
+        else:
+            spans.append(_call(place, now, record))
+    return spans
+
+
+def _wrapped(place: tuple[str, str, str | None], now: float, record: Mapping[str, Any]) -> ObserveSpan:
+    purpose, data = text(record.get("purpose")) or "output", record.get("data")
+    said: dict[str, Json] = {key: record[key] for key in ("purpose", "description") if record.get(key) is not None}
+    given, taken = (data, None) if purpose == "input" else (None, data)
+    return ObserveSpan(*place, now, now, 0.0, str(record.get("name") or "wrap"), given, taken, said, kind="wrap")
+
+
+def _call(place: tuple[str, str, str | None], now: float, record: Mapping[str, Any]) -> LLMSpan:
+    duration_ms = number(record.get("duration_ms")) or 0.0
+    said: dict[str, Any] = {
+        name: text(record.get(name))
+        for name in ("provider", "request_model", "response_model", "output_type", "error_type")
+    }
+    said |= {side: read_messages(record.get(side)) for side in ("input_messages", "output_messages")}
+    said |= {side: whole(record.get(side)) for side in ("input_tokens", "output_tokens")}
+    return LLMSpan(
+        *place,
+        now,
+        _time(record.get("ended_at")) or now + duration_ms / 1000,
+        duration_ms,
+        text(record.get("operation")) or "chat",
+        finish_reasons=texts(record.get("finish_reasons")),
+        tool_definitions=read_tools(record.get("tool_definitions")),
+        **said,
+    )
+
+
+def _time(value: Any) -> float | None:
+    if not isinstance(value, str):
+        return number(value)
+    try:
+        return datetime.fromisoformat(value).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return None

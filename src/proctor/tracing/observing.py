@@ -1,0 +1,310 @@
+"""`observe` and `start_observation`: mark a step of an application, so that a trace shows what went in and came out.
+
+Where nobody looks, an observed function is called as if it were not marked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import os
+import sys
+import time
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from contextvars import ContextVar
+from typing import Any, Protocol, TypeVar, overload
+
+from proctor.plain import Json, plain
+from proctor.references import describe
+from proctor.tracing.capture import SCOPE, Scope, deliver, wanted
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_INSIDE: ContextVar[tuple[str, str] | None] = ContextVar("proctor_inside_observation", default=None)
+"""The trace and span that a new observation is part of, where OpenTelemetry does not say."""
+
+
+class Observation:
+    """One step while it lasts."""
+
+    def __init__(self, name: str, given: Any, kind: str | None = None) -> None:
+        self._name = name
+        self._kind = kind
+        self._input = plain(given)
+        self._output: Json = None
+        self._metadata: dict[str, Json] = {}
+        self._scope: Scope | None = SCOPE.get()
+        self._outer = _INSIDE.get()
+        self._foreign: Any = None
+        self._started_at: float | None = None
+
+    def set_output(self, value: Any) -> None:
+        """What came out; as it is now, whatever becomes of it later."""
+        self._output = plain(value)
+
+    def set_metadata(self, key: str, value: Any) -> None:
+        self._metadata[str(key)] = plain(value)
+
+    def begin(self) -> None:
+        self._started_at = time.time()
+        self._clock = time.perf_counter()
+        # loaded as soon as somebody listens to OpenTelemetry; another thread may be in the middle of that
+        begin = getattr(sys.modules.get("proctor.tracing.otel"), "begin", None)
+        self._foreign = None if begin is None else begin(self._name, self._kind, self._input)
+        if self._foreign is not None:
+            self._trace_id, self._span_id, self._parent_id = self._foreign.ids
+            return
+        self._trace_id, self._parent_id = self._outer or (os.urandom(16).hex(), None)
+        self._span_id = os.urandom(8).hex()
+
+    @contextlib.contextmanager
+    def active(self) -> Iterator[None]:
+        """What begins meanwhile is part of this step, in whatever context the step goes on."""
+        scope, inside = SCOPE.set(self._scope), _INSIDE.set((self._trace_id, self._span_id))
+        try:
+            with contextlib.nullcontext() if self._foreign is None else self._foreign.active():
+                yield
+        finally:
+            with contextlib.suppress(ValueError):  # what is abandoned half way may be cleared up in another context
+                _INSIDE.reset(inside)
+                SCOPE.reset(scope)
+
+    def end(self, error: BaseException | None = None) -> None:
+        from proctor.tracing.spans import ObserveSpan
+
+        if self._started_at is None:
+            return
+        duration = time.perf_counter() - self._clock
+        said = None if error is None else _said(error)
+        if self._foreign is not None:
+            self._foreign.end(self._output, self._metadata, error, said)
+        span = ObserveSpan(
+            self._span_id,
+            self._trace_id,
+            self._parent_id,
+            self._started_at,
+            self._started_at + duration,
+            duration * 1000,
+            self._name,
+            self._input,
+            self._output,
+            self._metadata,
+            said,
+            self._kind,
+        )
+        deliver(self._scope, span)
+
+    @contextlib.contextmanager
+    def lasting(self) -> Iterator[None]:
+        """From here to the end of the block, however that is left."""
+        self.begin()
+        try:
+            with self.active():
+                yield
+        except BaseException as error:
+            self.end(error)
+            raise
+        self.end()
+
+
+def _said(error: BaseException) -> str:
+    """An exception in words, even if it has none."""
+    try:
+        return describe(error)
+    except Exception:
+        return type(error).__name__
+
+
+class Observing(Protocol):
+    """What `start_observation` gives: a place for what comes out."""
+
+    def set_output(self, value: Any) -> None: ...
+
+    def set_metadata(self, key: str, value: Any) -> None: ...
+
+
+class _Unobserved:
+    """Stands for an observation where nobody looks."""
+
+    def set_output(self, value: Any) -> None: ...
+
+    def set_metadata(self, key: str, value: Any) -> None: ...
+
+
+_UNOBSERVED = _Unobserved()
+
+
+@contextlib.contextmanager
+def start_observation(*, input: Any, name: str | None = None) -> Iterator[Observing]:  # noqa: A002
+    """Mark a block of code as one step; an exception is recorded with it and goes on its way."""
+    if not wanted(SCOPE.get()):
+        yield _UNOBSERVED
+        return
+    observation = Observation(name or "(unnamed)", input)
+    with observation.lasting():
+        yield observation
+
+
+@overload
+def observe(name: F) -> F: ...
+@overload
+def observe(name: str | None = None) -> Callable[[F], F]: ...
+def observe(name: Any = None) -> Any:
+    """Mark a function as one step: its arguments by name go in, what it returns or yields comes out.
+
+    `@observe`, `@observe()` and `@observe("title")` all do; sync, async and generator functions are all welcome.
+    """
+    if callable(name):
+        return _observed(name, None)
+    return functools.partial(_observed, title=name)
+
+
+def _observed(function: Callable[..., Any], title: str | None) -> Callable[..., Any]:
+    name = title or getattr(function, "__name__", None) or type(function).__name__
+    signature = _signature(function)
+
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def asynchronous(*args: Any, **kwargs: Any) -> Any:
+            if not wanted(SCOPE.get()):
+                return await function(*args, **kwargs)
+            observation = Observation(name, _bound(signature, args, kwargs))
+            with observation.lasting():
+                result = await function(*args, **kwargs)
+                observation.set_output(result)
+            return result
+
+        return asynchronous
+
+    @functools.wraps(function)
+    def synchronous(*args: Any, **kwargs: Any) -> Any:
+        if not wanted(SCOPE.get()):
+            return function(*args, **kwargs)
+        return _called(Observation(name, _bound(signature, args, kwargs)), function, args, kwargs)
+
+    return synchronous
+
+
+def _called(observation: Observation, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """The result; what has yet to be awaited or drained keeps the observation until that is done."""
+    observation.begin()
+    try:
+        with observation.active():
+            result = function(*args, **kwargs)
+    except BaseException as error:
+        observation.end(error)
+        raise
+    if inspect.isgenerator(result):
+        return _drained(observation, result)
+    if inspect.isasyncgen(result):
+        return _drained_async(observation, result)
+    if inspect.iscoroutine(result):
+        return _awaited(observation, result)
+    observation.set_output(result)
+    observation.end()
+    return result
+
+
+async def _awaited(observation: Observation, result: Any) -> Any:
+    try:
+        with observation.active():
+            value = await result
+        observation.set_output(value)
+    except BaseException as error:
+        observation.end(error)
+        raise
+    observation.end()
+    return value
+
+
+def _drained(observation: Observation, steps: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+    """The same stream, seen chunk by chunk; between chunks the caller is not inside the step."""
+    seen: list[Any] = []
+    error: BaseException | None = None
+    advance: Callable[[], Any] = functools.partial(next, steps)
+    try:
+        while True:
+            try:
+                with observation.active():
+                    chunk = advance()
+            except StopIteration as done:
+                return done.value
+            seen.append(chunk)
+            try:
+                advance = functools.partial(steps.send, (yield chunk))
+            except GeneratorExit:
+                with observation.active():
+                    steps.close()
+                raise
+            except BaseException as thrown:
+                advance = functools.partial(steps.throw, thrown)
+    except GeneratorExit:
+        raise
+    except BaseException as raised:
+        error = raised
+        raise
+    finally:
+        observation.set_output(_joined(seen))
+        observation.end(error)
+
+
+async def _drained_async(observation: Observation, steps: AsyncGenerator[Any, Any]) -> AsyncGenerator[Any, Any]:
+    seen: list[Any] = []
+    error: BaseException | None = None
+    advance: Callable[[], Any] = steps.__anext__
+    try:
+        while True:
+            try:
+                with observation.active():
+                    chunk = await advance()
+            except StopAsyncIteration:
+                return
+            seen.append(chunk)
+            try:
+                advance = functools.partial(steps.asend, (yield chunk))
+            except GeneratorExit:
+                with observation.active():
+                    await steps.aclose()
+                raise
+            except BaseException as thrown:
+                advance = functools.partial(steps.athrow, thrown)
+    except GeneratorExit:
+        raise
+    except BaseException as raised:
+        error = raised
+        raise
+    finally:
+        observation.set_output(_joined(seen))
+        observation.end(error)
+
+
+def _joined(chunks: list[Any]) -> Json:
+    """A stream of text is one text; a stream of anything else is a list."""
+    return "".join(chunks) if chunks and all(isinstance(chunk, str) for chunk in chunks) else plain(chunks)
+
+
+def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):  # some functions written in C do not tell
+        return None
+
+
+def _bound(signature: inspect.Signature | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The arguments by name, defaults included; a method's `self` is not an argument."""
+    try:
+        if signature is None:
+            raise TypeError("no signature")
+        bound = signature.bind(*args, **kwargs)
+    except TypeError:
+        return {str(index): value for index, value in enumerate(args)} | kwargs
+    bound.apply_defaults()
+    named: dict[str, Any] = {}
+    for name, value in bound.arguments.items():
+        if signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
+            named.update(value)
+        elif name not in ("self", "cls"):
+            named[name] = value
+    return named

@@ -1,0 +1,170 @@
+"""Listens to OpenTelemetry, and lets observations be spans of it. Imported only where its SDK is installed.
+
+An application's own tracer provider is listened to and never replaced; only where there is none, one is installed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import threading
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+from opentelemetry import context as otel_context
+from opentelemetry import trace
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
+from opentelemetry.sdk.trace import Span as SdkSpan
+
+from proctor.plain import Json, plain
+from proctor.tracing.capture import SCOPE, Scope, deliver, wanted
+from proctor.tracing.conventions import FinishedSpan, read_span
+
+TRACER = "proctor"
+_LOCK = threading.Lock()
+_LISTENED_TO: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def attach() -> bool:
+    """See the spans of the application's provider from now on; whether that is possible."""
+    provider = trace.get_tracer_provider()
+    if provider in _LISTENED_TO:
+        return True
+    with _LOCK:
+        provider = trace.get_tracer_provider()
+        if isinstance(provider, trace.ProxyTracerProvider):
+            trace.set_tracer_provider(TracerProvider(shutdown_on_exit=False))
+            provider = trace.get_tracer_provider()
+        if provider in _LISTENED_TO:
+            return True
+        listen = getattr(provider, "add_span_processor", None)
+        if listen is None:
+            return False
+        listen(_Listener())
+        _LISTENED_TO.add(provider)
+    return True
+
+
+class _Listener(SpanProcessor):
+    """Turns each finished span into one of ours, for those who looked when it began."""
+
+    def __init__(self) -> None:
+        self._scopes: dict[int, weakref.ref[Scope]] = {}
+        """By identity of the span's context: ids are not unique where an application seeds its random numbers.
+
+        The reference is weak, because a capture that nobody holds any more needs no spans.
+        """
+
+    def on_start(self, span: SdkSpan, parent_context: otel_context.Context | None = None) -> None:
+        key = id(span.get_span_context())
+        scope = SCOPE.get() or self._scope_of(trace.get_current_span(parent_context))
+        if scope is not None:
+            self._scopes[key] = weakref.ref(scope)
+        else:
+            self._scopes.pop(key, None)
+
+    def _scope_of(self, parent: trace.Span) -> Scope | None:
+        """Where the parent's spans go: an application that hands on OpenTelemetry's context may not hand on ours."""
+        known = self._scopes.get(id(parent.get_span_context()))
+        return None if known is None else known()
+
+    def on_end(self, span: ReadableSpan) -> None:
+        known = self._scopes.pop(id(span.get_span_context()), None)
+        scope = None if known is None else known()
+        if (known is not None and scope is None) or not wanted(scope):
+            return
+        if span.instrumentation_scope is None or span.instrumentation_scope.name != TRACER:
+            with contextlib.suppress(Exception):  # whatever a span holds, the application goes on
+                deliver(scope, read_span(_finished(span)))
+
+    def shutdown(self) -> None:
+        self._scopes.clear()
+
+
+def _finished(span: ReadableSpan) -> FinishedSpan:
+    context = span.get_span_context()
+    started, ended = span.start_time or 0, span.end_time or span.start_time or 0
+    return FinishedSpan(
+        span.name,
+        trace.format_span_id(context.span_id if context else 0),
+        trace.format_trace_id(context.trace_id if context else 0),
+        None if span.parent is None else trace.format_span_id(span.parent.span_id),
+        started / 1e9,
+        ended / 1e9,
+        plain(span.attributes or {}),
+        tuple((event.name, plain(event.attributes or {})) for event in span.events),
+        _error(span),
+    )
+
+
+def _error(span: ReadableSpan) -> str | None:
+    if span.status.status_code is not trace.StatusCode.ERROR:
+        return None
+    return span.status.description or "error"
+
+
+class ObservationSpan:
+    """An observation as OpenTelemetry sees it, and as the application's own exporters do."""
+
+    def __init__(self, span: trace.Span, parent: trace.SpanContext) -> None:
+        self._span = span
+        own = span.get_span_context()
+        parent_id = trace.format_span_id(parent.span_id) if parent.is_valid else None
+        self.ids = (trace.format_trace_id(own.trace_id), trace.format_span_id(own.span_id), parent_id)
+
+    @contextlib.contextmanager
+    def active(self) -> Iterator[None]:
+        with trace.use_span(self._span, record_exception=False, set_status_on_exception=False):
+            yield
+
+    def end(self, output: Json, metadata: dict[str, Json], error: BaseException | None, said: str | None) -> None:
+        if output is not None:
+            self._span.set_attributes(_value("output", output))
+        if metadata:
+            self._span.set_attribute("metadata", json.dumps(metadata))
+        if error is not None:
+            with contextlib.suppress(Exception):  # an exception that cannot be shown is still an error
+                self._span.record_exception(error)
+            self._span.set_status(trace.StatusCode.ERROR, said)
+        self._span.end()
+
+
+def begin(name: str, kind: str | None, given: Json) -> ObservationSpan | None:
+    """A span of the application's provider; `None` where that is not listened to, or does not record."""
+    provider = trace.get_tracer_provider()
+    if provider not in _LISTENED_TO:
+        return None
+    parent = trace.get_current_span().get_span_context()
+    span = provider.get_tracer(TRACER).start_span(name)
+    if not span.is_recording():
+        return None
+    span.set_attribute("openinference.span.kind", (kind or "chain").upper())
+    if given is not None:
+        span.set_attributes(_value("input", given))
+    return ObservationSpan(span, parent)
+
+
+def _value(side: str, value: Json) -> dict[str, str]:
+    if isinstance(value, str):
+        text = value.encode("utf-8", "replace").decode()
+        return {f"{side}.value": text, f"{side}.mime_type": "text/plain"}
+    return {f"{side}.value": json.dumps(value), f"{side}.mime_type": "application/json"}
+
+
+def enable_llm_tracing() -> list[str]:
+    """Switch on every OpenInference instrumentation that is installed and fits its library; the names of those."""
+    from importlib.metadata import entry_points
+
+    attach()
+    enabled = []
+    for found in entry_points(group="opentelemetry_instrumentor"):
+        if not found.value.startswith("openinference."):
+            continue
+        with contextlib.suppress(Exception):  # made for another version of its library: that one is not traced
+            instrumentor = found.load()()
+            if not instrumentor.is_instrumented_by_opentelemetry:
+                instrumentor.instrument()
+            if instrumentor.is_instrumented_by_opentelemetry:
+                enabled.append(found.name)
+    return sorted(enabled)

@@ -1,0 +1,233 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor.agents.model import ToolCall
+from proctor.errors import InvalidSuite
+from proctor.tracing.files import read_traces
+from proctor.tracing.otlp import from_otlp, to_otlp
+from proctor.tracing.spans import (
+    AssistantMessage,
+    ImageContent,
+    LLMSpan,
+    ObserveSpan,
+    Span,
+    SystemMessage,
+    TextContent,
+    ToolDefinition,
+    ToolResultMessage,
+    UserMessage,
+    build_tree,
+)
+
+TEXT = st.text(min_size=1, max_size=8)
+ANY = st.none() | TEXT
+COUNT = st.none() | st.integers(0, 2**40)
+JSON = st.recursive(
+    st.booleans() | st.integers() | TEXT | st.floats(allow_nan=False, allow_infinity=False),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXT, inner, max_size=2),
+    max_leaves=5,
+)
+OBJECT = st.dictionaries(TEXT, JSON, max_size=2)
+CALL = st.builds(ToolCall, TEXT, OBJECT, id=ANY) | st.builds(ToolCall, TEXT, raw_arguments=st.just('{"a": '), id=ANY)
+PARTS = st.lists(st.builds(TextContent, TEXT) | st.builds(ImageContent, TEXT, ANY), max_size=2).map(tuple)
+MESSAGE = st.one_of(
+    st.builds(SystemMessage, TEXT),
+    st.builds(UserMessage, PARTS),
+    st.builds(AssistantMessage, PARTS, st.lists(CALL, max_size=2).map(tuple), ANY),
+    st.builds(ToolResultMessage, TEXT, ANY, ANY),
+)
+ANSWER = st.builds(AssistantMessage, PARTS, st.lists(CALL, max_size=2).map(tuple))
+PLACE = (
+    st.just("5" * 16),
+    st.just("7" * 32),
+    st.none() | st.just("6" * 16),
+    st.just(1.5),
+    st.just(2.0),
+    st.just(500.0),
+)
+CALLS = st.builds(
+    LLMSpan,
+    *PLACE,
+    st.sampled_from(["chat", "embedding"]),
+    ANY,
+    ANY,
+    ANY,
+    COUNT,
+    COUNT,
+    COUNT,
+    COUNT,
+    st.none() | st.floats(0, 2),
+    COUNT,
+    st.none() | st.floats(0, 1),
+    st.lists(TEXT, max_size=2).map(tuple),
+    ANY,
+    ANY,
+    ANY,
+    st.lists(MESSAGE, max_size=3).map(tuple),
+    st.lists(ANSWER, max_size=2).map(tuple),
+    st.lists(st.builds(ToolDefinition, TEXT, ANY, st.none() | OBJECT), max_size=2).map(tuple),
+)
+STEPS = st.builds(
+    ObserveSpan,
+    *PLACE,
+    TEXT,
+    st.none() | JSON,
+    st.none() | JSON,
+    OBJECT,
+    ANY,
+    st.sampled_from([None, "tool", "agent"]),
+)
+
+
+@given(st.lists(CALLS | STEPS, max_size=3))
+def test_spans_come_back_from_otlp_as_they_were(spans: list[Span]) -> None:
+    assert from_otlp(json.loads(json.dumps(to_otlp(spans)))) == spans
+
+
+def test_the_written_document_is_what_opentelemetry_expects() -> None:
+    span = LLMSpan("5" * 16, "7" * 32, None, 1.5, 2.0, 500.0, request_model="m", input_tokens=3, error_type="timeout")
+    [resource] = to_otlp([span], service="shop")["resourceSpans"]
+    assert resource["resource"]["attributes"] == [{"key": "service.name", "value": {"stringValue": "shop"}}]
+    [written] = resource["scopeSpans"][0]["spans"]
+    assert (written["name"], written["startTimeUnixNano"], written["endTimeUnixNano"]) == (
+        "chat m",
+        "1500000000",
+        "2000000000",
+    )
+    assert {"key": "gen_ai.usage.input_tokens", "value": {"intValue": "3"}} in written["attributes"]
+    assert written["status"] == {"code": 2, "message": "timeout"}
+
+
+def test_attributes_of_every_kind_are_read() -> None:
+    values = [
+        ("a", {"arrayValue": {"values": [{"boolValue": True}, {"doubleValue": 0.5}]}}),
+        ("b", {"kvlistValue": {"values": [{"key": "k", "value": {"intValue": 7}}]}}),
+        ("c", {"bytesValue": "aGk="}),
+        ("d", {"intValue": "many"}),
+        ("e", None),
+    ]
+    span = {"spanId": "1", "traceId": "2", "attributes": [{"key": k, "value": v} for k, v in values] + [3]}
+    [read] = from_otlp({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]})
+    assert isinstance(read, ObserveSpan)
+    assert read.metadata == {"a": [True, 0.5], "b": {"k": 7}, "c": "hi", "d": None, "e": None}
+
+
+def write(folder: Path, content: str | bytes) -> Path:
+    path = folder / "trace.jsonl"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def test_a_file_may_hold_one_document_or_one_in_each_line(tmp_path: Path) -> None:
+    spans: list[Span] = [ObserveSpan("1", "2", name="a"), ObserveSpan("3", "2", "1", name="b")]
+    assert read_traces(write(tmp_path, json.dumps(to_otlp(spans), indent=2))) == spans
+    lines = "\n\n".join(json.dumps(to_otlp([span])) for span in spans)
+    assert read_traces(write(tmp_path, b"\xef\xbb\xbf" + lines.encode())) == spans
+
+
+def test_the_records_of_a_pixie_trace_are_read(tmp_path: Path) -> None:
+    records: list[dict[str, Any]] = [
+        {"type": "kwargs", "value": {"question": "hi"}},
+        {
+            "type": "wrap",
+            "name": "profile",
+            "purpose": "input",
+            "data": {"tier": "gold"},
+            "captured_at": "2026-04-20T10:00:00+00:00",
+        },
+        {
+            "type": "llm_span_trace",
+            "operation": "chat",
+            "provider": "openai",
+            "request_model": "gpt-x",
+            "response_model": None,
+            "input_messages": [{"role": "user", "content": [{"type": "text", "text": "hi"}]}],
+            "output_messages": [
+                {
+                    "role": "assistant",
+                    "content": [],
+                    "tool_calls": [{"name": "f", "arguments": {"a": 1}, "id": "c"}],
+                    "finish_reason": "tool_calls",
+                }
+            ],
+            "tool_definitions": [{"name": "f", "description": "does", "parameters": {"type": "object"}}],
+            "finish_reasons": ["tool_calls"],
+            "input_tokens": 5,
+            "output_tokens": 2,
+            "duration_ms": 250.0,
+            "started_at": "2026-04-20T10:00:01+00:00",
+            "ended_at": "2026-04-20T10:00:01.250000+00:00",
+        },
+        {"type": "wrap", "name": "answer", "purpose": "output", "data": "yes", "description": "the end"},
+        {"type": "llm_span", "operation": None, "request_model": "gpt-y"},
+    ]
+    spans = read_traces(write(tmp_path, "\n".join(map(json.dumps, records))))
+    [root] = build_tree(spans)
+    assert (root.name, root.span.input if isinstance(root.span, ObserveSpan) else None) == ("run", {"question": "hi"})
+    given, call, taken, bare = (node.span for node in root.children)
+    assert isinstance(given, ObserveSpan) and isinstance(taken, ObserveSpan)
+    assert (given.name, given.input, given.kind) == ("profile", {"tier": "gold"}, "wrap")
+    assert (taken.output, taken.metadata) == ("yes", {"purpose": "output", "description": "the end"})
+    assert isinstance(call, LLMSpan) and isinstance(bare, LLMSpan)
+    assert (call.input_tokens, call.output_tokens, call.duration_ms) == (5, 2, 250.0)
+    assert call.ended_at - call.started_at == pytest.approx(0.25)
+    assert call.input_messages == (UserMessage.from_text("hi"),)
+    assert call.output_messages == (AssistantMessage((), (ToolCall("f", {"a": 1}, id="c"),), "tool_calls"),)
+    assert call.tool_definitions == (ToolDefinition("f", "does", {"type": "object"}),)
+    assert (bare.operation, bare.request_model, bare.input_tokens) == ("chat", "gpt-y", None)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("", "empty"),
+        (" \n", "empty"),
+        ("[" * 100_000, "nested too deeply"),
+        (b"\xff\xfe", "cannot be read"),
+        ("{", ":1: is not JSON"),
+        ('{"type": "kwargs", "value": {}}\n{oops\n', ":2: is not JSON"),
+        ("[]", "no OTLP document"),
+        ('{"resourceSpans": 3}', "resourceSpans must be a list, not int"),
+        ('{"resourceSpans": [4]}', "resourceSpans[0] must be an object, not int"),
+        ('{"resourceSpans": [{"scopeSpans": [{"spans": [{"traceId": "1"}]}]}]}', "scopeSpans[0].spans[0] lacks spanId"),
+        ('{"type": "something else"}', "no OTLP document"),
+    ],
+)
+def test_a_file_that_holds_no_trace_is_refused_with_the_place(tmp_path: Path, content: Any, said: str) -> None:
+    path = write(tmp_path, content)
+    with pytest.raises(InvalidSuite) as refused:
+        read_traces(path)
+    assert said in str(refused.value)
+    assert str(refused.value).startswith(str(path))
+
+
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSuite, match="cannot be read"):
+        read_traces(tmp_path / "none.json")
+
+
+@given(JSON)
+def test_data_that_is_no_document_is_a_value_error_and_nothing_else(data: Any) -> None:
+    with pytest.raises(ValueError, match="no OTLP document"):
+        from_otlp(data)
+
+
+@given(st.dictionaries(st.sampled_from(["spanId", "traceId", "attributes", "events", "status", "name"]), JSON))
+def test_a_malformed_span_is_read_or_refused(span: dict[str, Any]) -> None:
+    try:
+        from_otlp({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]})
+    except ValueError as error:
+        assert "resourceSpans[0].scopeSpans[0].spans[0]" in str(error)
+
+
+def test_a_lone_surrogate_survives() -> None:
+    span = replace(ObserveSpan("1", "2"), input="\ud800")
+    assert from_otlp(json.loads(json.dumps(to_otlp([span])))) == [span]
