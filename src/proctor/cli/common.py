@@ -93,13 +93,15 @@ def report_targets(given: Mapping[str, Any]) -> dict[str, str]:
 def carry_out(work: Callable[[Listener], tuple[Run, RunVerdict]], given: Mapping[str, Any]) -> int:
     """Do what a command is for while a terminal tells of it, then write the reports that were asked for."""
     from proctor.reporting.terminal import choose_terminal
-    from proctor.reporting.writing import write_reports
 
     targets = report_targets(given)
     with stdout_kept_clear("-" in targets.values()) as stream:
         run, verdict = work(choose_terminal(stream, quiet=given["quiet"], verbose=given["verbose"]))
-    for path in write_reports(run, verdict, targets, os.environ):
-        say(f"report: {path}", err=stream is sys.stderr)
+    if targets or "GITHUB_STEP_SUMMARY" in os.environ:
+        from proctor.reporting.writing import write_reports
+
+        for path in write_reports(run, verdict, targets, os.environ):
+            say(f"report: {path}", err=stream is sys.stderr)
     return verdict.exit_code
 
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TextIO
 Span = str | tuple[str, str]
 """A piece of a line, plain or with a style: `("FAIL", "bold red")`."""
 
-_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNSAFE = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 """Control characters, invisible reordering of text, and halves of surrogate pairs."""
 
 _ANSI = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "magenta": "35", "cyan": "36"}
@@ -32,7 +32,7 @@ def visible(text: str) -> str:
     """The text with everything that could act on a terminal spelt out; tabs and new lines stay."""
     if text.isprintable():
         return text
-    return _UNSAFE.sub(_spelt, text.replace("\r\n", "\n"))
+    return re.sub(_UNSAFE, _spelt, text.replace("\r\n", "\n"))
 
 
 def one_line(text: str) -> str:

@@ -20,7 +20,16 @@ from proctor.references import describe, is_reference
 SHIPPED = ("adk", "pixie", "holodeck", "keywords", "table", "native")
 """Asked in this order; the native format comes last, because it is the least particular."""
 
-TELLING_KEYS = {"cases": "native", "evalSetId": "adk", "eval_set_id": "adk", "evalCases": "adk", "eval_cases": "adk"}
+TELLING_KEYS = {
+    "cases": "native",
+    "evalSetId": "adk",
+    "eval_set_id": "adk",
+    "evalCases": "adk",
+    "eval_cases": "adk",
+    "runnable": "pixie",
+    "instructions": "holodeck",
+    "test_cases_file": "holodeck",
+}
 """Keys that only one format has at its top: where one is there, no other format need be imported to be asked."""
 
 ENDINGS = (".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".csv")
@@ -159,8 +168,11 @@ def _open(path: Path) -> Document:
 
 def _format_of(document: Document) -> Format | None:
     if isinstance(document.data, dict):
-        for key in TELLING_KEYS.keys() & document.data.keys():
-            return shipped_format(TELLING_KEYS[key])
+        told = {TELLING_KEYS[key] for key in TELLING_KEYS.keys() & document.data.keys()}
+        if len(told) == 1:
+            known = shipped_format(told.pop())
+            if known.recognises(document.path, document.data):
+                return known
     for known in map(shipped_format, SHIPPED):
         if known.recognises(document.path, document.data):
             return known
