@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := -m pip install --quiet --disable-pip-version-check
 
+# The tests start many short processes, which are quicker if modules are compiled once.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test lint types unit other-pythons schema picture benchmarks clean
 
 demo: $(VENV)/.installed
