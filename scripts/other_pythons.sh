@@ -2,15 +2,16 @@
 # Runs the tests on each supported Python besides the default one that can be found, each in its own environment.
 set -eu
 default=$("$PYTHON" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+# Where pyenv keeps its versions: beside the shims through which it is called, whatever HOME says.
+pyenv=$(dirname "$(dirname "$(command -v "$PYTHON")")")
 
 find_python() {
-    if "python$1" -c pass 2>/dev/null; then
-        echo "python$1"
-    elif command -v pyenv >/dev/null 2>&1; then
-        for candidate in "$(pyenv root)/versions/$1".*/bin/python; do
-            if "$candidate" -c pass 2>/dev/null; then echo "$candidate"; return; fi
-        done
-    fi
+    for candidate in "python$1" "$pyenv/versions/$1".*/bin/python; do
+        if "$candidate" -c pass 2>/dev/null; then
+            echo "$candidate"
+            return
+        fi
+    done
 }
 
 for version in 3.11 3.12 3.13; do
