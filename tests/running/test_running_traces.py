@@ -62,3 +62,24 @@ def test_tools_called_in_plain_threads_of_the_application_are_recorded_in_its_tr
     run = proctor.run(Suite("threads", cases), threaded, settings=proctor.Settings(parallel=16))
     for trial in run.trials:
         assert [call.arguments for call in trial.replies[0].tool_calls] == [{"key": trial.case.turns[0].input}]
+
+
+def test_a_thread_that_outlives_its_trial_belongs_to_no_trial() -> None:
+    go, heard = threading.Event(), []
+
+    def linger() -> None:
+        go.wait(10)
+        heard.append(proctor.wrap("its own", purpose="input", name="profile"))
+
+    threads: list[threading.Thread] = []
+
+    def agent(question: str) -> str:
+        threads.append(threading.Thread(target=linger))
+        threads[-1].start()
+        return question
+
+    inputs = (proctor.NamedData("profile", "of the case"),)
+    proctor.run(Suite("s", (Case("one", (Turn("q", Expected(output="q")),), inputs=inputs),)), agent)
+    go.set()
+    threads[0].join(10)
+    assert heard == ["its own"]

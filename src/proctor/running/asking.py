@@ -116,6 +116,7 @@ async def _converse(agent: Agent, case: Case, replies: list[Reply], warnings: li
                 CURRENT.set(recording)  # never reset: the conversation is a task, whose context ends with it
                 clock, before = time.perf_counter(), len(spans)
                 reply = await session.send(turn)
+                recording.over = True
                 duration_ms = (time.perf_counter() - clock) * 1000
                 replies.append(_complete(reply, recording, duration_ms, spans[before:]))
                 warnings += [f"the application never asked for the input {name!r}" for name in recording.unused()]

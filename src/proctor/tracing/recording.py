@@ -29,6 +29,8 @@ class Recording:
     """The inputs that the application asked for."""
     tool_calls: list[ToolCall] = field(default_factory=list)
     outputs: list[NamedData] = field(default_factory=list)
+    over: bool = False
+    """The turn is answered: what a thread that outlives it does later belongs to nobody."""
 
     def unused(self) -> list[str]:
         """Inputs nobody asked for, where at least one was: an application that asks for none has no use for any."""
@@ -36,6 +38,12 @@ class Recording:
 
 
 CURRENT: ContextVar[Recording | None] = ContextVar("proctor_recording", default=None)
+
+
+def current() -> Recording | None:
+    """The recording of the turn that is being answered here, if one is."""
+    recording = CURRENT.get()
+    return None if recording is None or recording.over else recording
 
 
 def tool(function: Callable[P, R]) -> Callable[P, R]:
@@ -50,7 +58,7 @@ def tool(function: Callable[P, R]) -> Callable[P, R]:
 
         @functools.wraps(function)
         async def traced_async(*args: P.args, **kwargs: P.kwargs) -> Any:
-            recording = CURRENT.get()
+            recording = current()
             if recording is None:
                 return await function(*args, **kwargs)
             with _Span(recording, name, signature, args, kwargs) as span:
@@ -61,7 +69,7 @@ def tool(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def traced(*args: P.args, **kwargs: P.kwargs) -> R:
-        recording = CURRENT.get()
+        recording = current()
         if recording is None:
             return function(*args, **kwargs)
         with _Span(recording, name, signature, args, kwargs) as span:

@@ -15,7 +15,7 @@ from proctor.cases.fields import nearest
 from proctor.cases.model import NamedData
 from proctor.errors import ProctorError
 from proctor.plain import Json, plain
-from proctor.tracing.recording import CURRENT, Recording
+from proctor.tracing.recording import Recording, current
 
 T = TypeVar("T")
 Purpose = Literal["input", "output", "state"]
@@ -40,7 +40,7 @@ def wrap(data: T, *, purpose: Purpose, name: str, description: str | None = None
     each result of an output or state function is recorded. Generators are recorded as they are drained, never before.
     `description` is for the reader of the application.
     """
-    recording = CURRENT.get()
+    recording = current()
     if recording is None:
         return data if not callable(data) or isinstance(data, type) else cast(T, _watched(data, purpose, name))
     if purpose not in PURPOSES:
@@ -109,7 +109,7 @@ def _watched_function(function: Callable[..., Any], purpose: Purpose, name: str)
 
         @functools.wraps(function)
         async def asynchronous(*args: Any, **kwargs: Any) -> Any:
-            recording = CURRENT.get()
+            recording = current()
             if recording is None:
                 return await function(*args, **kwargs)
             if purpose == "input" and recording.inputs is not None:
@@ -120,7 +120,7 @@ def _watched_function(function: Callable[..., Any], purpose: Purpose, name: str)
 
     @functools.wraps(function)
     def synchronous(*args: Any, **kwargs: Any) -> Any:
-        recording = CURRENT.get()
+        recording = current()
         if recording is None:
             return function(*args, **kwargs)
         if purpose == "input" and recording.inputs is not None:
