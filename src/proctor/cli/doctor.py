@@ -16,7 +16,10 @@ from proctor.errors import InvalidSuite, ProctorError
 from proctor.running.environment import environment
 from proctor.running.options import DEFAULTS
 
-OPTIONAL = {"nltk": "METEOR's synonyms, with WordNet data (extra: wordnet)"}
+OPTIONAL = {
+    "opentelemetry": "spans of code that OpenTelemetry instruments (extra: tracing)",
+    "nltk": "METEOR's synonyms, with WordNet data (extra: wordnet)",
+}
 
 
 @click.command("doctor")

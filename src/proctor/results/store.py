@@ -175,9 +175,6 @@ class Store:
         known = f"; the latest is {runs[0].id}" if runs else ""
         raise StoreError(f"no run {wanted!r} in {self.folder}{known}")
 
-    def count_trials(self, run: int) -> int:
-        return int(next(iter(self._read("SELECT count(*) FROM trials WHERE run = ?", (run,))))[0])
-
     def trial_keys(self, run: int) -> dict[tuple[str, str, int], TrialKey]:
         """By (suite, case, number): what a resumed run must know of the trials that are there."""
         rows = self._read(

@@ -65,11 +65,12 @@ async def run_suites_async(request: Request, listener: Listener | None = None) -
         raise UsageError("no case is selected, so nothing was run")
     store = None if request.store is None else Store(request.store)
     booking = book_resumed(plan, store) if store is not None and request.resume else None
-    booking = booking or book_new(plan, store, _info(plan, request))
+    info = _info(plan, request)
+    booking = booking or book_new(plan, store, info)
     recall = _earlier_answers(store) if request.reuse and store is not None else None
     if booking.answers:
         recall = _answers_first(booking.answers, recall)
-    with _recorded(plan, booking, _info(plan, request)) as close:
+    with _recorded(plan, booking, info) as close:
         run, verdict = await execute(plan, request.options, booking, listener=listener, recall=recall)
         close(run, verdict)
     return run, verdict

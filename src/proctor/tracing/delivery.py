@@ -18,14 +18,6 @@ LONGEST_QUEUE = 100_000
 """Spans that wait for a handler; what comes on top is lost, and said to be."""
 
 
-class InstrumentationHandler:
-    """What a handler may have; each method may also be an ordinary function, or be missing."""
-
-    async def on_llm(self, span: Any) -> None: ...
-
-    async def on_observe(self, span: Any) -> None: ...
-
-
 class Delivery:
     """One thread that begins with the first span for a handler, and an event loop for handlers that are async."""
 
