@@ -25,3 +25,11 @@ def test_unknown_evaluators_are_reported_beside_unknown_keys_in_one_go(tmp_path:
     ):
         assert said in done.stderr, done.stderr
     assert "nothing was run" in done.stderr
+
+
+def test_a_misspelt_expectation_gets_a_hint(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("agent: nop\ncases: [{input: hi, expected: {contians: [hi]}}]\n")
+    command = [sys.executable, "-m", "proctor", "test", "a.yaml"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "a.yaml:2: cases[0].expected.contians is not a known key" in done.stderr
+    assert "did you mean 'contains'?" in done.stderr

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from proctor.cases.evaluator_specs import read_specs
-from proctor.cases.fields import Document, Fields, kind
+from proctor.cases.fields import Document, Fields, kind, nearest
 from proctor.cases.formats.model import Written
 from proctor.cases.formats.native_lines import LINES, whole
 from proctor.cases.implied import with_implied
@@ -200,10 +200,10 @@ def _expected(fields: Fields) -> Expected:
         tool_calls=None if tools is None else tuple(calls),
         context=inner.texts("context"),
     )
-    unknown = inner.rest()
-    for key in unknown:
+    for key in inner.rest():
+        likely = nearest(key, ("output", "contains", "tools", "context"))
         hint = "to expect an object as the answer, write expected: {output: {...}}"
-        document.problem((*inner.pointer, key), f"is not a known key of 'expected'; {hint}")
+        document.problem((*inner.pointer, key), f"is not a known key of 'expected'{likely}; {hint}")
     return expected
 
 
