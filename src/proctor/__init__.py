@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     )
     from proctor.evaluators.tool_correctness import ToolCorrectness
     from proctor.evaluators.trajectory import ExpectedTools, FinalState, ForbiddenTools, ToolCount, ToolTrajectory
+    from proctor.evaluators.steps import Step
+    from proctor.evaluators.trajectory_steps import Trajectory
     from proctor.results.model import Outcome, Run, Score, TrialResult
     from proctor.results.thresholds import ScoreThreshold
     from proctor.results.verdict import RunVerdict, judge
@@ -71,9 +73,11 @@ _HOMES = {
     "evaluators.data": "JSONDiff ListContains Numeric NumericDiff ValidJSON",
     "evaluators.lexical": "BLEU METEOR ROUGE",
     "evaluators.model": "Evaluable Evaluation EvaluationPending Evaluator Exchange NothingToCompare",
+    "evaluators.steps": "Step",
     "evaluators.text": "Contains EndsWith Equality ExactMatch LevenshteinMatch Regex StartsWith",
     "evaluators.tool_correctness": "ToolCorrectness",
     "evaluators.trajectory": "ExpectedTools FinalState ForbiddenTools ToolCount ToolTrajectory",
+    "evaluators.trajectory_steps": "Trajectory",
     "results.model": "Outcome Run Score TrialResult",
     "results.thresholds": "ScoreThreshold",
     "results.verdict": "RunVerdict judge",
@@ -139,12 +143,14 @@ __all__ = [
     "Session",
     "Settings",
     "StartsWith",
+    "Step",
     "StoreError",
     "Suite",
     "ToolCall",
     "ToolCorrectness",
     "ToolCount",
     "ToolTrajectory",
+    "Trajectory",
     "TrialResult",
     "Turn",
     "Usage",

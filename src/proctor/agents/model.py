@@ -54,6 +54,8 @@ class ToolCall:
     duration_ms: float | None = None
     raw_arguments: str | None = None
     """The argument text as the model wrote it, kept when it is not a JSON object."""
+    parent: str | None = None
+    """The id of the call inside which it was made, where an agent is used as a tool."""
 
     @classmethod
     def parse(cls, name: str, arguments: Json, **rest: Any) -> ToolCall:

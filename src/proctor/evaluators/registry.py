@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -29,6 +30,7 @@ SHIPPED: dict[str, str] = {
         "data": "NumericDiff Numeric JSONDiff ValidJSON ListContains",
         "lexical": "BLEU ROUGE METEOR",
         "trajectory": "ToolTrajectory ExpectedTools ToolCount ForbiddenTools FinalState",
+        "trajectory_steps": "Trajectory",
         "tool_correctness": "ToolCorrectness",
         "ceilings": "MaxLatency MaxTokens MaxCost MaxSteps",
         "grader": "CodeGrader",
@@ -63,11 +65,14 @@ class Bound:
     inline: bool
     """Shipped evaluators are quick and trusted: they run on the event loop, everything else apart from it."""
     needs_judge: bool = False
+    """Asks a language model, its own or the judge of the run."""
+    judged: bool = False
+    """Asks the judge of the run, whoever that is; the embedded one needs no model."""
 
 
 def build(spec: EvaluatorSpec, base: Path | None = None) -> Bound:
     """The evaluator that `spec` names; raises `UsageError` when there is none or its arguments do not fit."""
-    if spec.name in NEEDS_JUDGE:
+    if spec.name in NEEDS_JUDGE and spec.name not in SHIPPED:
         return _judged(spec)
     target = _find(spec.name, base)
     call = _instantiate(spec, target, base)
@@ -84,6 +89,7 @@ def build(spec: EvaluatorSpec, base: Path | None = None) -> Bound:
         traced=takes_trace(call),
         inline=shipped and not is_async(call),
         needs_judge=bool(getattr(call, "needs_judge", False)),
+        judged=_asks_the_judge(call),
     )
 
 
@@ -157,6 +163,12 @@ def _version(call: Any, is_shipped: bool) -> str:
     if is_shipped:
         return "1"
     return source_fingerprint(call)
+
+
+def _asks_the_judge(call: Any) -> bool:
+    """Whoever has no such evaluator never loads what they are made of."""
+    module = sys.modules.get("proctor.evaluators.judged")
+    return module is not None and isinstance(call, module.Judged)
 
 
 def _judged(spec: EvaluatorSpec) -> Bound:

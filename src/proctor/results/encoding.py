@@ -67,7 +67,7 @@ def call_to_json(call: ToolCall) -> dict[str, Json]:
     data: dict[str, Json] = {"name": call.name, "arguments": plain(call.arguments)}
     if call.result is not None:
         data["result"] = plain(call.result)
-    return data | _given(call, ("error", "id", "started_at", "duration_ms", "raw_arguments"))
+    return data | _given(call, ("error", "id", "started_at", "duration_ms", "raw_arguments", "parent"))
 
 
 def score_to_json(score: Score) -> list[Json]:
