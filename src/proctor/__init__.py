@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from proctor.evaluators.calling import evaluate
     from proctor.evaluators.ceilings import MaxCost, MaxLatency, MaxSteps, MaxTokens
     from proctor.evaluators.data import JSONDiff, ListContains, Numeric, NumericDiff, ValidJSON
+    from proctor.evaluators.dataset_files import Dataset
+    from proctor.evaluators.datasets import DatasetStore
+    from proctor.evaluators.from_trace import as_evaluable, by_name, last_llm_call, root
     from proctor.evaluators.lexical import BLEU, METEOR, ROUGE
     from proctor.evaluators.model import (
         Evaluable,
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
         Exchange,
         NothingToCompare,
     )
+    from proctor.evaluators.steps import Step
     from proctor.evaluators.text import (
         Contains,
         EndsWith,
@@ -51,11 +55,20 @@ if TYPE_CHECKING:
     )
     from proctor.evaluators.tool_correctness import ToolCorrectness
     from proctor.evaluators.trajectory import ExpectedTools, FinalState, ForbiddenTools, ToolCount, ToolTrajectory
-    from proctor.evaluators.steps import Step
     from proctor.evaluators.trajectory_steps import Trajectory
     from proctor.results.model import Outcome, Run, Score, TrialResult
     from proctor.results.thresholds import ScoreThreshold
     from proctor.results.verdict import RunVerdict, judge
+    from proctor.running.asserting import (
+        assert_dataset_pass,
+        assert_dataset_pass_sync,
+        assert_pass,
+        assert_pass_sync,
+        evaluate_sync,
+        run_and_evaluate,
+        run_and_evaluate_sync,
+    )
+    from proctor.running.matrix import EvalAssertionError
     from proctor.tracing.capture import MemoryTraceHandler, add_handler, capture_traces, flush, remove_handler
     from proctor.tracing.observing import observe, start_observation
     from proctor.tracing.recording import tool
@@ -70,7 +83,10 @@ _HOMES = {
     "errors": "AgentFailed InvalidSuite JudgeFailed ProctorError StoreError UsageError",
     "evaluators.calling": "evaluate",
     "evaluators.ceilings": "MaxCost MaxLatency MaxSteps MaxTokens",
+    "evaluators.dataset_files": "Dataset",
+    "evaluators.datasets": "DatasetStore",
     "evaluators.data": "JSONDiff ListContains Numeric NumericDiff ValidJSON",
+    "evaluators.from_trace": "as_evaluable by_name last_llm_call root",
     "evaluators.lexical": "BLEU METEOR ROUGE",
     "evaluators.model": "Evaluable Evaluation EvaluationPending Evaluator Exchange NothingToCompare",
     "evaluators.steps": "Step",
@@ -81,6 +97,9 @@ _HOMES = {
     "results.model": "Outcome Run Score TrialResult",
     "results.thresholds": "ScoreThreshold",
     "results.verdict": "RunVerdict judge",
+    "running.asserting": "assert_dataset_pass assert_dataset_pass_sync assert_pass assert_pass_sync evaluate_sync "
+    "run_and_evaluate run_and_evaluate_sync",
+    "running.matrix": "EvalAssertionError",
     "tracing.capture": "MemoryTraceHandler add_handler capture_traces flush remove_handler",
     "tracing.observing": "observe start_observation",
     "tracing.recording": "tool",
@@ -99,8 +118,11 @@ __all__ = [
     "Case",
     "Contains",
     "Criteria",
+    "Dataset",
+    "DatasetStore",
     "EndsWith",
     "Equality",
+    "EvalAssertionError",
     "Evaluable",
     "Evaluation",
     "EvaluationPending",
@@ -158,14 +180,25 @@ __all__ = [
     "ValidJSON",
     "__version__",
     "add_handler",
+    "as_evaluable",
+    "assert_dataset_pass",
+    "assert_dataset_pass_sync",
+    "assert_pass",
+    "assert_pass_sync",
+    "by_name",
     "capture_traces",
     "evaluate",
+    "evaluate_sync",
     "flush",
     "judge",
+    "last_llm_call",
     "load",
     "observe",
     "remove_handler",
+    "root",
     "run",
+    "run_and_evaluate",
+    "run_and_evaluate_sync",
     "run_async",
     "start_observation",
     "tool",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 from proctor.agents.model import Reply, ToolCall, Usage
 from proctor.cases.model import NOTHING, UNSET, ExpectedCall, Keywords, NamedData, Turn, Unset
@@ -33,6 +33,11 @@ class NothingToCompare(Exception):
 class EvaluationPending(Exception):
     """Raised by an evaluator whose verdict a person or an agent has yet to give. The outcome is `pending`."""
 
+    def __init__(self, reason: str = "", *, criteria: str = "") -> None:
+        super().__init__(reason)
+        self.criteria = criteria
+        """What whoever gives the verdict has to look for."""
+
 
 class Evaluator(Protocol):
     """Any callable, sync or async, that takes an `Evaluable` (and, if it wants the trace, `trace=`).
@@ -55,6 +60,8 @@ class Exchange:
 class Evaluable:
     """What an evaluator sees of one turn or of a whole trial."""
 
+    __test__: ClassVar[bool] = False
+    """It goes by the name of `TestCase` as well, which pytest would take for tests."""
     eval_input: Sequence[NamedData] = ()
     eval_output: Sequence[NamedData] = ()
     expectation: Json | Unset = UNSET

@@ -1,0 +1,110 @@
+"""What evaluators see of a trace: one span of it, as an `Evaluable`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from proctor.agents.model import ToolCall
+from proctor.cases.model import NamedData
+from proctor.evaluators.model import Evaluable
+from proctor.plain import Json, plain
+from proctor.tracing.spans import (
+    AssistantMessage,
+    LLMSpan,
+    Message,
+    ObservationNode,
+    ObserveSpan,
+    Span,
+    TextContent,
+    UserMessage,
+)
+from proctor.tracing.summary import usage_of
+
+INPUT, OUTPUT = "input", "output"
+
+_TOLD = (
+    "provider request_model response_model operation input_tokens output_tokens cache_read_tokens"
+    " cache_creation_tokens finish_reasons response_id output_type error_type tool_definitions"
+).split()
+"""What of a model call is kept as metadata."""
+
+
+def as_evaluable(span: Span) -> Evaluable:
+    """What went into a span and what came out of it, in plain data; what was expected, no span knows."""
+    if isinstance(span, ObserveSpan):
+        return _seen(span, span.input, span.output, {**span.metadata, **_error(span)})
+    told: dict[str, Json] = {name: plain(getattr(span, name)) for name in _TOLD}
+    return _seen(span, [_message(message) for message in span.input_messages], _answer(span), told)
+
+
+def root(trace: Sequence[ObservationNode]) -> Evaluable:
+    """The first span that is part of no other: usually the application as a whole."""
+    if not trace:
+        raise ValueError("Trace is empty")
+    return as_evaluable(trace[0].span)
+
+
+def last_llm_call(trace: Sequence[ObservationNode]) -> Evaluable:
+    """The model call that ended last, wherever in the trace it was made."""
+    calls = [span for span in _spans(trace) if isinstance(span, LLMSpan)]
+    if not calls:
+        raise ValueError("No LLMSpan found in the trace")
+    return as_evaluable(max(reversed(calls), key=lambda span: span.ended_at))
+
+
+def by_name(trace: Sequence[ObservationNode], name: str) -> Evaluable:
+    """The last span of that name, in the order in which they began."""
+    named = [span for span in _spans(trace) if span.name == name]
+    if not named:
+        names = ", ".join(dict.fromkeys(repr(span.name) for span in _spans(trace))) or "nothing"
+        raise ValueError(f"No span named {name!r} found in the trace; it has {names}")
+    return as_evaluable(max(reversed(named), key=lambda span: span.started_at))
+
+
+def _spans(trace: Sequence[ObservationNode]) -> Iterator[Span]:
+    return (node.span for top in trace for _, node in top.walk())
+
+
+def _seen(span: Span, given: Json, answer: Json, told: dict[str, Json]) -> Evaluable:
+    return Evaluable(
+        eval_input=(NamedData(INPUT, plain(given)),),
+        eval_output=(NamedData(OUTPUT, plain(answer)),),
+        eval_metadata={**plain(told), "trace_id": span.trace_id, "span_id": span.span_id},
+        tool_calls=_calls(span),
+        usage=usage_of([span]),
+        duration_ms=span.duration_ms,
+    )
+
+
+def _error(span: ObserveSpan) -> dict[str, Json]:
+    return {} if span.error is None else {"error": span.error}
+
+
+def _answer(span: LLMSpan) -> str | None:
+    """The text that the model said last; `None` where it said none."""
+    for message in span.output_messages[-1:]:
+        if isinstance(message, (AssistantMessage, UserMessage)):
+            return message.text if any(isinstance(part, TextContent) for part in message.content) else None
+        return message.text
+    return None
+
+
+def _calls(span: Span) -> tuple[ToolCall, ...]:
+    """The tools that this very call of a model asked for."""
+    if not isinstance(span, LLMSpan):
+        return ()
+    asked = [message for message in span.output_messages if isinstance(message, AssistantMessage)]
+    return tuple(call for message in asked for call in message.tool_calls)
+
+
+def _message(message: Message) -> dict[str, Json]:
+    """A message as the model's own interface writes it; what was not said is left out."""
+    said: dict[str, Json] = {"role": message.role, **plain(message)}
+    if isinstance(message, (AssistantMessage, UserMessage)):
+        only_text = all(isinstance(part, TextContent) for part in message.content)
+        parts = [{"type": part.type, **plain(part)} for part in message.content]
+        said["content"] = message.text if only_text else parts
+    if isinstance(message, AssistantMessage):
+        calls = [{"name": c.name, "arguments": plain(c.arguments), "id": c.id} for c in message.tool_calls]
+        said["tool_calls"] = calls or None
+    return {key: value for key, value in said.items() if value is not None}
