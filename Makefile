@@ -7,12 +7,12 @@ PIP := -m pip install --quiet --disable-pip-version-check
 # The tests start many short processes, which are quicker if modules are compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint types unit other-pythons schema picture benchmarks clean
+.PHONY: demo test lint types unit other-pythons frameworks schema picture benchmarks clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py demo-reports
 
-test: lint types unit other-pythons
+test: lint types unit other-pythons frameworks
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .
@@ -28,6 +28,10 @@ unit: $(VENV)/.ready
 # The same tests on every other supported Python that this machine has.
 other-pythons:
 	PYTHON='$(PYTHON)' sh scripts/other_pythons.sh
+
+# The adapters of other people's frameworks, each with the real package in an environment of its own.
+frameworks:
+	PYTHON='$(PYTHON)' sh scripts/frameworks.sh
 
 schema: $(VENV)/.ready
 	$(BIN)/python -c "from proctor.cases.formats.native_schema import schema_text; print(schema_text(), end='')" \

@@ -101,6 +101,11 @@ def _from_object(target: Any, name: str) -> Agent | None:
         return RunnableAgent(target, name or None)
     if isinstance(target, type):
         target = _make(target, {})
+    from proctor.agents.frameworks import adapted
+
+    agent = adapted(target, name)
+    if agent is not None:
+        return agent
     if callable(getattr(target, "session", None)):
         if not isinstance(getattr(target, "name", None), str):
             raise UsageError(f"{_title(target)} has a session but no name; give it a name attribute with a text")
