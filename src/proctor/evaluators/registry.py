@@ -11,6 +11,7 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -34,18 +35,32 @@ SHIPPED: dict[str, str] = {
         "tool_correctness": "ToolCorrectness",
         "ceilings": "MaxLatency MaxTokens MaxCost MaxSteps",
         "grader": "CodeGrader",
+        "rag": "AnswerRelevancy Faithfulness Hallucination",
+        "correctness": "AnswerCorrectness",
+        "retrieval": "ContextualPrecision ContextualRecall ContextualRelevancy ContextRelevancy ContextEntityRecall",
+        "classifiers": "Factuality ClosedQA Humor Security Sql Possible Translation",
+        "battles": "Battle Summary",
+        "llm_classifier": "LLMClassifier",
+        "moderation": "Moderation",
+        "semantic": "EmbeddingSimilarity AnswerSimilarity",
+        "geval": "GEval",
+        "rubrics": "LLMJudge",
+        "expectations": "Expectations",
+        "dag": "JudgementDAG",
+        "agent_tasks": "TaskCompletion GoalAccuracy",
+        "agent_steps": "ArgumentCorrectness ToolSelection StepEfficiency",
+        "conversation": "RoleAdherence KnowledgeRetention ConversationCompleteness TurnRelevancy",
+        "safety": "Toxicity Bias",
+        "pii": "PIILeakage",
+        "injection": "PromptInjection",
+        "quality": "Groundedness Relevance Coherence Fluency",
+        "adk_judged": "ResponseEvaluation Safety FinalResponseMatch",
+        "adk_rubrics": "FinalResponseQuality ToolUseQuality TrajectoryQuality",
+        "adk_hallucinations": "Hallucinations",
+        "adk_simulator": "UserSimulatorQuality",
     }.items()
     for name in names.split()
 }
-
-NEEDS_JUDGE: frozenset[str] = frozenset(
-    """EmbeddingSimilarity Factuality ClosedQA Battle Humor Security Sql Summary Translation Possible Moderation
-    ContextRelevancy ContextualRelevancy ContextualPrecision ContextualRecall Faithfulness AnswerRelevancy
-    AnswerCorrectness AnswerSimilarity Hallucination GEval Groundedness Relevance Coherence Fluency ResponseEvaluation
-    Safety FinalResponseMatch FinalResponseQuality ToolUseQuality TrajectoryQuality Hallucinations
-    UserSimulatorQuality""".split()
-)
-"""Evaluators that a language model judges. They are known by name; without a judge they cannot be measured."""
 
 DEFAULT_THRESHOLD = 0.5
 
@@ -72,8 +87,6 @@ class Bound:
 
 def build(spec: EvaluatorSpec, base: Path | None = None) -> Bound:
     """The evaluator that `spec` names; raises `UsageError` when there is none or its arguments do not fit."""
-    if spec.name in NEEDS_JUDGE and spec.name not in SHIPPED:
-        return _judged(spec)
     target = _find(spec.name, base)
     call = _instantiate(spec, target, base)
     shipped = spec.name in SHIPPED
@@ -108,8 +121,7 @@ def _find(name: str, base: Path | None) -> Any:
     for entry in entry_points(group="proctor.evaluators", name=name):
         return entry.load()
     raise UsageError(
-        f"no evaluator is called {name!r}{nearest(name, [*SHIPPED, *NEEDS_JUDGE])}"
-        "; name a shipped one, or your own as file.py:name"
+        f"no evaluator is called {name!r}{nearest(name, SHIPPED)}; name a shipped one, or your own as file.py:name"
     )
 
 
@@ -162,30 +174,19 @@ def _version(call: Any, is_shipped: bool) -> str:
         return str(version)
     if is_shipped:
         return "1"
-    return source_fingerprint(call)
+    return (
+        fingerprint(source_fingerprint(call), _configuration(call)) if is_dataclass(call) else source_fingerprint(call)
+    )
+
+
+def _configuration(call: Any) -> dict[str, Any]:
+    """The fields of an instance somebody made in a file of their own; another object counts by its kind."""
+    values = {field.name: getattr(call, field.name) for field in fields(call)}
+    simple = (str, int, float, bool, type(None), list, tuple, dict)
+    return {name: plain(v) if isinstance(v, simple) else type(v).__qualname__ for name, v in values.items()}
 
 
 def _asks_the_judge(call: Any) -> bool:
     """Whoever has no such evaluator never loads what they are made of."""
     module = sys.modules.get("proctor.evaluators.judged")
     return module is not None and isinstance(call, module.Judged)
-
-
-def _judged(spec: EvaluatorSpec) -> Bound:
-    def call(evaluable: Any) -> Any:
-        from proctor.errors import JudgeFailed
-
-        raise JudgeFailed(f"{spec.name} needs a language-model judge and none is configured; --fast leaves it out")
-
-    return Bound(
-        spec=spec,
-        call=call,
-        title=spec.title,
-        threshold=DEFAULT_THRESHOLD if spec.threshold is None else spec.threshold,
-        scope=spec.scope or "turn",
-        fingerprint=fingerprint(spec.name, "unjudged", plain(spec.arguments)),
-        asynchronous=False,
-        traced=False,
-        inline=True,
-        needs_judge=True,
-    )

@@ -1,1 +1,1 @@
-"""The language model behind some evaluators."""
+"""The language model behind some evaluators: one `Judge`, whoever answers."""

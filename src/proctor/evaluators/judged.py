@@ -1,0 +1,118 @@
+"""What every evaluator with a judge shares: who judges, how often, and what the verdict rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar
+
+from proctor.agents.model import Usage
+from proctor.cases.model import UNSET
+from proctor.evaluators.model import Evaluable, Evaluation, NothingToCompare
+from proctor.judging.current import present_sitting
+from proctor.judging.docket import docket
+from proctor.judging.model import Judge, JudgeCall, NeedsModel
+from proctor.judging.panel import Panel, Vote, poll
+from proctor.plain import Json, plain, show
+
+JUDGE = "judge"
+"""The detail of an evaluation that says who judged, on what calls, at what cost."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """The base of evaluators that ask a judge; `assess` says what is asked and how the replies become a score."""
+
+    model: Any = None
+    """Who judges this evaluator; `None` leaves it to the suite, the command line or the environment."""
+    samples: int | None = None
+    """How often the judge is asked; the median decides."""
+
+    needs_judge: ClassVar[bool] = True
+    default_threshold: ClassVar[float] = 0.5
+
+    async def __call__(self, evaluable: Evaluable) -> Evaluation | None:
+        present = present_sitting()
+        panel = present.chambers.panel(present.judge if self.model is None else self.model)
+        if self.samples is not None:
+            panel = replace(panel, samples=self.samples)
+        threshold = self.default_threshold if present.threshold is None else present.threshold
+        with docket() as calls:
+            try:
+                opinion, votes = await poll(panel, threshold, partial(self.assess, evaluable))
+            except NeedsModel as error:
+                raise NothingToCompare(f"needs a model: {error}") from error
+        if opinion is None:
+            return None
+        return replace(opinion, details={**opinion.details, JUDGE: _account(panel, votes, calls)})
+
+    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation | None:
+        """One opinion. Raise `NothingToCompare` when something needed is missing."""
+        raise NotImplementedError
+
+
+def _account(panel: Panel, votes: Sequence[Vote], calls: Sequence[JudgeCall]) -> dict[str, Json]:
+    usage = Usage()
+    for call in calls:
+        if not call.cached:
+            usage = usage + call.usage
+    account: dict[str, Json] = {
+        "model": panel.name,
+        "calls": [_call(call) for call in calls],
+        "usage": {name: value for name, value in plain(usage).items() if value is not None},
+    }
+    if len(votes) > 1:
+        account["votes"] = [_vote(vote) for vote in votes]
+    return account
+
+
+def _call(call: JudgeCall) -> dict[str, Json]:
+    said: dict[str, Json] = {"kind": call.kind, "version": call.version, "model": call.model, "key": call.key}
+    flags = {"cached": call.cached, "repaired": call.repaired, "sample": call.sample}
+    return said | {name: value for name, value in flags.items() if value}
+
+
+def _vote(vote: Vote) -> dict[str, Json]:
+    said: dict[str, Json] = {"judge": vote.judge, "sample": vote.sample}
+    if vote.abstained:
+        return said | {"abstained": vote.abstained}
+    opinion: Any = vote.opinion
+    return said | {"score": opinion.score, "reasoning": opinion.reasoning}
+
+
+def question_text(evaluable: Evaluable) -> str:
+    """What was asked, as text."""
+    return as_text(evaluable.input)
+
+
+def answer_text(evaluable: Evaluable) -> str:
+    """What was answered, as text."""
+    return as_text(evaluable.output)
+
+
+def expected_text(evaluable: Evaluable, what: str = "an expected answer") -> str:
+    """The reference answer; without one there is nothing to compare."""
+    if evaluable.expectation is UNSET or evaluable.expectation is None or evaluable.expectation == "":
+        raise NothingToCompare(f"needs {what} (`expected`), and the case has none")
+    return as_text(evaluable.expectation)
+
+
+def passages(evaluable: Evaluable, *, ideal_first: bool = False) -> list[str]:
+    """The texts an answer is held against: what was retrieved, or the facts an ideal answer rests on."""
+    metadata: Mapping[str, Json] = evaluable.eval_metadata or {}
+    retrieved, ideal = evaluable.retrieval_context, evaluable.context
+    found = (ideal or retrieved) if ideal_first else (retrieved or ideal)
+    if found is None and metadata.get("context"):
+        context = metadata["context"]
+        found = tuple(as_text(item) for item in context) if isinstance(context, list) else (as_text(context),)
+    if not found:
+        raise NothingToCompare("needs passages to compare with (`retrieval_context` or `context`), and there are none")
+    return list(found)
+
+
+def as_text(value: Any) -> str:
+    """A value as a judge reads it: text as it is, anything else as JSON."""
+    if value is None or value is UNSET:
+        return ""
+    return value if isinstance(value, str) else show(value)

@@ -1,0 +1,138 @@
+"""HoloDeck's standard judged metrics: marks from 1 to 5 for grounds, relevance, coherence and fluency."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import ClassVar
+
+from proctor.evaluators.judged import Judged, answer_text, expected_text, passages, question_text
+from proctor.evaluators.model import Evaluable, Evaluation
+from proctor.judging.model import Judge, Texts
+
+SHARE = (
+    "Give a mark from 1 to {scale}: {scale} if nothing is wanting, 1 if nearly everything is. Use the marks between "
+    "for what is between, and do not take length for quality."
+)
+
+COHERENCE = (
+    "Assess how coherent the answer is: whether its thoughts follow from each other, hang together and lead somewhere, "
+    "so that a reader can follow it from beginning to end as an answer to the question. Contradictions with itself, "
+    "leaps and loose ends count against it. Whether it is true does not matter here."
+)
+
+PLACEHOLDERS = {
+    "query": "question",
+    "input": "question",
+    "question": "question",
+    "response": "answer",
+    "answer": "answer",
+    "output": "answer",
+    "actual_output": "answer",
+    "context": "passage",
+    "retrieval_context": "passage",
+    "ground_truth": "reference",
+    "reference": "reference",
+    "expected_output": "reference",
+}
+"""What prompts written for other tools call the material, and what it is called here."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Marked(Judged):
+    """The base of evaluators whose judge gives a mark from 1 to `scale`; the score is its share of the top mark."""
+
+    scale: int = 5
+    custom_prompt: str | None = None
+    """What the judge is to look for instead of what this evaluator usually asks for."""
+
+    kind: ClassVar[str]
+    usual: ClassVar[str]
+    shows: ClassVar[tuple[str, ...]] = ("question",)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.scale, bool) or not isinstance(self.scale, int) or self.scale < 2:
+            raise ValueError(f"scale must be a whole number of at least 2, not {self.scale!r}")
+        if self.custom_prompt is not None and not str(self.custom_prompt).strip():
+            raise ValueError("custom_prompt is blank; leave it out, or say what the judge is to look for")
+
+    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
+        from proctor.evaluators.opinions import mark
+
+        material = self._material(evaluable)
+        if not answer_text(evaluable).strip():
+            return Evaluation(0.0, "the answer is empty")
+        asked = self.usual if self.custom_prompt is None else pointed(self.custom_prompt)
+        instructions = f"{asked}\n\n{SHARE.format(scale=self.scale)}"
+        reply = await judge.ask(mark(self.kind, instructions, material, 1, self.scale))
+        return Evaluation(reply.share(0, self.scale), reply.reason, {"mark": reply.mark, "scale": self.scale})
+
+    def _material(self, evaluable: Evaluable) -> dict[str, Texts]:
+        shown = {*self.shows, *named(self.custom_prompt or "")}
+        material: dict[str, Texts] = {}
+        if "question" in shown:
+            material["question"] = question_text(evaluable)
+        if "passage" in shown:
+            material["passage"] = passages(evaluable)
+        if "reference" in shown:
+            material["reference"] = expected_text(evaluable)
+        return {**material, "answer": answer_text(evaluable)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Groundedness(Marked):
+    """The answer says nothing but what the passages bear out."""
+
+    kind: ClassVar[str] = "groundedness"
+    shows: ClassVar[tuple[str, ...]] = ("question", "passage")
+    usual: ClassVar[str] = (
+        "Assess how well the answer is grounded in the numbered passages: whether everything it states follows from "
+        "them. What they contradict weighs most; what they do not mention counts against it too, however true it may "
+        "be. What the answer leaves out does not matter here."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Relevance(Marked):
+    """The answer addresses what was asked."""
+
+    kind: ClassVar[str] = "relevance"
+    usual: ClassVar[str] = (
+        "Assess how well the answer addresses the question: whether it answers what was asked, all of it, and stays "
+        "with it. Evasion, parts of the question that are passed over, and matter nobody asked for count against it."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Coherence(Marked):
+    """The answer hangs together."""
+
+    kind: ClassVar[str] = "coherence"
+    usual: ClassVar[str] = COHERENCE
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fluency(Marked):
+    """The answer is well written."""
+
+    kind: ClassVar[str] = "fluency"
+    usual: ClassVar[str] = (
+        "Assess how well the answer is written: grammar, spelling, choice of words, sentences that read naturally in "
+        "the language they are in. Neither what it says nor whether that is true matters here."
+    )
+
+
+def pointed(prompt: str) -> str:
+    """A prompt whose places for values point to the material instead: values never become part of the instructions."""
+    return _placeholder().sub(lambda found: f"(the {PLACEHOLDERS[found[1]]} in the material)", prompt)
+
+
+def named(prompt: str) -> set[str]:
+    """The material that a prompt has places for."""
+    return {PLACEHOLDERS[name] for name in _placeholder().findall(prompt)}
+
+
+@cache
+def _placeholder() -> re.Pattern[str]:
+    return re.compile(r"\{{1,2}\s{0,8}(" + "|".join(PLACEHOLDERS) + r")\s{0,8}\}{1,2}")

@@ -1,0 +1,113 @@
+"""How good the retrieval was: whether what it brought is of use, comes first, is complete, and is to the point."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from proctor.evaluators.findings import Finding, as_details, reasons, share, texts_to_hold_against
+from proctor.evaluators.judged import Judged, expected_text, question_text
+from proctor.evaluators.model import Evaluable, Evaluation, NothingToCompare
+from proctor.judging.model import Judge
+from proctor.judging.questions import attributions, entities, relevant_sentences, useful_passages
+
+
+@dataclass(frozen=True)
+class ContextualPrecision(Judged):
+    """Whether useful passages come before useless ones: average precision over the ranks of the useful ones."""
+
+    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
+        texts = texts_to_hold_against(evaluable)
+        reply = await judge.ask(useful_passages(question_text(evaluable), expected_text(evaluable), texts))
+        found = [
+            Finding(texts[item.number - 1], _USEFUL[item.verdict], item.verdict == "yes", item.reason)
+            for item in sorted(reply.verdicts, key=lambda verdict: verdict.number)
+        ]
+        useful = [finding.holds for finding in found]
+        said = reasons(found, "passages are of use")
+        return Evaluation(average_precision(useful), said, {"findings": as_details(found)})
+
+
+_USEFUL = {"yes": "useful", "no": "useless"}
+
+
+def average_precision(useful: Sequence[bool]) -> float:
+    """The mean, over the useful ones, of the share of useful ones up to there; 0 if none is."""
+    hits, total = 0, 0.0
+    for rank, is_useful in enumerate(useful, start=1):
+        if is_useful:
+            hits += 1
+            total += hits / rank
+    return total / hits if hits else 0.0
+
+
+@dataclass(frozen=True)
+class ContextualRecall(Judged):
+    """The share of the expected answer's sentences that could have been written from the passages."""
+
+    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
+        texts = texts_to_hold_against(evaluable)
+        reply = await judge.ask(attributions(expected_text(evaluable), texts))
+        found = [
+            Finding(item.text, _ATTRIBUTABLE[item.attributable], item.attributable == "yes", item.reason, item.degree)
+            for item in reply.sentences
+        ]
+        return share(found, "sentences of the expected answer are in the passages")
+
+
+_ATTRIBUTABLE = {"yes": "attributable", "no": "not attributable"}
+
+
+@dataclass(frozen=True)
+class ContextualRelevancy(Judged):
+    """The share of the passages' statements that are about the question."""
+
+    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
+        found, _ = await _sentences(evaluable, judge)
+        return share(found, "statements of the passages are about the question")
+
+
+@dataclass(frozen=True)
+class ContextRelevancy(Judged):
+    """The share of the passages' text that is about the question, by length."""
+
+    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
+        found, texts = await _sentences(evaluable, judge)
+        relevant = sum(finding.credit * len(finding.text) for finding in found)
+        score = min(1.0, relevant / len("\n".join(texts)))
+        said = reasons(found, "statements of the passages are about the question")
+        return Evaluation(score, said, {"findings": as_details(found)})
+
+
+async def _sentences(evaluable: Evaluable, judge: Judge) -> tuple[list[Finding], list[str]]:
+    texts = texts_to_hold_against(evaluable)
+    question = question_text(evaluable)
+    if not question.strip():
+        raise NothingToCompare("needs a question (`input`), and there is none")
+    reply = await judge.ask(relevant_sentences(question, texts))
+    found = [
+        Finding(item.text, _RELEVANT[item.relevant], item.relevant == "yes", item.reason, item.degree)
+        for item in reply.sentences
+    ]
+    return found, texts
+
+
+_RELEVANT = {"yes": "relevant", "no": "irrelevant"}
+
+
+@dataclass(frozen=True)
+class ContextEntityRecall(Judged):
+    """The share of the entities named in the expected answer that the passages name too."""
+
+    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
+        texts = texts_to_hold_against(evaluable)
+        reply = await judge.ask(entities(expected_text(evaluable), texts))
+        if not reply.entities:
+            raise NothingToCompare("the expected answer names nothing that the passages could name")
+        found = [
+            Finding(item.text, _FOUND[item.found], item.found == "yes", degree=item.degree) for item in reply.entities
+        ]
+        return share(found, "entities of the expected answer are in the passages")
+
+
+_FOUND = {"yes": "found", "no": "missing"}

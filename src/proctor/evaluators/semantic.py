@@ -1,0 +1,87 @@
+"""How near the answer is to the expected one in meaning, by the angle between their embeddings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from proctor.agents.model import Usage
+from proctor.errors import UsageError
+from proctor.evaluators.judged import JUDGE, answer_text, expected_text
+from proctor.evaluators.model import Evaluable, Evaluation, NothingToCompare
+from proctor.judging.docket import docket
+from proctor.judging.embeddings import Embeddings, NoEmbeddings, embeddings_of
+from proctor.judging.model import JudgeCall
+from proctor.plain import plain
+
+SIMILAR_FROM = 0.7
+"""Texts that have nothing in common still have embeddings at an acute angle: scores begin here."""
+
+
+@dataclass(frozen=True)
+class EmbeddingSimilarity:
+    """How near answer and expected output are in meaning: 0 up to the cosine `expected_min`, 1 at the cosine 1."""
+
+    prefix: str = ""
+    """Text put before both, for models that want to be told what they embed."""
+    model: Any = None
+    """Whose embeddings: `openai:text-embedding-3-small`, `embedded`, or an object with `embed`."""
+    expected_min: float = SIMILAR_FROM
+
+    needs_judge: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.expected_min, (int, float)) or not -1 <= self.expected_min < 1:
+            raise UsageError(
+                f"{type(self).__name__}: expected_min is at least -1 and less than 1, and is {self.expected_min!r}"
+            )
+
+    async def __call__(self, evaluable: Evaluable) -> Evaluation:
+        expected, answer = expected_text(evaluable), answer_text(evaluable)
+        if not answer.strip():
+            return Evaluation(0.0, "the answer is empty")
+        try:
+            source = embeddings_of(self.model)
+        except NoEmbeddings as error:
+            raise NothingToCompare(str(error)) from error
+        with docket() as calls:
+            cosine = await similarity(source, self.prefix + answer, self.prefix + expected)
+        said = f"cosine {cosine:.3f}, scored from {self.expected_min:g} on"
+        return Evaluation(scaled(cosine, self.expected_min), said, {"cosine": cosine, JUDGE: _account(source, calls)})
+
+
+@dataclass(frozen=True)
+class AnswerSimilarity(EmbeddingSimilarity):
+    """The same under the name that evaluations of retrieval give it."""
+
+
+async def similarity(source: Embeddings, one: str, other: str) -> float:
+    """The cosine of the angle between two texts' embeddings."""
+    if one == other:
+        return 1.0
+    left, right = await source.embed([one, other])
+    return cosine_of(left, right)
+
+
+def cosine_of(left: Sequence[float], right: Sequence[float]) -> float:
+    """Between -1 and 1; 0 if either says nothing."""
+    lengths = math.sqrt(math.fsum(value * value for value in left)) * math.sqrt(math.fsum(v * v for v in right))
+    if not lengths or not math.isfinite(lengths):
+        return 0.0
+    return max(-1.0, min(1.0, math.fsum(a * b for a, b in zip(left, right, strict=True)) / lengths))
+
+
+def scaled(cosine: float, least: float) -> float:
+    """The part of the way from `least` to 1."""
+    return min(1.0, max(0.0, (cosine - least) / (1.0 - least)))
+
+
+def _account(source: Embeddings, calls: Sequence[JudgeCall]) -> dict[str, Any]:
+    usage = Usage()
+    for call in calls:
+        usage = usage + call.usage
+    made = [{"kind": call.kind, "version": call.version, "model": call.model, "key": call.key} for call in calls]
+    spent = {name: value for name, value in plain(usage).items() if value is not None}
+    return {"model": source.name, "calls": made, "usage": spent}

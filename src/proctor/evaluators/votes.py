@@ -1,0 +1,101 @@
+"""Decides item by item what most of several independent replies say, and asks no more than it takes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from proctor.errors import JudgeFailed
+from proctor.judging.model import Judge, NeedsModel, Question
+from proctor.records import record
+
+Ballot = Sequence[tuple[bool, str]]
+"""One reply: for each item whether it is in favour, and why."""
+
+
+@record
+class Tally:
+    """How the vote on one item went."""
+
+    in_favour: int
+    against: int
+    reason: str = ""
+    """What the first of the majority said."""
+
+    @property
+    def carried(self) -> bool:
+        """More for than against: a tie is lost."""
+        return self.in_favour > self.against
+
+
+async def take_votes(
+    judge: Judge, question: Question[Any], read: Callable[[Any], Ballot], *, samples: int, at_once: int | None = None
+) -> list[Tally]:
+    """One tally per item of the replies to `question`, which is put up to `samples` times.
+
+    A reply that cannot be used is no vote; when there is no vote at all, the first failure is raised. As many are asked
+    at once as are needed in any case (and no more than `at_once`), and none that could not change anything.
+    """
+    ballots: list[Ballot] = []
+    failures: list[JudgeFailed] = []
+    asked = 0
+    while asked < samples and (needed := votes_needed(count(ballots), samples - asked)):
+        batch = range(asked, asked + min(needed, at_once or needed))
+        ballots += [read(reply) for reply in await _ask(judge, question, batch, failures)]
+        asked = batch.stop
+    if not ballots:
+        raise failures[0]
+    return count(ballots)
+
+
+async def take_all(judge: Judge, question: Question[Any], *, samples: int, at_once: int | None = None) -> list[Any]:
+    """Every usable reply to `question`, which is put `samples` times; without any, the first failure is raised."""
+    replies: list[Any] = []
+    failures: list[JudgeFailed] = []
+    width = at_once or samples
+    for start in range(0, samples, width):
+        replies += await _ask(judge, question, range(start, min(samples, start + width)), failures)
+    if not replies:
+        raise failures[0]
+    return replies
+
+
+async def _ask(judge: Judge, question: Question[Any], batch: range, failures: list[JudgeFailed]) -> list[Any]:
+    """The replies to one question put several times at once; a judge who cannot answer it at all need not go on."""
+    replies = await asyncio.gather(*(judge.ask(question, sample=i) for i in batch), return_exceptions=True)
+    usable: list[Any] = []
+    for reply in replies:
+        if isinstance(reply, JudgeFailed) and not isinstance(reply, NeedsModel):
+            failures.append(reply)
+        elif isinstance(reply, BaseException):
+            raise reply
+        else:
+            usable.append(reply)
+    return usable
+
+
+def count(ballots: Sequence[Ballot]) -> list[Tally]:
+    """The tally of each item; all ballots have the same items."""
+    return [_tally(votes) for votes in zip(*ballots, strict=True)]
+
+
+def votes_needed(tallies: Sequence[Tally], left: int) -> int:
+    """The fewest further votes, of `left`, that could settle every item; none if all are settled."""
+    if not tallies:
+        return _needed(0, 0, left)
+    return max(_needed(tally.in_favour, tally.against, left) for tally in tallies)
+
+
+def _needed(in_favour: int, against: int, left: int) -> int:
+    """Settled for: in_favour + n > against + (left - n). Settled against: against + n >= in_favour + (left - n)."""
+    to_carry = (against + left - in_favour) // 2 + 1
+    to_lose = (in_favour + left - against + 1) // 2
+    return max(0, min(to_carry, to_lose, left))
+
+
+def _tally(votes: Sequence[tuple[bool, str]]) -> Tally:
+    in_favour = sum(verdict for verdict, _ in votes)
+    against = len(votes) - in_favour
+    side = in_favour > against
+    return Tally(in_favour, against, next((reason for verdict, reason in votes if verdict is side), ""))

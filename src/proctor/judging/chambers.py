@@ -1,0 +1,97 @@
+"""Where judges are made from their names, each once: what they share (memory, pace, budget) lives here."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from proctor.errors import UsageError
+from proctor.judging.asking import ModelJudge
+from proctor.judging.budget import Budget
+from proctor.judging.model import Endpoint, Judge, Ledger
+from proctor.judging.pacing import Limits, Pace
+from proctor.judging.panel import Panel
+from proctor.judging.recall import Recall
+from proctor.judging.specs import JudgeSpec, PanelSpec, read_panel, wrong_kind
+from proctor.plain import canonical
+
+
+class SharedChambers:
+    """Gives the same judge for the same name, so that all who ask it keep to one pace and one budget."""
+
+    def __init__(self, ledger: Ledger | None = None, budget: Budget | None = None) -> None:
+        self.budget = budget or Budget()
+        self._recall = Recall(ledger)
+        self._panels: dict[str, Panel] = {}
+        self._judges: dict[JudgeSpec, Judge] = {}
+        self._paces: dict[tuple[str, Limits], Pace] = {}
+
+    def panel(self, named: Any) -> Panel:
+        """Whoever `named` means. Nothing is asked yet, but what can be known to be missing is complained about."""
+        if isinstance(named, Panel):
+            return named
+        if not isinstance(named, (str, Mapping)):
+            if callable(getattr(named, "ask", None)) and isinstance(getattr(named, "name", None), str):
+                return Panel((named,))
+            raise wrong_kind(named)
+        key = canonical(named)
+        panel = self._panels.get(key)
+        if panel is None:
+            spec = read_panel(named)
+            if not spec.members:
+                return self._usual(spec)
+            panel = self._panels[key] = self._made(spec)
+        return panel
+
+    def _made(self, spec: PanelSpec) -> Panel:
+        panel = Panel(tuple(self._judge(member) for member in spec.members), spec.samples, spec.mode)
+        return panel if spec.band is None else replace(panel, band=spec.band)
+
+    def _usual(self, spec: PanelSpec) -> Panel:
+        """Options that name nobody are for whoever judges anyhow."""
+        from proctor.judging.current import present_sitting
+
+        judge = present_sitting().judge
+        if isinstance(judge, Mapping) and not read_panel(judge).members:
+            raise UsageError("the judge has options and no model; write for example {model: openai:gpt-5-mini}")
+        return replace(self.panel(judge), samples=spec.samples)
+
+    def _judge(self, spec: JudgeSpec) -> Judge:
+        judge = self._judges.get(spec)
+        if judge is None:
+            judge = self._judges[spec] = self._appointed(spec)
+        return judge
+
+    def _appointed(self, spec: JudgeSpec) -> Judge:
+        if isinstance(spec.who, str):
+            from proctor.judging.embedded_judge import EmbeddedJudge
+
+            return EmbeddedJudge()
+        if isinstance(spec.who, Path):
+            return self._model_judge(spec, _local(spec.who), None)
+        from proctor.judging.providers import ProviderEndpoint
+
+        free = spec.who.temperature is None
+        varied = ProviderEndpoint(spec.who, varied=True) if free else None
+        return self._model_judge(spec, ProviderEndpoint(spec.who), varied)
+
+    def _model_judge(self, spec: JudgeSpec, endpoint: Endpoint, varied: Endpoint | None) -> Judge:
+        place = (endpoint.address, spec.limits)
+        pace = self._paces.setdefault(place, Pace(spec.limits))
+        return ModelJudge(
+            endpoint, varied=varied, recall=self._recall, pace=pace, budget=self.budget, timeout=spec.timeout
+        )
+
+
+def _local(path: Path) -> Endpoint:
+    if not path.is_file():
+        raise UsageError(f"the judge's model file {path} does not exist")
+    try:
+        local = importlib.import_module("proctor.judging.local")
+    except ImportError as error:
+        raise UsageError(f"models in files cannot be asked by this installation ({error})") from None
+    endpoint: Endpoint = local.LocalEndpoint(path)
+    return endpoint

@@ -1,0 +1,49 @@
+"""Questions that are answered by choosing one of a few, with a reason."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, create_model
+
+from proctor.judging.model import Question, Texts
+from proctor.judging.questions import Graded
+
+
+class Choice(Graded):
+    """What was chosen, and why."""
+
+    reason: str = Field(description="what speaks for and against each choice, in a few sentences")
+    choice: str
+
+
+def choose(
+    kind: str, instructions: str, choices: Mapping[str, str], material: Mapping[str, Texts], version: int = 1
+) -> Question[Choice]:
+    """A question whose `choices` each have a meaning, which may be empty where the instructions say it."""
+    listed = "\n".join(f"- {name}: {meaning}" if meaning else f"- {name}" for name, meaning in choices.items())
+    return Question(
+        kind=kind,
+        version=version,
+        instructions=f"{instructions.strip()}\n\nWeigh the choices first, then choose exactly one:\n{listed}",
+        material=material,
+        reply=_reply_of(tuple(choices)),
+    )
+
+
+@functools.cache
+def _reply_of(names: tuple[str, ...]) -> type[Choice]:
+    """The shape of a reply that can only name these; small models write them in any case and with stops."""
+    by_plain_name = {_plain(name): name for name in reversed(names)}
+
+    def recognised(value: Any) -> Any:
+        return value if value in names or not isinstance(value, str) else by_plain_name.get(_plain(value), value)
+
+    field: Any = (Annotated[Literal[names], BeforeValidator(recognised)], Field(description="the one choice made"))
+    return create_model("Choice", __base__=Choice, choice=field)
+
+
+def _plain(name: str) -> str:
+    return name.strip(" \t\n.:()\"'").casefold()

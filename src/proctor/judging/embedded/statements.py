@@ -1,0 +1,127 @@
+"""Cuts an answer into the statements it makes: sentences, bullets, table rows, the entries of a JSON document."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+LONGEST = 600
+"""A stretch without a full stop is cut here, so that no text makes one statement too large to compare."""
+
+_ABBREVIATIONS = frozenset(
+    """mr mrs ms dr prof st sr jr vs etc e.g i.e eg ie cf al approx inc ltd co corp no nos vol fig p pp art sec dept est
+    jan feb mar apr jun jul aug sep sept oct nov dec mon tue wed thu fri sat sun a.m p.m u.s u.k u.n ph.d gen col lt sgt
+    capt rev hon gov sen rep mt ft ave blvd rd min max ca c b d s""".split()
+)
+_DEEPEST = 50
+
+
+def statements(text: str) -> list[str]:
+    """The statements of a text in their order; none of a text without words."""
+    documents = _json_statements(text)
+    if documents is not None:
+        return documents
+    found: list[str] = []
+    for block in _blocks(text):
+        found.extend(piece for piece in _sentences(block) if _has_words(piece))
+    return found
+
+
+def _json_statements(text: str) -> list[str] | None:
+    stripped = text.strip()
+    if stripped[:1] not in ("{", "[") or stripped[-1:] not in ("}", "]"):
+        return None
+    try:
+        document = json.loads(stripped)
+    except (ValueError, RecursionError):
+        return None
+    return [entry for entry in _entries(document, "", 0) if _has_words(entry)]
+
+
+def _entries(value: Any, name: str, depth: int) -> Iterator[str]:
+    """`{"price": {"total": 12}}` says "price total: 12"; entries of a list keep the name of the list."""
+    if depth > _DEEPEST:
+        return
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _entries(item, f"{name} {_spoken(key)}".strip(), depth + 1)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _entries(item, name, depth + 1)
+    else:
+        said = value if isinstance(value, str) else json.dumps(value)
+        for piece in statements(said) if isinstance(value, str) and len(said) > LONGEST else [said]:
+            yield f"{name}: {piece}" if name else piece
+
+
+def _spoken(key: str) -> str:
+    """A key as words: `orderTotal` and `order_total` are "order Total" and "order total"."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", key.replace("_", " ").replace("-", " "))
+
+
+@cache
+def _bullet() -> re.Pattern[str]:
+    return re.compile(r"^\s{0,40}(?:[-*+•‣◦–]|\(?[0-9]{1,3}[.)]|\(?[a-zA-Z][.)]|#{1,6}|>{1,4})\s{1,10}")
+
+
+def _blocks(text: str) -> Iterator[str]:
+    """Lines that belong together: bullets, headings and table rows stand alone, wrapped lines are joined."""
+    gathered: list[str] = []
+    for line in text.splitlines():
+        bare = _bullet().sub("", line, count=1)
+        alone = bare != line
+        row = bare.strip()
+        heading = alone and line.lstrip().startswith("#")
+        if row.startswith("|") and row.endswith("|") and len(row) > 1:
+            bare, alone = ", ".join(cell.strip() for cell in row.strip("|").split("|") if cell.strip(" -:")), True
+        if alone or not row or row.startswith("```"):
+            yield " ".join(gathered)
+            gathered = []
+        if not row.startswith("```") and bare.strip():
+            gathered.append(bare.strip())
+        if heading or row.startswith("|"):
+            yield " ".join(gathered)
+            gathered = []
+    yield " ".join(gathered)
+
+
+@cache
+def _end() -> re.Pattern[str]:
+    return re.compile(r"[.!?…]{1,8}[\"'”’)\]*]{0,4}(?=\s|$)|[。！？｡]{1,8}[」』”’）]{0,4}|;(?=\s)|[؟۔।]{1,4}")
+
+
+def _sentences(block: str) -> Iterator[str]:
+    begin = 0
+    for match in _end().finditer(block):
+        if match[0][0] == "." and _continues(block, begin, match):
+            continue
+        yield from _bounded(block[begin : match.end()])
+        begin = match.end()
+    yield from _bounded(block[begin:])
+
+
+def _continues(block: str, begin: int, match: re.Match[str]) -> bool:
+    """A full stop after an abbreviation or initial, or before a small letter, ends nothing."""
+    before = block[max(begin, match.start() - 12) : match.start()].rsplit(None, 1)
+    word = before[-1].lstrip("(\"'“[").lower() if before else ""
+    if word in _ABBREVIATIONS or (len(word) == 1 and word.isalpha() and len(match[0]) == 1):
+        return bool(block[match.end() :].strip()) if len(block) - match.end() < 200 else True
+    return False
+
+
+def _bounded(piece: str) -> Iterator[str]:
+    piece = piece.strip()
+    while len(piece) > LONGEST:
+        cut = piece.rfind(" ", LONGEST // 2, LONGEST)
+        cut = cut if cut > 0 else LONGEST
+        yield piece[:cut].strip()
+        piece = piece[cut : cut + LONGEST * 64].strip() + piece[cut + LONGEST * 64 :]
+    if piece:
+        yield piece
+
+
+def _has_words(piece: str) -> bool:
+    return any(character.isalnum() for character in piece)

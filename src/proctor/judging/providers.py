@@ -1,0 +1,280 @@
+"""Models of every provider that `pydantic-ai-slim` knows, as endpoints; the only file that imports it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import field
+from typing import Any
+from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
+
+from proctor.agents.model import Usage
+from proctor.errors import UsageError
+from proctor.judging.mishaps import endpoint_failure, gives_way
+from proctor.judging.model import Completion, EndpointFailed, Prompt
+from proctor.judging.redaction import conceal
+from proctor.judging.services import require_address, require_key, require_packages
+from proctor.plain import Json
+from proctor.records import record
+
+NO_KEY = "no-key"
+"""Sent where nobody named a key: a key of the environment goes only to the provider it belongs to."""
+
+ENOUGH_TOKENS = 16_000
+"""What Anthropic's API is told to write at most, which it wants to be told; the library would say all it can."""
+
+OLLAMA = "http://localhost:11434/v1"
+
+_ADDRESS_PARAMETERS = ("base_url", "azure_endpoint", "api_base")
+
+
+@record
+class ModelSpec:
+    """One model somewhere, and how it is asked."""
+
+    provider: str
+    model: str
+    base_url: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    api_version: str | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    max_tokens: int | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.provider}:{self.model}"
+
+
+@record
+class Manner:
+    """What the model turned out to accept."""
+
+    reply: str = "schema"
+    """How the shape of a reply is asked for: `schema`, `object` (some JSON object), or `text`."""
+    temperature: bool = True
+
+
+class ProviderEndpoint:
+    """A model behind a provider's API. Only what is missing is complained about here; nothing is sent yet."""
+
+    def __init__(self, spec: ModelSpec, *, varied: bool = False) -> None:
+        require_packages(spec.provider)
+        require_address(spec.provider, spec.base_url)
+        if spec.base_url is None and spec.api_key is None:
+            require_key(spec.provider)
+        self.name = spec.name
+        self.address = spec.base_url or spec.name
+        self.parameters: Mapping[str, Json] = _parameters(spec, varied)
+        self._spec = spec
+        self._manner: Manner | None = None
+        self._models: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Any, Any]] = WeakKeyDictionary()
+
+    async def complete(self, prompt: Prompt, schema: Mapping[str, Json], *, timeout: float) -> Completion:
+        """One request; another only where the model refuses a setting that it can be asked without."""
+        try:
+            with _uninstrumented():
+                model = await self._model()
+                while True:
+                    manner = self._manner = self._manner or _manner(model.profile)
+                    try:
+                        return _completion(await self._request(model, manner, prompt, schema, timeout))
+                    except Exception as error:
+                        less = gives_way(error, manner)
+                        if less is None:
+                            raise
+                        self._manner = less
+        except EndpointFailed as failure:
+            raise self._told(failure) from None
+        except Exception as error:
+            raise self._told(endpoint_failure(error)) from None
+
+    def _told(self, failure: EndpointFailed) -> EndpointFailed:
+        """With the judge's name, and without its key. What the provider raised is not passed on: it holds both."""
+        words = conceal(f"{self.name} {failure}", [self._spec.api_key or ""])
+        return EndpointFailed(
+            words, transient=failure.transient, limited=failure.limited, retry_after=failure.retry_after
+        )
+
+    async def _request(
+        self, model: Any, manner: Manner, prompt: Prompt, schema: Mapping[str, Json], timeout: float
+    ) -> Any:
+        from pydantic_ai.direct import model_request
+
+        settings: dict[str, Any] = {"request_timeout": timeout, "timeout": timeout, "max_retries": 0}
+        settings |= {name: value for name, value in self.parameters.items() if name not in ("base_url", "api_version")}
+        if not manner.temperature:
+            settings.pop("temperature", None)
+            settings.pop("top_p", None)
+        for name in model.unsupported_settings:
+            settings.pop(name, None)
+        settings["request_timeout"] = timeout
+        return await model_request(
+            model,
+            _messages(prompt),
+            model_settings=settings,  # type: ignore[arg-type]
+            model_request_parameters=_request_parameters(manner, schema),
+            instrument=False,
+        )
+
+    async def _model(self) -> Any:
+        """The model with a client of the running event loop, whose connections are closed when the loop ends."""
+        loop = asyncio.get_running_loop()
+        kept = self._models.get(loop)
+        if kept is None:
+            model = _built(self._spec)
+            itself: list[Any] = []
+            lifetime = _lifetime(model, itself)
+            itself.append(lifetime)
+            kept = self._models[loop] = (model, lifetime)
+            await anext(lifetime)
+        return kept[0]
+
+
+async def _lifetime(model: Any, itself: list[Any]) -> AsyncIterator[None]:
+    """Event loops close the generators that are still open when they end, and with this one the model's client.
+
+    It holds on to itself: the endpoint may be gone by then, and its connections are not.
+    """
+    async with model:
+        yield
+    itself.clear()
+
+
+def _parameters(spec: ModelSpec, varied: bool) -> dict[str, Json]:
+    """Answers of a judge are to be the same each time, unless they are samples of several."""
+    temperature = spec.temperature if spec.temperature is not None or varied else 0.0
+    given = {
+        "temperature": temperature,
+        "top_p": spec.top_p,
+        "max_tokens": spec.max_tokens or (ENOUGH_TOKENS if spec.provider == "anthropic" else None),
+        "base_url": spec.base_url,
+        "api_version": spec.api_version,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _built(spec: ModelSpec) -> Any:
+    from pydantic_ai.models import infer_model
+
+    # The chat API is what every OpenAI-compatible server speaks; who wants the other one writes `openai-responses`.
+    kind = "openai-chat" if spec.provider == "openai" else spec.provider
+    return infer_model(f"{kind}:{spec.model}", provider_factory=lambda name: _provider(name, spec))
+
+
+def _provider(name: str, spec: ModelSpec) -> Any:
+    import inspect
+
+    from pydantic_ai.providers import infer_provider_class
+
+    made = infer_provider_class(name)
+    accepted = inspect.signature(made).parameters
+    given: dict[str, Any] = {}
+    address = spec.base_url or (OLLAMA if name == "ollama" and not _ollama_elsewhere() else None)
+    if address is not None:
+        parameter = next((known for known in _ADDRESS_PARAMETERS if known in accepted), None)
+        if parameter is None:
+            raise UsageError(f"{name} is at one address only; base_url has no meaning for it")
+        given[parameter] = with_path(name, address)
+    if spec.api_key is not None or (spec.base_url is not None and "api_key" in accepted):
+        given["api_key"] = spec.api_key or NO_KEY
+    if spec.api_version is not None:
+        given["api_version"] = spec.api_version
+    return made(**given)
+
+
+def with_path(provider: str, address: str) -> str:
+    """Ollama is often named without the path under which it speaks the chat API."""
+    bare = provider == "ollama" and urlsplit(address).path in ("", "/")
+    return f"{address.rstrip('/')}/v1" if bare else address
+
+
+def _ollama_elsewhere() -> bool:
+    import os
+
+    return bool(os.environ.get("OLLAMA_BASE_URL"))
+
+
+def _manner(profile: Mapping[str, Any]) -> Manner:
+    """What the library knows of the model; a model that always reasons takes no temperature."""
+    reasons = profile.get("openai_supports_reasoning") and not (
+        profile.get("openai_supports_reasoning_effort_none") and not profile.get("thinking_enabled_by_default")
+    )
+    refuses = reasons or profile.get("anthropic_disallows_sampling_settings") or profile.get("thinking_always_enabled")
+    by_schema, by_object = profile.get("supports_json_schema_output"), profile.get("supports_json_object_output")
+    return Manner("schema" if by_schema else "object" if by_object else "text", temperature=not refuses)
+
+
+def _request_parameters(manner: Manner, schema: Mapping[str, Json]) -> Any:
+    """The prompt itself shows the schema, so that models which cannot be held to it know it all the same."""
+    from pydantic_ai.models import ModelRequestParameters
+    from pydantic_ai.output import OutputObjectDefinition
+
+    if manner.reply == "text":
+        return ModelRequestParameters()
+    strict = True if _is_closed(schema) else None
+    shape = OutputObjectDefinition(json_schema=dict(schema), name="reply", strict=strict)
+    mode: Any = "native" if manner.reply == "schema" else "prompted"
+    return ModelRequestParameters(output_mode=mode, output_object=shape, prompted_output_template=False)
+
+
+def _is_closed(schema: Json) -> bool:
+    """Whether every key is known beforehand: only such a schema can be enforced to the letter."""
+    if isinstance(schema, list):
+        return all(_is_closed(item) for item in schema)
+    if not isinstance(schema, Mapping):
+        return True
+    if schema.get("type") == "object" and ("properties" not in schema or schema.get("additionalProperties")):
+        return False
+    return all(_is_closed(item) for item in schema.values())
+
+
+def _messages(prompt: Prompt) -> list[Any]:
+    from pydantic_ai.messages import ModelRequest, ModelResponse, SystemPromptPart, TextPart, UserPromptPart
+
+    said: list[Any] = [ModelRequest(parts=[SystemPromptPart(prompt.system), UserPromptPart(prompt.user)])]
+    for reply, complaint in prompt.corrections:
+        said.append(ModelResponse(parts=[TextPart(reply)]))
+        said.append(ModelRequest(parts=[UserPromptPart(complaint)]))
+    return said
+
+
+def _completion(response: Any) -> Completion:
+    refusal = (response.provider_details or {}).get("refusal")
+    return Completion(
+        text=response.text or (str(refusal) if refusal else ""),
+        usage=_usage(response),
+        model=response.model_name or "",
+        finish_reason=response.finish_reason,
+    )
+
+
+def _usage(response: Any) -> Usage:
+    """What was counted; a provider that counts nothing has not sent nothing, so it is not zero."""
+    if response.usage.unmeasured_requests:
+        return Usage(model_calls=1)
+    cost = None
+    try:
+        cost = float(response.cost().total_price) or None
+    except (LookupError, ValueError, AssertionError):
+        pass  # nobody knows what this model costs
+    return Usage(response.usage.input_tokens, response.usage.output_tokens, cost, 1)
+
+
+@contextmanager
+def _uninstrumented() -> Iterator[None]:
+    """Keep a judge's requests out of the traces of the application that is examined in the same process."""
+    from opentelemetry import context
+
+    names = ("_SUPPRESS_INSTRUMENTATION_KEY", "_SUPPRESS_HTTP_INSTRUMENTATION_KEY")
+    keys = [getattr(context, name, None) for name in names]
+    quiet = context.get_current()
+    for key in keys:
+        quiet = quiet if key is None else context.set_value(key, True, quiet)
+    token = context.attach(quiet)
+    try:
+        yield
+    finally:
+        context.detach(token)

@@ -1,0 +1,261 @@
+"""The questions that several evaluators share, so that one answer serves them all.
+
+Each has a `kind` that the embedded judge knows too. Items are numbered from 1 in the prompt, and every reply must speak
+of each exactly once. A reason comes before its verdict, because a model reasons as it writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+from pydantic.json_schema import SkipJsonSchema
+
+from proctor.judging.model import Question
+
+
+class Graded(BaseModel):
+    """A verdict that may come with a degree. Models are not asked for one: what they would say is no measurement."""
+
+    degree: SkipJsonSchema[float | None] = Field(None, ge=0, le=1)
+    """How far the verdict holds, from 0 (not at all what is wished) to 1; the embedded judge measures it."""
+
+
+def each_once(count: int, field: str = "verdicts") -> Any:
+    """A check that a reply has one verdict for each of `count` numbered items."""
+
+    def check(reply: Any) -> str | None:
+        numbers = sorted(item.number for item in getattr(reply, field))
+        if numbers == list(range(1, count + 1)):
+            return None
+        return f"{field} must have exactly one entry for each number from 1 to {count}; it has {numbers[:50]}"
+
+    return check
+
+
+def _some(field: str, complaint: str) -> Any:
+    """A check that a list is not empty."""
+    return lambda reply: None if getattr(reply, field) else complaint
+
+
+def _every_passage(count: int) -> Any:
+    """A check that each passage is spoken of, and none that does not exist."""
+
+    def check(reply: PassageSentences) -> str | None:
+        numbers = {sentence.passage for sentence in reply.sentences}
+        if numbers == set(range(1, count + 1)):
+            return None
+        return (
+            f"sentences must speak of each passage from 1 to {count} and no other; they speak of {sorted(numbers)[:50]}"
+        )
+
+    return check
+
+
+class Statement(Graded):
+    text: str = Field(description="the statement, understandable on its own")
+    claim: Literal["yes", "no"] = Field(description="whether it asserts something that could be right or wrong")
+    reason: str = Field("", description="why it does not address the question; empty if it does")
+    relevant: Literal["yes", "partly", "no"] = Field(description="whether it addresses the question")
+
+
+class Statements(BaseModel):
+    statements: list[Statement]
+
+
+def statements(question: str, answer: str) -> Question[Statements]:
+    """What the answer says, and whether each part addresses the question: for relevancy and faithfulness alike."""
+    return Question(
+        kind="statements",
+        version=1,
+        instructions=(
+            "Break the answer into the separate statements it makes. Write each so that it can be understood "
+            "without the rest: replace pronouns by what they stand for, keep numbers, units, dates, names and "
+            "negations exactly as they are. Leave nothing out and add nothing. An answer that says nothing has no "
+            "statements.\n"
+            "For each statement, say whether it is a claim: 'yes' if it asserts something that could be checked, "
+            "'no' for greetings, thanks, offers of help, questions back, and saying that one does not know or "
+            "cannot help.\n"
+            "For each statement, say whether it addresses the question: 'yes' if it answers it or supports an "
+            "answer to it, 'partly' if it is background to it or a courtesy around the answer, 'no' if it is about "
+            "something else or leaves the question unanswered."
+        ),
+        material={"question": question, "answer": answer},
+        reply=Statements,
+    )
+
+
+class ClaimVerdict(Graded):
+    number: int
+    reason: str = Field(description="in one sentence, what in the passages decides it, or what is missing")
+    verdict: Literal["supported", "contradicted", "unmentioned"]
+
+
+class ClaimVerdicts(Graded):
+    verdicts: list[ClaimVerdict]
+
+
+def claims(statements: Sequence[str], passages: Sequence[str]) -> Question[ClaimVerdicts]:
+    """Which statements the passages bear out, which they contradict, and which they say nothing about."""
+    return Question(
+        kind="claims",
+        version=1,
+        instructions=(
+            "For each numbered statement decide whether the passages bear it out. 'supported': it follows from "
+            "the passages alone, every part of it. 'contradicted': the passages say otherwise; another number, "
+            "date, name, unit, or the opposite. 'unmentioned': the passages neither say nor exclude it, however "
+            "true it may be elsewhere. Use no knowledge of your own."
+        ),
+        material={"passage": list(passages), "statement": list(statements)},
+        reply=ClaimVerdicts,
+        check=each_once(len(statements)),
+    )
+
+
+class PassageVerdict(Graded):
+    number: int
+    reason: str = Field(description="in one sentence, what decides it")
+    verdict: Literal["yes", "no"]
+
+
+class PassageVerdicts(BaseModel):
+    verdicts: list[PassageVerdict]
+
+
+def agreements(answer: str, passages: Sequence[str]) -> Question[PassageVerdicts]:
+    """Which passages the answer agrees with; leaving something out is no disagreement."""
+    return Question(
+        kind="agreements",
+        version=1,
+        instructions=(
+            "For each numbered passage decide whether the answer agrees with it: 'no' only if the answer says "
+            "something that the passage contradicts, 'yes' otherwise. What the answer leaves out is not held "
+            "against it."
+        ),
+        material={"passage": list(passages), "answer": answer},
+        reply=PassageVerdicts,
+        check=each_once(len(passages)),
+    )
+
+
+def useful_passages(question: str, expected: str, passages: Sequence[str]) -> Question[PassageVerdicts]:
+    """Which retrieved passages help to reach the expected answer, in the order of retrieval."""
+    return Question(
+        kind="useful-passages",
+        version=1,
+        instructions=(
+            "For each numbered passage decide whether it is of use in reaching the expected answer to the "
+            "question: 'yes' or 'no'."
+        ),
+        material={"question": question, "expected": expected, "passage": list(passages)},
+        reply=PassageVerdicts,
+        check=each_once(len(passages)),
+    )
+
+
+class Attribution(Graded):
+    text: str = Field(description="a sentence of the expected answer")
+    reason: str = Field(description="the number of the passage it rests on, or what is missing")
+    attributable: Literal["yes", "no"]
+
+
+class Attributions(BaseModel):
+    sentences: list[Attribution]
+
+
+def attributions(expected: str, passages: Sequence[str]) -> Question[Attributions]:
+    """Which sentences of the expected answer could have been written from the passages."""
+    return Question(
+        kind="attributions",
+        version=1,
+        instructions=(
+            "Go through the expected answer sentence by sentence. For each, decide whether it can be attributed "
+            "to the numbered passages: 'yes' if the passages contain what it says, 'no' if any part of it is not "
+            "there."
+        ),
+        material={"expected": expected, "passage": list(passages)},
+        reply=Attributions,
+        check=_some("sentences", "the expected answer has at least one sentence"),
+    )
+
+
+class PassageSentence(Graded):
+    passage: int = Field(description="the number of the passage")
+    text: str
+    reason: str = Field("", description="why it is not relevant; empty if it is")
+    relevant: Literal["yes", "no"]
+
+
+class PassageSentences(BaseModel):
+    sentences: list[PassageSentence]
+
+
+def relevant_sentences(question: str, passages: Sequence[str]) -> Question[PassageSentences]:
+    """Which sentences of the passages are about the question, all passages in one call."""
+    return Question(
+        kind="relevant-sentences",
+        version=1,
+        instructions=(
+            "Break each numbered passage into its statements, keeping their wording. For each, decide whether it "
+            "is relevant to the question: 'yes' if somebody answering the question would want it, 'no' otherwise. "
+            "Every passage has at least one statement."
+        ),
+        material={"question": question, "passage": list(passages)},
+        reply=PassageSentences,
+        check=_every_passage(len(passages)),
+    )
+
+
+class Comparison(Graded):
+    shared: list[str] = Field(description="statements made by both, in the words of the answer")
+    only_answer: list[str] = Field(description="statements of the answer that the reference does not bear out")
+    only_reference: list[str] = Field(description="statements of the reference that the answer lacks")
+    contradictions: list[str] = Field(description="those of only_answer that the reference contradicts, and how")
+
+
+def comparison(question: str, reference: str, answer: str) -> Question[Comparison]:
+    """What answer and reference have in common, and what each has alone."""
+    return Question(
+        kind="comparison",
+        version=1,
+        instructions=(
+            "Compare the answer with the reference, as answers to the question. Sort every statement of both: "
+            "made by both (wording does not matter, meaning does), made only by the answer, or made only by the "
+            "reference. Say of those made only by the answer which ones the reference contradicts. The reference "
+            "is taken to be right."
+        ),
+        material={"question": question, "reference": reference, "answer": answer},
+        reply=Comparison,
+        check=_says_something,
+    )
+
+
+def _says_something(reply: Comparison) -> str | None:
+    if reply.shared or reply.only_answer or reply.only_reference:
+        return None
+    return "every statement of both texts must be in one of shared, only_answer, only_reference; all three are empty"
+
+
+class Entity(Graded):
+    text: str = Field(description="the entity as the expected answer names it")
+    found: Literal["yes", "no"] = Field(description="whether the passages name it too, in whatever form")
+
+
+class Entities(BaseModel):
+    entities: list[Entity]
+
+
+def entities(expected: str, passages: Sequence[str]) -> Question[Entities]:
+    """Which people, places, things, numbers and dates of the expected answer the passages name."""
+    return Question(
+        kind="entities",
+        version=1,
+        instructions=(
+            "List the entities that the expected answer names: people, organisations, places, products, works, "
+            "events, dates, amounts. Name each once. For each, say whether the passages name it too; another "
+            "spelling, abbreviation or format of the same entity counts."
+        ),
+        material={"expected": expected, "passage": list(passages)},
+        reply=Entities,
+    )

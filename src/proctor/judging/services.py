@@ -1,0 +1,153 @@
+"""Which services a judge can be asked at: what each needs to be installed, and which variable holds its key."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Mapping
+from typing import Final
+
+from proctor.cases.fields import nearest
+from proctor.errors import UsageError
+from proctor.records import record
+
+LIBRARY = "pydantic_ai"
+
+
+@record
+class Service:
+    """One provider, under the name people write before the colon."""
+
+    module: str = "openai"
+    """The provider's own package, which has to be there."""
+    extra: str = "judge"
+    """What to install: an extra of this package, or of `pydantic-ai-slim` where it begins with `+`."""
+    keys: tuple[str, ...] = ()
+    """The variables that may hold the key; empty where it is found in other ways, or none is needed."""
+    addresses: tuple[str, ...] = ()
+    """The variables that may say where the service is; who has set one may need no key."""
+    movable: bool = True
+    """Whether it can be told to be somewhere else."""
+    homeless: bool = False
+    """Whether it is nowhere unless somebody says so."""
+
+
+def _openai_like(*keys: str) -> Service:
+    return Service(keys=keys)
+
+
+def _azure() -> Service:
+    keys = ("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN")
+    return Service(keys=keys, addresses=("AZURE_OPENAI_ENDPOINT",), homeless=True)
+
+
+def _at_one_address(*keys: str) -> Service:
+    return Service(keys=keys, movable=False)
+
+
+SERVICES: Final[Mapping[str, Service]] = {
+    "openai": Service(keys=("OPENAI_API_KEY",), addresses=("OPENAI_BASE_URL",)),
+    "openai-chat": Service(keys=("OPENAI_API_KEY",), addresses=("OPENAI_BASE_URL",)),
+    "openai-responses": Service(keys=("OPENAI_API_KEY",), addresses=("OPENAI_BASE_URL",)),
+    "azure": _azure(),
+    "azure-responses": _azure(),
+    "anthropic": Service("anthropic", "anthropic", ("ANTHROPIC_API_KEY",)),
+    "google": Service("google.genai", "google", ("GOOGLE_API_KEY", "GEMINI_API_KEY")),
+    "google-cloud": Service("google.genai", "google"),
+    "bedrock": Service("boto3", "bedrock"),
+    "mistral": Service("mistralai", "mistral", ("MISTRAL_API_KEY",)),
+    "groq": Service("groq", "groq", ("GROQ_API_KEY",)),
+    "cohere": Service("cohere", "+cohere", ("CO_API_KEY",), movable=False),
+    "huggingface": Service("huggingface_hub", "+huggingface", ("HF_TOKEN",)),
+    "xai": Service("xai_sdk", "+xai", ("XAI_API_KEY",), movable=False),
+    "ollama": Service(),
+    "vllm": Service(addresses=("VLLM_BASE_URL",), homeless=True),
+    "litellm": Service(homeless=True),
+    "openrouter": _at_one_address("OPENROUTER_API_KEY"),
+    "deepseek": _at_one_address("DEEPSEEK_API_KEY"),
+    "moonshotai": _openai_like("MOONSHOTAI_API_KEY"),
+    "fireworks": _at_one_address("FIREWORKS_API_KEY"),
+    "together": _at_one_address("TOGETHER_API_KEY"),
+    "heroku": _openai_like("HEROKU_INFERENCE_KEY"),
+    "nebius": _at_one_address("NEBIUS_API_KEY"),
+    "ovhcloud": _at_one_address("OVHCLOUD_API_KEY"),
+    "alibaba": _openai_like("ALIBABA_API_KEY", "DASHSCOPE_API_KEY"),
+    "sambanova": _openai_like("SAMBANOVA_API_KEY"),
+    "vercel": _at_one_address("VERCEL_AI_GATEWAY_API_KEY", "VERCEL_OIDC_TOKEN"),
+    "cerebras": _at_one_address("CEREBRAS_API_KEY"),
+    "meta": _at_one_address("META_API_KEY"),
+    "crusoe": _at_one_address("CRUSOE_API_KEY"),
+    "zai": _openai_like("ZAI_API_KEY"),
+}
+
+ALIASES: Final[Mapping[str, str]] = {
+    "azure_openai": "azure",
+    "gemini": "google",
+    "google-gla": "google",
+    "google-vertex": "google-cloud",
+    "vertex": "google-cloud",
+    "aws": "bedrock",
+    "x-ai": "xai",
+    "grok": "xai",
+}
+
+
+def split_name(named: str) -> tuple[str, str]:
+    """Provider and model of `provider:model`; raises `UsageError` for what names nobody."""
+    provider, colon, model = named.partition(":")
+    provider = provider.strip().lower()
+    if provider.startswith("gateway/"):
+        raise UsageError(
+            f"the judge {named!r} goes through a gateway that sees everything it is asked; name the provider itself, "
+            f"as {provider.removeprefix('gateway/')}:{model}"
+        )
+    provider = ALIASES.get(provider, provider)
+    if not colon or not model.strip():
+        raise UsageError(
+            f"the judge {named!r} is not of the form provider:model; write for example openai:gpt-5-mini, "
+            "anthropic:claude-sonnet-5, ollama:qwen3, or embedded"
+        )
+    if provider not in SERVICES:
+        hint = nearest(provider, [*SERVICES, *ALIASES])
+        raise UsageError(f"no provider is called {provider!r}{hint}; known are {', '.join(SERVICES)}")
+    return provider, model.strip()
+
+
+def require_packages(provider: str) -> None:
+    """Raise `UsageError` with what to install, before anything is asked."""
+    service = SERVICES[provider]
+    if not (_is_there(LIBRARY) and _is_there(service.module)):
+        extra = service.extra
+        wanted = f"pydantic-ai-slim[{extra[1:]}]" if extra.startswith("+") else f"proctor[{extra}]"
+        raise UsageError(f"asking {provider} as a judge needs more packages: pip install '{wanted}'")
+
+
+def require_address(provider: str, given: str | None) -> None:
+    """Raise `UsageError` where an address is missing, or has no meaning."""
+    service = SERVICES[provider]
+    if given is None and service.homeless and not any(os.environ.get(name) for name in service.addresses):
+        variables = f", or set {' or '.join(service.addresses)}" if service.addresses else ""
+        raise UsageError(f"{provider} can be anywhere: say where with base_url{variables}")
+    if given is not None and not service.movable:
+        raise UsageError(
+            f"{provider} is at one address only, so base_url has no meaning for it; for another service that speaks "
+            "OpenAI's language, write openai:MODEL with that base_url"
+        )
+
+
+def require_key(provider: str) -> None:
+    """Raise `UsageError` with the variable to set, where the provider cannot be asked without."""
+    service = SERVICES[provider]
+    instead = () if service.homeless else service.addresses
+    if service.keys and not any(os.environ.get(name) for name in (*service.keys, *instead)):
+        raise UsageError(
+            f"asking {provider} as a judge needs a key: set {' or '.join(service.keys)}, or name another variable "
+            "with api_key_env"
+        )
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
