@@ -127,12 +127,21 @@ intermediate_data = st.fixed_dictionaries(
     },
 ) | st.fixed_dictionaries({"invocationEvents": st.lists(events, max_size=2)})
 
+rubrics = st.lists(
+    st.builds(
+        lambda name, text, more: {"rubricId": name, "rubricContent": {"textProperty": text}, **more},
+        words,
+        words,
+        st.fixed_dictionaries({}, optional={"type": st.just("TOOL_USE_QUALITY"), "description": words}),
+    ),
+    max_size=2,
+)
 turns = st.fixed_dictionaries(
     {"userContent": contents("user"), "creationTimestamp": timestamps, "finalResponse": contents("model")},
     optional={
         "intermediateData": intermediate_data,
         "invocationId": words,
-        "rubrics": st.lists(objects, max_size=1),
+        "rubrics": rubrics,
         "duration": timestamps,
         "appDetails": objects,
     },
@@ -144,7 +153,7 @@ cases = st.fixed_dictionaries(
             {"appName": words, "userId": st.text(max_size=4)}, optional={"state": objects}
         ),
         "finalSessionState": objects,
-        "rubrics": st.lists(objects, max_size=1),
+        "rubrics": rubrics,
         "creationTimestamp": timestamps,
     },
 )

@@ -59,7 +59,7 @@ def test_what_proctor_does_not_use_is_written_as_it_was(tmp_path: Path) -> None:
             "toolResponses": [{"name": "track", "response": {"at": "Utrecht"}}],
             "intermediateResponses": [["clerk", [{"text": "Looking."}]]],
         },
-        "rubrics": [{"rubricId": "r"}],
+        "rubrics": [{"rubricId": "r", "rubricContent": {"textProperty": "It is short."}}],
         "appDetails": {"agentDetails": {}},
         "duration": 3,
         "modelDuration": 2,
@@ -68,7 +68,7 @@ def test_what_proctor_does_not_use_is_written_as_it_was(tmp_path: Path) -> None:
     noted = docs.turn(finalResponse={"parts": []}, intermediateData={"toolUses": [], "toolResponses": [{"name": "f"}]})
     recorded = docs.turn(intermediateData={"invocationEvents": [{"author": "desk"}]})
     session = {"appName": "post", "userId": "", "sessionId": "s1", "state": {}}
-    case = docs.case("all", turn, noted, recorded, sessionInput=session, rubrics=[{"rubricId": "r"}])
+    case = docs.case("all", turn, noted, recorded, sessionInput=session, rubrics=turn["rubrics"])
     data = docs.eval_set({**case, "creationTimestamp": 3}, name="Desk", description="All of it")
     data["creationTimestamp"] = 7
     written = adk.write([docs.read(tmp_path, data)])

@@ -39,7 +39,18 @@ def spec(name: str, label: str, **rest: Any) -> EvaluatorSpec:
         ),
         ({"metric": "relevance", "threshold": 0.7}, spec("Relevance", "relevance", threshold=0.7)),
         ({"metric": "relevance", "threshold": 4}, spec("Relevance", "relevance", threshold=0.8)),
-        ({"metric": "fluency", "threshold": 7, "scale": 10}, spec("Fluency", "fluency", threshold=0.7)),
+        (
+            {"metric": "fluency", "threshold": 7, "scale": 10},
+            spec("Fluency", "fluency", arguments={"scale": 10}, threshold=0.7),
+        ),
+        (
+            {"metric": "fluency", "custom_prompt": "Is {response} in verse?"},
+            spec("Fluency", "fluency", arguments={"custom_prompt": "Is {response} in verse?"}),
+        ),
+        (
+            {"type": "geval", "name": "Tone", "criteria": "Polite"},
+            spec("GEval", "Tone", arguments={"criteria": "Polite", "evaluation_params": ["actual_output"]}),
+        ),
         (
             {"metric": "coherence", "model": {"provider": "ollama", "name": "m"}},
             spec("Coherence", "coherence", arguments={"model": {"provider": "ollama", "name": "m"}}),
@@ -76,13 +87,12 @@ def test_a_disabled_metric_is_left_out_but_still_checked() -> None:
         ({"metric": "bleu", "fail_on_error": True}, "fail_on_error"),
         ({"metric": "bleu", "fail_on_error": False}, "fail_on_error"),
         ({"metric": "bleu", "retry_on_failure": 2}, "retry_on_failure"),
-        ({"metric": "fluency", "custom_prompt": "x"}, "custom_prompt"),
+        ({"metric": "bleu", "custom_prompt": "x"}, "custom_prompt"),
         ({"metric": "bleu", "model": {}}, "model"),
         ({"metric": "equality", "response_path": "a.b"}, "response_path"),
         ({"metric": "bleu", "case_insensitive": True}, "case_insensitive"),
         ({"metric": "equality", "accept_percent": True}, "accept_percent"),
         ({"metric": "bleu", "scale": 5}, "scale"),
-        ({"metric": "fluency", "scale": 5, "threshold": 0.5}, "scale"),
         ({"metric_type": "faithfulness", "include_reason": False}, "include_reason"),
     ],
 )

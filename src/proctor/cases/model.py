@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from proctor.cases.matchers import Matcher, parse
+from proctor.cases.scenario import Scenario, as_metadata
 from proctor.errors import Problem
 from proctor.plain import Json
 from proctor.records import record
@@ -116,6 +118,21 @@ class Attachment:
 
 
 @record
+class Double:
+    """What a tool answers in a case instead of being called, so that a suite runs without side effects."""
+
+    arguments: Mapping[str, Matcher] | None = None
+    """For which arguments; `None` for any. What is not listed does not matter."""
+    result: Json = None
+    error: str | None = None
+    """What the tool fails with, instead of a result."""
+    delay: float = 0.0
+    """Seconds before it answers."""
+    times: int | None = None
+    """How often it answers in one trial; then the next double in the list does."""
+
+
+@record
 class EvaluatorSpec:
     """An evaluator as a file names it: which one, with what arguments, and what its score decides."""
 
@@ -177,6 +194,22 @@ class Case:
     """Why the case is not run at present."""
     line: int | None = None
     extra: Mapping[str, Json] = NOTHING
+    doubles: Mapping[str, tuple[Double, ...]] = NOTHING
+    """By tool: what it answers instead of being called; the first that fits."""
+    scenario: Scenario | None = None
+    """What a simulated user is told, where the conversation is not written down; `turns` then has what was said."""
+
+    @property
+    def as_planned(self) -> Case:
+        """The case as it was before a simulated user made a conversation of it."""
+        return self if self.scenario is None else replace(self, turns=(Turn(self.scenario.start),))
+
+    @property
+    def told(self) -> Mapping[str, Json]:
+        """The metadata as evaluators see it, the scenario included."""
+        if self.scenario is None:
+            return self.metadata
+        return {"conversation_scenario": as_metadata(self.scenario), **self.metadata}
 
 
 @record
@@ -218,6 +251,8 @@ class Suite:
     format: str = "native"
     warnings: tuple[Problem, ...] = ()
     extra: Mapping[str, Json] = NOTHING
+    judge: Json = None
+    """Who judges where an evaluator asks a judge and names none: `provider:model`, or an object with options."""
 
     @property
     def base(self) -> Path | None:

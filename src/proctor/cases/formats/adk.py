@@ -5,15 +5,17 @@ The legacy flat arrays are recognised here too, and read by `adk_legacy`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from proctor.cases.fields import Document, Fields
-from proctor.cases.formats.adk_config import FILE_NAME
+from proctor.cases.formats.adk_config import FILE_NAME, Gates
 from proctor.cases.formats.adk_content import Spoken, ToolUse, read_content, read_tool_use
+from proctor.cases.formats.adk_metrics import read_rubrics
 from proctor.cases.formats.adk_suite import FORMAT, Draft, Placed, assemble, keep, name_of, session_of
 from proctor.cases.formats.model import Written
-from proctor.cases.model import UNSET, Case, Expected, Suite, Turn
+from proctor.cases.model import NOTHING, UNSET, Case, Expected, Suite, Turn
+from proctor.cases.scenario import Scenario
 from proctor.cases.source import YAML_ENDINGS, Pointer
 from proctor.plain import Json
 
@@ -37,16 +39,22 @@ def recognises(path: Path, data: Json) -> bool:
     )
 
 
-def read(document: Document) -> list[Suite]:
+def read(document: Document, gates: Gates | None = None) -> list[Suite]:
+    """The suite of a document, judged by the config beside it, or by `gates` if they are given."""
     data = document.data
-    if isinstance(data, list) or (isinstance(data, dict) and _is_row(data)):
+    if is_legacy(data):
         from proctor.cases.formats.adk_legacy import read_rows
 
-        return assemble(document, read_rows(document))
+        return assemble(document, read_rows(document), gates)
     if isinstance(data, dict) and ID_KEYS & data.keys() and not SET_KEYS & data.keys():
         case = _read_case(document, data, ())
-        return assemble(document, Draft(name_of(document.path), (Placed(case, ()),)))
-    return assemble(document, _read_set(document))
+        return assemble(document, Draft(name_of(document.path), (Placed(case, ()),)), gates)
+    return assemble(document, _read_set(document), gates)
+
+
+def is_legacy(data: Json) -> bool:
+    """Whether it is an array of rows, or one row, as ADK had them before EvalSets."""
+    return isinstance(data, list) or (isinstance(data, dict) and _is_row(data))
 
 
 def write(suites: Sequence[Suite]) -> Written:
@@ -80,26 +88,38 @@ def _read_set(document: Document) -> Draft:
 
 def _read_case(document: Document, data: Json, pointer: Pointer) -> Case:
     fields = Fields(document, data, pointer, camel=True)
-    turns = _read_conversation(fields)
+    scenario = _read_scenario(fields)
+    turns = _read_conversation(fields) if scenario is None else (Turn(scenario.start),)
     state, session = session_of(fields.inside("session_input"))
-    notes = {"creationTimestamp": fields.number("creation_timestamp"), "rubrics": fields.items("rubrics")}
+    notes = {"creationTimestamp": fields.number("creation_timestamp")}
     case = Case(
         id=fields.text("eval_id", "", required=fields.valid, blank=False),
         turns=turns,
+        metadata=_rubrics(fields),
         state=state,
         final_state=fields.mapping("final_session_state") or None,
         extra=keep(session | notes),
+        scenario=scenario,
     )
     fields.done()
     return case
 
 
+def _read_scenario(fields: Fields) -> Scenario | None:
+    """What a simulated user is told, where the conversation is not written down."""
+    if fields.take("conversation_scenario") is None:
+        return None
+    from proctor.cases.formats.adk_scenario import read_scenario
+
+    if fields.take("conversation"):
+        fields.problem("conversation", "is given beside a scenario, whose user makes up the turns; keep one of them")
+    return read_scenario(fields)
+
+
 def _read_conversation(fields: Fields) -> tuple[Turn, ...]:
-    scenario = fields.take("conversation_scenario")
-    conversation = fields.items("conversation", required=fields.valid and scenario is None)
-    if scenario is not None:
-        fields.problem("conversation_scenario", "needs a simulated user, which is not available")
-    elif conversation is not None and not conversation:
+    simulated = fields.take("conversation_scenario") is not None
+    conversation = fields.items("conversation", required=fields.valid and not simulated)
+    if conversation is not None and not conversation and not simulated:
         fields.problem("conversation", "is empty; give at least one turn")
     place = fields.at("conversation")
     return tuple(_read_turn(fields.document, data, (*place, index)) for index, data in enumerate(conversation or ()))
@@ -118,10 +138,17 @@ def _read_turn(document: Document, data: Json, pointer: Pointer) -> Turn:
     turn = Turn(
         input="" if asked is None else asked.text or "",
         expected=Expected(output=output, tool_calls=used.calls),
+        metadata=_rubrics(fields),
         extra=keep(_turn_notes(fields, asked, answered, used)),
     )
     fields.done()
     return turn
+
+
+def _rubrics(fields: Fields) -> Mapping[str, Json]:
+    """Rubrics of a case or turn as its metadata, which is where the rubric evaluators look for them."""
+    rubrics = read_rubrics(fields)
+    return {"rubrics": rubrics} if rubrics else NOTHING
 
 
 def _turn_notes(fields: Fields, asked: Spoken | None, answered: Spoken | None, used: ToolUse) -> dict[str, Json]:
@@ -131,7 +158,6 @@ def _turn_notes(fields: Fields, asked: Spoken | None, answered: Spoken | None, u
         "intermediateData": used.kept,
         "invocationId": fields.text("invocation_id") or None,
         "creationTimestamp": fields.number("creation_timestamp"),
-        "rubrics": fields.items("rubrics"),
         "appDetails": fields.mapping("app_details"),
         "duration": fields.number("duration"),
         "modelDuration": fields.number("model_duration"),

@@ -16,13 +16,23 @@ MATCH_TYPES = ("EXACT", "IN_ORDER", "ANY_ORDER")
 
 RUBRICS = ("judge_model_options", "rubrics", "include_intermediate_responses_in_final")
 
+JUDGE_SETTINGS = ("temperature", "top_p", "max_output_tokens")
+"""What of a `judge_model_config` a judge here can be told."""
+
 UNICODE_ROUGE: Final = {"variant": "rouge1", "stem": True}
 TYPESCRIPT_ROUGE: Final = {"variant": "rouge1", "tokenizer": "typescript"}
 
 UNMEASURED = frozenset(
-    """multi_turn_task_success_v1 multi_turn_trajectory_quality_v1 multi_turn_tool_use_quality_v1 tool_call_count_v1
-    inference_call_count_v1 token_usage_v1 invocation_duration_v1""".split()
+    "multi_turn_task_success_v1 multi_turn_trajectory_quality_v1 multi_turn_tool_use_quality_v1".split()
 )
+
+INFORMING: Final[Mapping[str, str]] = {
+    "tool_call_count_v1": "tool_calls",
+    "inference_call_count_v1": "model_calls",
+    "token_usage_v1": "tokens",
+    "invocation_duration_v1": "seconds",
+}
+"""Measures that ADK reports and never judges, and what each counts."""
 
 
 @record
@@ -88,12 +98,21 @@ METRICS: Final[Mapping[str, Metric]] = {
     "rubric_based_tool_use_quality_v1": Metric("ToolUseQuality", RUBRICS),
     "rubric_based_multi_turn_trajectory_quality_v1": Metric("TrajectoryQuality", RUBRICS, scope="case"),
     "hallucinations_v1": Metric("Hallucinations", ("judge_model_options", "evaluate_intermediate_nl_responses")),
-    "per_turn_user_simulator_quality_v1": Metric("UserSimulatorQuality", ("judge_model_options", "stop_signal")),
+    "per_turn_user_simulator_quality_v1": Metric(
+        "UserSimulatorQuality", ("judge_model_options", "stop_signal"), scope="case"
+    ),
 }
+
+
+def informing_spec(name: str) -> EvaluatorSpec:
+    """The evaluator behind a measure that only informs."""
+    return EvaluatorSpec("Measured", {"what": INFORMING[name]}, threshold=0.0, label=name, gates=False)
 
 
 def metric_of(spec: EvaluatorSpec) -> str | None:
     """The ADK name of an evaluator."""
+    if spec.name == "Measured":
+        return next((name for name, what in INFORMING.items() if spec.arguments.get("what") == what), None)
     return next((name for name, metric in METRICS.items() if metric.evaluator == spec.name), None)
 
 
@@ -125,12 +144,26 @@ def _judge_model_options(fields: Fields, name: str) -> dict[str, Json] | None:
         return None
     options = {
         "judge_model": inner.text("judge_model", blank=False),
-        "judge_model_config": inner.mapping("judge_model_config"),
+        "judge_model_config": read_model_settings(inner, "judge_model_config", "judge_model"),
         "num_samples": _count(inner, "num_samples"),
         "parallelism_limit": _count(inner, "parallelism_limit"),
     }
     inner.done()
     return {key: value for key, value in options.items() if value is not None}
+
+
+def read_model_settings(fields: Fields, config: str, model: str) -> dict[str, Json] | None:
+    """The config of a model as it is, in one spelling where it has an effect; what has none is warned of."""
+    inner = fields.inside(config)
+    if inner is None:
+        return None
+    settings = {name: value for name in JUDGE_SETTINGS if (value := inner.number(name)) is not None}
+    others = {name: value for name, value in inner.rest().items() if value is not None}
+    for name in others:
+        inner.document.warn((*inner.pointer, name), f"has no effect; a model is told {', '.join(JUDGE_SETTINGS)}")
+    if settings and fields.take(model) is None:
+        inner.document.warn(inner.pointer, f"has no effect without {model}")
+    return settings | others
 
 
 def _count(fields: Fields, name: str) -> int | None:
@@ -141,13 +174,16 @@ def _count(fields: Fields, name: str) -> int | None:
     return value
 
 
-def _rubrics(fields: Fields, name: str) -> list[Json] | None:
+def read_rubrics(fields: Fields, name: str = "rubrics") -> list[Json] | None:
+    """Rubrics of a criterion, a case or a turn, in snake_case whatever the file's spelling."""
+
     def read(data: Json, pointer: Pointer) -> dict[str, Json]:
         rubric = Fields(fields.document, data, pointer, camel=True)
         content = rubric.inside("rubric_content")
+        text = None if content is None else content.text("text_property", required=content.valid, blank=False)
         found = {
             "rubric_id": rubric.text("rubric_id", required=rubric.valid, blank=False),
-            "rubric_content": {} if content is None else {"text_property": content.text("text_property")},
+            "rubric_content": {"text_property": text},
             "description": rubric.text("description"),
             "type": rubric.text("type"),
         }
@@ -161,12 +197,36 @@ def _rubrics(fields: Fields, name: str) -> list[Json] | None:
     return fields.each(name, read) or None
 
 
+def write_rubrics(rubrics: Json) -> list[Json] | None:
+    """Rubrics of a case or turn as an EvalSet has them; `None` where one of them is none that ADK knows."""
+    written = [_write_rubric(rubric, number) for number, rubric in enumerate(rubrics, 1)]
+    return None if None in written else written
+
+
+def _write_rubric(rubric: Json, number: int) -> Json:
+    match rubric:
+        case str(text):
+            return _rubric(f"rubric {number}", text)
+        case {"rubric_id": str(name), "rubric_content": {"text_property": str(text)}, **rest}:
+            notes = {key: rest[key] for key in ("description", "type") if key in rest}
+            return _rubric(name, text) | notes if len(notes) == len(rest) else None
+        case {"text": str(text), **rest} if rest.keys() <= {"id", "type"}:
+            named = _rubric(str(rest.pop("id", f"rubric {number}")), text)
+            return named | rest
+        case _:
+            return None
+
+
+def _rubric(name: str, text: str) -> dict[str, Json]:
+    return {"rubricId": name, "rubricContent": {"textProperty": text}}
+
+
 _READERS: Final[Mapping[str, Callable[[Fields, str], Any]]] = {
     "match_type": _match_type,
     "ignore_args": Fields.flag,
     "tokenizer": lambda fields, name: fields.choice(name, ("unicode", "typescript")),
     "judge_model_options": _judge_model_options,
-    "rubrics": _rubrics,
+    "rubrics": read_rubrics,
     "include_intermediate_responses_in_final": Fields.flag,
     "evaluate_intermediate_nl_responses": Fields.flag,
     "stop_signal": Fields.text,

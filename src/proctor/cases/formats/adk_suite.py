@@ -36,9 +36,9 @@ class Draft:
     extra: Mapping[str, Json] = NOTHING
 
 
-def assemble(document: Document, draft: Draft) -> list[Suite]:
-    """The suite of a draft; raises every problem of the file and of the config beside it."""
-    gates = load_gates(document)
+def assemble(document: Document, draft: Draft, gates: Gates | None = None) -> list[Suite]:
+    """The suite of a draft, judged by `gates` or else by the config beside it; raises every problem of both."""
+    gates = load_gates(document) if gates is None else gates
     _report_duplicates(document, draft)
     cases = tuple(_judged(document, placed, gates) for placed in draft.cases)
     document.finish()
@@ -52,7 +52,7 @@ def assemble(document: Document, draft: Draft) -> list[Suite]:
             path=document.path,
             format=FORMAT,
             warnings=tuple(document.warnings),
-            extra=draft.extra,
+            extra=keep({**draft.extra.get(KEPT, {}), **gates.notes}),
         )
     ]
 
@@ -90,6 +90,8 @@ def keep(notes: Mapping[str, Json]) -> Mapping[str, Json]:
 
 def _judged(document: Document, placed: Placed, gates: Gates) -> Case:
     case = placed.case
+    if case.scenario is not None and gates.simulator:
+        case = replace(case, scenario=replace(case.scenario, **gates.simulator))
     specs = evaluators_for(case, gates)
     if case.turns and not specs and not gates.chosen:
         document.problem(

@@ -8,6 +8,7 @@ from typing import Any
 
 from proctor.cases.fields import Document
 from proctor.cases.formats.adk_content import is_literal, literal_call, read_content, read_tool_use
+from proctor.cases.formats.adk_metrics import write_rubrics
 from proctor.cases.formats.adk_suite import FORMAT, KEPT
 from proctor.cases.formats.adk_writer_config import write_config
 from proctor.cases.formats.ids import UniqueIds
@@ -31,8 +32,8 @@ SUITE_SAID = {
     "warnings",
     "extra",
 }
-CASE_SAID = {"id", "turns", "evaluators", "state", "final_state", "line", "extra"}
-TURN_NOTES = ("rubrics", "appDetails", "duration", "modelDuration", "toolDuration")
+CASE_SAID = {"id", "turns", "evaluators", "metadata", "state", "final_state", "line", "extra", "scenario"}
+TURN_NOTES = ("appDetails", "duration", "modelDuration", "toolDuration")
 
 
 def write_eval_set(suites: Sequence[Suite]) -> Written:
@@ -48,7 +49,7 @@ def write_eval_set(suites: Sequence[Suite]) -> Written:
     _put(data, "description", head.description)
     data["creationTimestamp"] = notes.get("creationTimestamp", 0)
     data["evalCases"] = _write_cases(suites, losses)
-    companions, config_losses = write_config(suites)
+    companions, config_losses = write_config(suites, notes)
     return Written(json_text(data), (*losses, *config_losses), companions)
 
 
@@ -71,22 +72,27 @@ def _write_case(suite: Suite, case: Case, losses: list[str]) -> dict[str, Json]:
     notes = _kept(case.extra)
     data: dict[str, Json] = {"evalId": case.id}
     _put(data, "creationTimestamp", notes.get("creationTimestamp"))
-    data["conversation"] = [
-        _write_turn(turn, owner if len(case.turns) == 1 else f"{owner} turn {number}", losses)
-        for number, turn in enumerate(case.turns, start=1)
-    ]
+    if case.scenario is None:
+        data["conversation"] = [
+            _write_turn(turn, owner if len(case.turns) == 1 else f"{owner} turn {number}", losses)
+            for number, turn in enumerate(case.turns, start=1)
+        ]
+    else:
+        from proctor.cases.formats.adk_scenario import write_scenario
+
+        data["conversationScenario"] = write_scenario(case, case.scenario, owner, losses)
     session = {name: notes[name] for name in ("appName", "userId", "sessionId") if name in notes}
     if case.state and suite.format != FORMAT:
         session = {"appName": suite.name, "userId": "user"} | session
     if session or case.state:
         data["sessionInput"] = session | {"state": dict(case.state)}
     _put(data, "finalSessionState", case.final_state)
-    _put(data, "rubrics", notes.get("rubrics"))
+    _put_rubrics(data, case.metadata, owner, losses)
     return data
 
 
 def _write_turn(turn: Turn, owner: str, losses: list[str]) -> dict[str, Json]:
-    losses += unsaid(turn, {"input", "expected", "extra"}, owner) + _foreign(turn.extra, owner)
+    losses += unsaid(turn, {"input", "expected", "metadata", "extra"}, owner) + _foreign(turn.extra, owner)
     losses += unsaid(turn.expected, {"output", "tool_calls"}, owner)
     notes = _kept(turn.extra)
     data: dict[str, Json] = {}
@@ -95,9 +101,19 @@ def _write_turn(turn: Turn, owner: str, losses: list[str]) -> dict[str, Json]:
     data["userContent"] = _content(turn.input, notes.get("userContent"), "user", f"{owner}: input", losses)
     _put_response(data, turn.expected, notes.get("finalResponse"), owner, losses)
     _put_tool_use(data, turn.expected.tool_calls, notes.get("intermediateData"), owner, losses)
+    _put_rubrics(data, turn.metadata, owner, losses)
     for name in TURN_NOTES:
         _put(data, name, notes.get(name))
     return data
+
+
+def _put_rubrics(data: dict[str, Json], metadata: Mapping[str, Json], owner: str, losses: list[str]) -> None:
+    """Of metadata, an EvalSet knows the rubrics."""
+    rubrics = metadata.get("rubrics")
+    written = write_rubrics(rubrics) if isinstance(rubrics, (list, tuple)) else None
+    _put(data, "rubrics", written)
+    if any(name != "rubrics" or written is None for name in metadata):
+        losses.append(f"{owner}: metadata cannot be expressed")
 
 
 def _content(value: Json, kept: Json, role: str, owner: str, losses: list[str]) -> Json:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from proctor.cases.formats.adk_config import DEFAULTS, FILE_NAME
 from proctor.cases.formats.adk_content import is_literal
-from proctor.cases.formats.adk_metrics import METRICS, metric_of
+from proctor.cases.formats.adk_custom import described
+from proctor.cases.formats.adk_metrics import INFORMING, METRICS, metric_of
 from proctor.cases.formats.adk_suite import evaluators_for
 from proctor.cases.formats.unsaid import json_text, unsaid
 from proctor.cases.model import Case, EvaluatorSpec, ExpectedCall, Suite
@@ -16,28 +17,64 @@ from proctor.plain import Json
 SPEC_SAID = {"name", "arguments", "threshold", "label", "scope"}
 
 
-def write_config(suites: Sequence[Suite]) -> tuple[tuple[tuple[str, str], ...], list[str]]:
-    """The config as (name, text), none where ADK's defaults say the same, and what it could not say."""
-    if all(_is_default(suite) for suite in suites):
+def write_config(suites: Sequence[Suite], notes: Mapping[str, Json]) -> tuple[tuple[tuple[str, str], ...], list[str]]:
+    """The config as (name, text), none where ADK's defaults say the same, and what it could not say.
+
+    `notes` are what the first suite's own config said of custom metrics and simulated users.
+    """
+    simulated = [case for suite in suites for case in suite.cases if case.scenario is not None]
+    if all(_is_default(suite) for suite in suites) and not simulated:
         return (), []
-    losses: list[str] = []
-    criteria: dict[str, Json] = {}
+    draft = _Draft(suites, notes.get("customMetrics") or {})
     for spec in _distinct(suites):
-        metric, criterion = _criterion(_as_trajectory(spec, suites), losses)
-        if metric is None:
-            continue
-        if metric in criteria:
-            losses.append(f"evaluator {spec.title!r}: {metric} can be given only once")
-        criteria.setdefault(metric, criterion)
-    losses += [
+        draft.add(spec)
+    draft.losses += [
         f"case {case.id!r}: is scored by fewer evaluators than others; ADK applies all criteria to every case"
         for suite in suites
         for case in suite.cases
-        if {metric_of(_as_trajectory(spec, suites)) for spec in _in_force(suite, case)} - {None} != criteria.keys()
+        if {draft.name_of(spec) for spec in _in_force(suite, case)} - {None} != draft.criteria.keys()
     ]
-    if not criteria:
-        return (), [*losses, "no evaluator has an ADK metric; ADK's default criteria will apply"]
-    return ((FILE_NAME, json_text({"criteria": criteria})),), losses
+    config: dict[str, Json] = {"criteria": draft.criteria}
+    if draft.custom:
+        config["custom_metrics"] = draft.custom
+    if simulated:
+        from proctor.cases.formats.adk_scenario import write_simulator
+
+        simulator = write_simulator(simulated, notes.get("userSimulatorConfig"), draft.losses)
+        config |= {"user_simulator_config": simulator} if simulator else {}
+    if not draft.criteria:
+        return (), [*draft.losses, "no evaluator has an ADK metric; ADK's default criteria will apply"]
+    return ((FILE_NAME, json_text(config)),), draft.losses
+
+
+class _Draft:
+    """Criteria as they come together, and what they could not say."""
+
+    def __init__(self, suites: Sequence[Suite], kept: Mapping[str, Json]) -> None:
+        self.criteria: dict[str, Json] = {}
+        self.custom: dict[str, Json] = {}
+        self.losses: list[str] = []
+        self._suites = suites
+        self._kept = kept
+
+    def add(self, spec: EvaluatorSpec) -> None:
+        found = described(spec, self._kept)
+        if found is None:
+            metric, criterion = _criterion(_as_trajectory(spec, self._suites), self.losses)
+        else:
+            metric, custom, data = found
+            criterion = custom.criterion(spec)
+            self.losses += unsaid(spec, SPEC_SAID, f"evaluator {spec.title!r}")
+            self.custom[metric] = data
+        if metric is None:
+            return
+        if metric in self.criteria:
+            self.losses.append(f"evaluator {spec.title!r}: {metric} can be given only once")
+        self.criteria.setdefault(metric, criterion)
+
+    def name_of(self, spec: EvaluatorSpec) -> str | None:
+        found = described(spec, self._kept)
+        return metric_of(_as_trajectory(spec, self._suites)) if found is None else found[0]
 
 
 def _as_trajectory(spec: EvaluatorSpec, suites: Sequence[Suite]) -> EvaluatorSpec:
@@ -82,6 +119,8 @@ def _criterion(spec: EvaluatorSpec, losses: list[str]) -> tuple[str | None, Json
     if metric is None:
         losses.append(f"{owner}: has no ADK metric")
         return None, None
+    if metric in INFORMING:
+        return metric, {}
     losses += unsaid(spec, SPEC_SAID, owner)
     if spec.threshold is None:
         spec = replace(spec, threshold=METRICS[metric].usual)

@@ -68,7 +68,7 @@ def read(document: Document) -> list[Suite]:
     description = fields.text("description", blank=False) or ""
     agent = _agent(fields)
     kept = {key: fields.take(key) for key in KEPT if fields.has(key)}
-    defaults = _read_evaluations(fields, kept)
+    defaults, judge = _read_evaluations(fields, kept)
     settings = _read_execution(fields, kept)
     cases = _read_tests(fields, defaults)
     extra = fields.extensions()
@@ -85,6 +85,7 @@ def read(document: Document) -> list[Suite]:
             evaluators=defaults,
             agent=agent,
             settings=settings,
+            judge=judge,
             description=description,
             path=document.path,
             format=NAME,
@@ -112,24 +113,24 @@ def _agent(fields: Fields) -> Json:
     return fields.text("agent", blank=False)
 
 
-def _read_evaluations(fields: Fields, kept: dict[str, Json]) -> tuple[EvaluatorSpec, ...]:
+def _read_evaluations(fields: Fields, kept: dict[str, Json]) -> tuple[tuple[EvaluatorSpec, ...], Json]:
+    """The evaluators of every test, and the model that judges where they need one and name none."""
     inside = fields.inside("evaluations")
     if inside is None:
-        return ()
+        return (), None
     if not inside.valid:
-        return _UNREADABLE
+        return _UNREADABLE, None
     metrics = inside.items("metrics", required=True, least=1)
-    unused = {key: inside.mapping(key) for key in ("model", "optimizer") if inside.take(key) is not None}
-    if "model" in unused:
-        inside.document.warn(inside.at("model"), "is kept, but does not choose the judge of a run")
-    if "optimizer" in unused:
+    judge = inside.mapping("model")
+    optimizer = inside.mapping("optimizer") if inside.take("optimizer") is not None else None
+    if optimizer is not None:
         inside.document.warn(
             inside.at("optimizer"), "is kept, but has no effect: Proctor measures and does not optimise"
         )
-    if unused:
-        kept["evaluations"] = unused
+        kept["evaluations"] = {"optimizer": optimizer}
     inside.done()
-    return read_metrics(fields.document, metrics, inside.at("metrics")) if metrics else _UNREADABLE
+    specs = read_metrics(fields.document, metrics, inside.at("metrics")) if metrics else _UNREADABLE
+    return specs, judge
 
 
 def _read_execution(fields: Fields, kept: dict[str, Json]) -> Settings:

@@ -44,6 +44,7 @@ JUDGE_SCALE = 5
 """The top of the scale on which HoloDeck's judges give their marks."""
 
 _SHAPES = {"metric": "standard", "metric_type": "rag", "grader": "code", "criteria": "geval"}
+_USUALLY_JUDGED = ("actual_output",)
 _JUDGE_INPUTS = ("input", "actual_output", "expected_output", "context", "retrieval_context")
 
 
@@ -83,9 +84,9 @@ def _standard(fields: Fields) -> EvaluatorSpec:
                 arguments[name] = value
             elif value is not None:
                 _warn(fields, name, f"has no effect on {metric}")
-    threshold = _judge_threshold(fields) if metric in JUDGED else _threshold(fields)
-    if metric not in JUDGED and fields.integer("scale") is not None:
-        _warn(fields, "scale", f"has no effect on {metric}")
+    scale = fields.integer("scale", least=2)
+    threshold = _judge_threshold(fields, scale or JUDGE_SCALE) if metric in JUDGED else _threshold(fields)
+    arguments |= _judging(fields, metric, scale)
     arguments |= _model(fields, judged=metric in JUDGED)
     _warn_of_unsupported(fields)
     milliseconds = fields.integer("timeout_ms", least=1)
@@ -100,16 +101,23 @@ def _standard(fields: Fields) -> EvaluatorSpec:
     )
 
 
-def _judge_threshold(fields: Fields) -> float | None:
+def _judge_threshold(fields: Fields, top: int) -> float | None:
     """A threshold above 1 is a mark on the judge's scale, and becomes its share of the top mark."""
-    scale = fields.integer("scale", least=2)
-    top = JUDGE_SCALE if scale is None else scale
     threshold = fields.number("threshold", least=0, most=top)
-    if threshold is not None and threshold > 1:
-        return float(threshold) / top
-    if scale is not None:
-        _warn(fields, "scale", "has no effect: there is no threshold above 1 to be read on it")
-    return None if threshold is None else float(threshold)
+    if threshold is None:
+        return None
+    return float(threshold) / top if threshold > 1 else float(threshold)
+
+
+def _judging(fields: Fields, metric: str | None, scale: int | None) -> dict[str, Json]:
+    """What the judge is told; metrics that nobody judges have no use for it."""
+    given = {"scale": scale, "custom_prompt": fields.text("custom_prompt", blank=False)}
+    told = {name: value for name, value in given.items() if value is not None}
+    if metric in JUDGED:
+        return told
+    for name in told:
+        _warn(fields, name, f"has no effect on {metric}")
+    return {}
 
 
 def _warn_of_unsupported(fields: Fields) -> None:
@@ -118,8 +126,6 @@ def _warn_of_unsupported(fields: Fields) -> None:
         if retries > 3:
             fields.problem("retry_on_failure", "must be at most 3")
         _warn(fields, "retry_on_failure", "has no effect: an evaluator that breaks is an error and is not retried")
-    if fields.text("custom_prompt") is not None:
-        _warn(fields, "custom_prompt", "has no effect: the judge keeps its own prompt; write a geval metric instead")
     if fields.text("response_path", blank=False) is not None:
         _warn(fields, "response_path", "has no effect: the whole answer is compared")
 
@@ -129,10 +135,10 @@ def _geval(fields: Fields) -> EvaluatorSpec:
     arguments = {
         "criteria": fields.text("criteria", required=True, blank=False),
         "evaluation_steps": _list(fields, "evaluation_steps"),
-        "evaluation_params": _list(fields, "evaluation_params"),
+        "evaluation_params": _list(fields, "evaluation_params") or list(_USUALLY_JUDGED),
         "strict_mode": fields.flag("strict_mode"),
     }
-    for index, parameter in enumerate(arguments["evaluation_params"] or []):
+    for index, parameter in enumerate(arguments["evaluation_params"]):
         if parameter not in _JUDGE_INPUTS:
             place = (*fields.at("evaluation_params"), index)
             fields.document.problem(place, f"must be one of {', '.join(_JUDGE_INPUTS)}, not {parameter!r}")

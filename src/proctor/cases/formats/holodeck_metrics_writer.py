@@ -55,7 +55,7 @@ def _standard(place: str, spec: EvaluatorSpec, losses: list[str]) -> tuple[dict[
             losses.append(f"{place}: its own threshold cannot be expressed; {_USUAL_THRESHOLD} is written")
         elif not spec.gates and spec.threshold is not None:
             losses.append(f"{place}: a threshold that decides nothing cannot be expressed; it will decide")
-    said = ("model",) if name in JUDGED else tuple(FLAGS[name]) if name in EXACT else ()
+    said = ("model", "scale", "custom_prompt") if name in JUDGED else tuple(FLAGS[name]) if name in EXACT else ()
     return metric, said, name
 
 

@@ -50,7 +50,7 @@ class _SuiteWriter:
             data["agent"] = plain(suite.agent)
         data |= {key: plain(kept[key]) for key in KEPT if key in kept}
         if metrics := write_metrics(where, _spoken(suite.evaluators), self.losses):
-            data["evaluations"] = {**plain(_mapping(kept.get("evaluations"))), "metrics": metrics}
+            data["evaluations"] = {**plain(_mapping(kept.get("evaluations"))), **self._judge(where), "metrics": metrics}
         if execution := {**self._execution(where), **plain(_mapping(kept.get("execution")))}:
             data["execution"] = execution
         ids = UniqueIds()
@@ -59,12 +59,23 @@ class _SuiteWriter:
             where,
             {
                 "criteria": suite.criteria != Criteria(),
-                "the judge's model": bool(kept.get("evaluations")) and not metrics,
+                "the judge": suite.judge is not None and not metrics,
+                "the optimizer": bool(kept.get("evaluations")) and not metrics,
                 **{f"{EXTENSION}.{key}": key not in (*KEPT, "evaluations", "execution") for key in kept},
             },
         )
         data |= self._extensions(where, {key: value for key, value in suite.extra.items() if key != EXTENSION})
         return {key: self._sayable(value, (key,)) for key, value in data.items()}
+
+    def _judge(self, where: str) -> dict[str, Json]:
+        judge = self.suite.judge
+        if isinstance(judge, str):
+            provider, colon, name = judge.partition(":")
+            if not (provider and colon and name):
+                self._lose(where, {f"the judge {judge!r}": True})
+                return {}
+            judge = {"provider": provider, "name": name}
+        return {} if judge is None else {"model": plain(judge)}
 
     def _execution(self, where: str) -> dict[str, Json]:
         settings = self.suite.settings

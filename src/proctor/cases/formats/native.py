@@ -12,7 +12,9 @@ from pathlib import Path
 from proctor.cases.evaluator_specs import read_specs
 from proctor.cases.fields import Document, Fields, kind, nearest
 from proctor.cases.formats.model import Written
+from proctor.cases.formats.native_doubles import read_doubles
 from proctor.cases.formats.native_lines import LINES, whole
+from proctor.cases.formats.native_scenario import read_scenario, refuse_turns
 from proctor.cases.implied import with_implied
 from proctor.cases.matchers import Matcher, parse
 from proctor.cases.model import (
@@ -31,6 +33,7 @@ from proctor.cases.model import (
     Suite,
     Turn,
 )
+from proctor.cases.scenario import Scenario
 from proctor.cases.source import Pointer
 from proctor.plain import Json, show
 
@@ -71,6 +74,7 @@ def _read_suite(document: Document) -> Suite:
         evaluators=defaults,
         criteria=_criteria(fields.inside("criteria")),
         settings=_settings(fields.inside("settings")),
+        judge=_judge(fields),
         cases=cases,
         path=document.path,
         format=NAME,
@@ -100,7 +104,8 @@ def read_case(document: Document, data: Json, pointer: Pointer, defaults: tuple[
     fields = Fields(document, data, pointer)
     if not fields.valid:
         return Case(_numbered(pointer), ())
-    turns = _read_turns(fields, defaults)
+    scenario = read_scenario(fields)
+    turns = _read_turns(fields, defaults) if scenario is None else _read_simulated(fields, defaults, scenario)
     final_state = fields.mapping("final_state")
     scored = _scored_by(fields, turns, defaults, final_state=final_state is not None)
     if turns and not any(scored if turn.evaluators is None else turn.evaluators for turn in turns):
@@ -118,6 +123,8 @@ def read_case(document: Document, data: Json, pointer: Pointer, defaults: tuple[
         repeat=fields.integer("repeat", least=1),
         timeout=_positive(fields, "timeout"),
         skip=fields.text("skip", blank=False),
+        doubles=read_doubles(fields),
+        scenario=scenario,
         extra=fields.extensions() or NOTHING,
     )
     fields.done()
@@ -151,7 +158,7 @@ def _read_turns(fields: Fields, defaults: tuple[EvaluatorSpec, ...]) -> tuple[Tu
     document = fields.document
     if fields.take("turns") is None:
         if not fields.has("input"):
-            document.problem(fields.pointer, "needs 'input' or 'turns'")
+            document.problem(fields.pointer, "needs 'input', 'turns' or a 'scenario'")
             return ()
         return (_read_turn(fields, defaults, whole_case=True),)
     for name in ("input", "expected", "retrieval_context", "files"):
@@ -168,6 +175,12 @@ def _read_turns(fields: Fields, defaults: tuple[EvaluatorSpec, ...]) -> tuple[Tu
         turns.append(_read_turn(turn, defaults, whole_case=False))
         turn.done()
     return tuple(turns)
+
+
+def _read_simulated(fields: Fields, defaults: tuple[EvaluatorSpec, ...], scenario: Scenario) -> tuple[Turn, ...]:
+    """The first message, or the conversation that came about: only the store has that."""
+    refuse_turns(fields)
+    return _read_turns(fields, defaults) if fields.take("turns") else (Turn(scenario.start),)
 
 
 def _read_turn(fields: Fields, defaults: tuple[EvaluatorSpec, ...], *, whole_case: bool) -> Turn:
@@ -303,6 +316,17 @@ def _agent(fields: Fields) -> Json:
         fields.problem("agent", f"must be a reference such as app.py:agent, or an object, not {kind(agent)}")
         return None
     return agent
+
+
+def _judge(fields: Fields) -> Json:
+    """Who judges; whether there is such a judge is found out when the run is planned."""
+    judge = fields.take("judge")
+    if judge is None or isinstance(judge, Mapping):
+        return judge
+    if isinstance(judge, str) and judge.strip():
+        return judge
+    fields.problem("judge", "must be a model such as openai:gpt-5-mini, or an object that describes the judge")
+    return None
 
 
 def _criteria(fields: Fields | None) -> Criteria:

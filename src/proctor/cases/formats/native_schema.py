@@ -112,6 +112,43 @@ class AttachedFile(_Model):
     cache: bool | None = None
 
 
+class DoubleModel(_Model):
+    """What a tool answers instead of being called: a result, or an error."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "not": {
+                "properties": {name: {"not": {"const": None}} for name in ("result", "error")},
+                "required": ["result", "error"],
+            }
+        },
+    )
+
+    args: dict[str, Json] | None = Field(default=None, description="For which arguments; matchers are allowed.")
+    result: Json = None
+    error: Filled | None = Field(default=None, description="What the tool fails with.")
+    delay: float | None = Field(default=0.0, ge=0, description="Seconds before it answers.")
+    times: int | None = Field(default=None, ge=1, description="How often it answers; then the next one does.")
+
+
+class ScenarioModel(_Model):
+    """What a simulated user is told; the conversation comes about when it is held."""
+
+    start: Filled = Field(description="The first message, word for word.")
+    plan: Filled = Field(description="What the user is after, and in which order.")
+    persona: Filled | dict[str, Json] | None = Field(
+        default=None, description="EXPERT, NOVICE, EVALUATOR, a text, or an object that describes a person."
+    )
+    max_turns: int | None = Field(default=20, ge=1, le=1000, description="Messages of the user, the first included.")
+    stop: Filled | None = Field(default="</finished>", description="The mark by which the user ends the conversation.")
+    model: Filled | dict[str, Json] | None = Field(
+        default=None, description="Who plays the user; the judge of the run if nobody is named."
+    )
+    instructions: str | None = Field(default=None, description="What else the user is told.")
+    show_tools: bool | None = Field(default=False, description="Whether the user sees which tools the agent used.")
+
+
 class TurnModel(_OpenModel):
     """One message to the agent and what is expected back."""
 
@@ -123,16 +160,23 @@ class TurnModel(_OpenModel):
     metadata: dict[str, Json] | None = None
 
 
+_OF_A_TURN = ("input", "expected", "retrieval_context", "files")
+
+
 class CaseModel(BaseModel):
-    """One conversation to hold with the agent: `input`, or `turns`."""
+    """One conversation to hold with the agent: `input`, `turns`, or a `scenario`."""
 
     model_config = ConfigDict(
         extra="forbid",
         json_schema_extra={
             "patternProperties": {"^x-": {"description": OWN}},
-            "if": {"required": ["turns"], "properties": {"turns": {"type": "array"}}},
-            "then": {"properties": dict.fromkeys(("input", "expected", "retrieval_context", "files"), False)},
-            "else": {"required": ["input"]},
+            "if": {"required": ["scenario"], "properties": {"scenario": {"type": "object"}}},
+            "then": {"properties": dict.fromkeys((*_OF_A_TURN, "turns"), False)},
+            "else": {
+                "if": {"required": ["turns"], "properties": {"turns": {"type": "array"}}},
+                "then": {"properties": dict.fromkeys(_OF_A_TURN, False)},
+                "else": {"required": ["input"]},
+            },
         },
     )
 
@@ -145,6 +189,7 @@ class CaseModel(BaseModel):
     retrieval_context: list[str] | None = None
     files: list[str | AttachedFile] | None = None
     turns: list[TurnModel] | None = Field(default=None, min_length=1)
+    scenario: ScenarioModel | None = Field(default=None, description="For a conversation with a simulated user.")
     evaluators: list[EvaluatorEntry] | None = Field(default=None, description='"..." stands for the suite\'s own.')
     inputs: dict[str, Json] | None = Field(default=None, description="Values the application asks for by name.")
     metadata: dict[str, Json] | None = None
@@ -152,6 +197,9 @@ class CaseModel(BaseModel):
     final_state: dict[str, Json] | None = Field(default=None, description="What it should know after the last one.")
     repeat: int | None = Field(default=None, ge=1)
     timeout: float | None = Seconds
+    doubles: dict[str, DoubleModel | Annotated[list[DoubleModel], Field(min_length=1)]] | None = Field(
+        default=None, description="By tool: what it answers instead of being called; the first that fits."
+    )
 
 
 class CriteriaModel(_Model):
@@ -180,6 +228,10 @@ class SuiteModel(_OpenModel):
     description: str | None = None
     agent: str | dict[str, Json] | None = Field(
         default=None, description="file.py:name, module:name, a URL, or an object that describes the agent."
+    )
+    judge: Filled | dict[str, Json] | None = Field(
+        default=None,
+        description="Who judges where an evaluator needs a judge: openai:gpt-5-mini, embedded, or an object.",
     )
     evaluators: list[EvaluatorEntry] | None = Field(default=None, json_schema_extra=_NOT_INHERITED)
     criteria: CriteriaModel | None = None

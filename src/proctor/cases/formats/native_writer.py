@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import fields as fields_of
 
 from proctor.cases.evaluator_specs import write_specs
+from proctor.cases.formats.native_doubles import write_doubles
+from proctor.cases.formats.native_scenario import write_scenario
 from proctor.cases.implied import with_implied
 from proctor.cases.model import (
     NO_EXPECTATION,
@@ -26,6 +28,8 @@ def suite_to_json(suite: Suite) -> dict[str, Json]:
     data: dict[str, Json] = {"name": suite.name}
     _put(data, "description", suite.description)
     _put(data, "agent", suite.agent)
+    if suite.judge is not None:
+        data["judge"] = suite.judge
     _put(data, "evaluators", write_specs(suite.evaluators, defaults=()))
     _put(data, "criteria", _changed(suite.criteria, Criteria()))
     _put(data, "settings", _changed(suite.settings, Settings()))
@@ -45,18 +49,29 @@ def write_case(case: Case, defaults: tuple[EvaluatorSpec, ...] = ()) -> dict[str
     _put(data, "state", dict(case.state))
     if case.final_state is not None:
         data["final_state"] = dict(case.final_state)
-    if len(case.turns) == 1 and _is_plain(case.turns[0]):
-        _put_turn(data, case.turns[0])
-    else:
-        data["turns"] = [_turn(turn) for turn in case.turns]
+    _put_turns(data, case)
     if case.evaluators is not None:
         data["evaluators"] = write_specs(case.evaluators, defaults=defaults)
     elif with_implied(defaults, case.turns, final_state=case.final_state is not None) != defaults:
         data["evaluators"] = ["..."]
     _put(data, "repeat", case.repeat)
     _put(data, "timeout", case.timeout)
+    if case.doubles:
+        data["doubles"] = write_doubles(case)
     data.update(case.extra)
     return data
+
+
+def _put_turns(data: dict[str, Json], case: Case) -> None:
+    """What is asked: one turn as the case itself, several as a list, none where a simulated user makes them up."""
+    if case.scenario is not None:
+        data["scenario"] = write_scenario(case.scenario)
+        if case.turns == case.as_planned.turns:
+            return
+    elif len(case.turns) == 1 and _is_plain(case.turns[0]):
+        _put_turn(data, case.turns[0])
+        return
+    data["turns"] = [_turn(turn) for turn in case.turns]
 
 
 def _is_plain(turn: Turn) -> bool:

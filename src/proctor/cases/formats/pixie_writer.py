@@ -43,6 +43,7 @@ def _dataset(suite: Suite, losses: list[str]) -> dict[str, Json]:
         "agent": suite.agent if not isinstance(suite.agent, str) else None,
         "criteria": suite.criteria != Criteria(),
         "settings": suite.settings != Settings(),
+        "judge": suite.judge is not None,
     }
     losses.extend(f"{where}: its {name} cannot be expressed" for name, given in unsaid.items() if given)
     if suite.evaluators:

@@ -221,6 +221,7 @@ def _lost_of_suite(suite: Suite) -> list[str]:
         "agent": suite.agent,
         "criteria": suite.criteria != Criteria(),
         "settings": suite.settings != Settings(),
+        "judge": suite.judge is not None,
         "extra": suite.extra,
     }
     return [f"suite {suite.name!r}: {name} cannot be expressed in CSV" for name, value in given.items() if value]
