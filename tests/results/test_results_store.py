@@ -321,7 +321,7 @@ def test_a_store_keeps_itself_out_of_git(tmp_path: Path) -> None:
 
 def test_a_store_that_is_forgotten_is_closed(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    connection = store._db
+    connection = store._database._connection
     del store
 
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):

@@ -57,8 +57,8 @@ class Full(Store):
 
     def __init__(self, folder: Path, **options: Any) -> None:
         super().__init__(folder, **options)
-        (pages,) = self._db.execute("PRAGMA page_count").fetchone()
-        self._db.execute(f"PRAGMA max_page_count = {pages + 3}")
+        (pages,) = self._database._connection.execute("PRAGMA page_count").fetchone()
+        self._database._connection.execute(f"PRAGMA max_page_count = {pages + 3}")
 
 
 def test_a_full_disk_stops_the_run_and_loses_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -325,8 +325,14 @@ def test_fast_leaves_out_what_needs_a_model_and_says_so() -> None:
 
     judged = case("judged", evaluators=(EvaluatorSpec("Factuality"),))
     both = case("both", evaluators=(EvaluatorSpec("Factuality"), EvaluatorSpec("ExactMatch")))
-    fast, slow = run(suite([judged, both]), agent=echo, fast=True), run(suite([judged, both]), agent=echo)
+    by_a_model = replace(suite([judged, both]), judge="openai:gpt-5-mini")
+    fast = run(by_a_model, agent=echo, fast=True)
 
     assert outcomes(fast) == {"judged": Outcome.SKIPPED, "both": Outcome.PASSED}
-    assert outcomes(slow) == {"judged": Outcome.ERROR, "both": Outcome.ERROR}
+    assert trials_of(fast)[0].reason == "all of its evaluators need a language model (--fast)"
+    assert [score.evaluator for score in trials_of(fast)[1].scores] == ["ExactMatch"]
     assert fast[1].exit_code == 0
+
+    by_rules = replace(by_a_model, judge="embedded")
+    kept = run(by_rules, agent=echo, fast=True)
+    assert [score.evaluator for score in trials_of(kept)[1].scores] == ["Factuality", "ExactMatch"]

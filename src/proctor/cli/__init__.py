@@ -18,7 +18,10 @@ COMMANDS = {
     "show": "Show one run again.",
     "analyze": "Say what the failures of a run have in common.",
     "rescore": "Score the answers of a run anew, without asking the agent.",
-    "dataset": "Validate, convert and list suites.",
+    "grade": "Give the scores of a run that wait for a person or an agent.",
+    "trace": "List, show, import and export what happened inside applications.",
+    "format": "Make an entry for a dataset of a trace.",
+    "dataset": "Validate, convert, list, create and fill datasets.",
     "doctor": "Say what Proctor finds here and what is missing.",
 }
 

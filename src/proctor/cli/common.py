@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
-from typing import TYPE_CHECKING, Any, TextIO, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TextIO, TypeVar
 
 import click
 
@@ -24,19 +24,33 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Seconds(click.FloatRange):
-    """A time that has an end: more than nothing, and not infinite."""
+class _Amount(click.FloatRange):
+    """More than nothing, and not infinite."""
 
-    name = "seconds"
+    noun: ClassVar[str]
 
     def __init__(self) -> None:
         super().__init__(min=0, min_open=True)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        seconds = super().convert(value, param, ctx)
-        if not math.isfinite(seconds):
-            self.fail(f"{value} is not a number of seconds", param, ctx)
-        return seconds
+        amount = super().convert(value, param, ctx)
+        if not math.isfinite(amount):
+            self.fail(f"{value} is not {self.noun}", param, ctx)
+        return amount
+
+
+class Seconds(_Amount):
+    """A time that has an end."""
+
+    name = "seconds"
+    noun = "a number of seconds"
+
+
+class Dollars(_Amount):
+    """Money that somebody has."""
+
+    name = "dollars"
+    noun = "an amount of dollars"
 
 
 @contextmanager
@@ -63,6 +77,14 @@ def say(text: str, *, err: bool = False) -> None:
 
 def store_option(command: F) -> F:
     return click.option("--store", metavar="DIR", help="Where results are kept (default: .proctor).")(command)
+
+
+def judge_options(command: F) -> F:
+    """Who judges, and what the run may cost."""
+    command = click.option("--budget", type=Dollars(), metavar="USD", help="Begin no trial once this is spent.")(
+        command
+    )
+    return click.option("--judge", metavar="MODEL", help="Who judges: openai:gpt-5-mini, embedded, ...")(command)
 
 
 def json_option(command: F) -> F:

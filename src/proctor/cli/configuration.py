@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,10 @@ KEYS: dict[str, Callable[[str], Any]] = {
     "timeout": float,
     "evaluator_timeout": float,
     "retries": int,
+    "judge": str,
+    "budget": float,
 }
+NOUNS = {"budget": "an amount of dollars"}
 LEAST = {"repeat": 1, "parallel": 1, "retries": 0}
 
 
@@ -33,11 +37,16 @@ class Configuration:
 
     @property
     def settings(self) -> Settings:
-        return Settings(**{name: value for name, value in self.values.items() if name != "store"})
+        names = {field.name for field in fields(Settings)}
+        return Settings(**{name: value for name, value in self.values.items() if name in names})
 
     def store(self, given: str | None) -> Path:
         """The folder of the store: as given, as configured, or `.proctor` in the working folder."""
         return Path(given or self.values.get("store") or FOLDER)
+
+    def budget(self, given: float | None) -> float | None:
+        """What a run may cost: as given, or as configured."""
+        return self.values.get("budget") if given is None else given
 
 
 def read_configuration(folder: Path | None = None, environment: Mapping[str, str] | None = None) -> Configuration:
@@ -63,14 +72,17 @@ def read_configuration(folder: Path | None = None, environment: Mapping[str, str
 
 def _converted(name: str, value: Any, convert: Callable[[Any], Any], origin: str) -> Any:
     """The value of a setting: text from the environment, or what a project file gives, of the right type."""
-    written = {str: (str,), int: (int,), float: (int, float)}[convert]  # type: ignore[index]
+    written: tuple[type, ...] = {str: (str,), int: (int,), float: (int, float)}[convert]  # type: ignore[index]
+    if name == "judge" and isinstance(value, dict):
+        return value
     fits = isinstance(value, written) and not isinstance(value, bool)
     try:
         if not fits and not (origin.startswith("PROCTOR_") and isinstance(value, str)):
             raise ValueError
         result = convert(value)
     except (TypeError, ValueError, OverflowError):
-        noun = {int: "a whole number", float: "a number of seconds"}.get(convert, "text")  # type: ignore[call-overload]
+        usual = {int: "a whole number", float: "a number of seconds"}.get(convert, "text")  # type: ignore[call-overload]
+        noun = NOUNS.get(name, usual)
         raise UsageError(f"{origin}: {name} must be {noun}, not {value!r}") from None
     if convert is not str and (result < LEAST.get(name, 0) or (convert is float and not 0 < result < float("inf"))):
         raise UsageError(

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -13,7 +14,7 @@ from proctor.cases.formats.loading import load, shipped_format
 from proctor.cases.formats.model import Written
 from proctor.cases.model import Suite
 from proctor.cases.moving import moved
-from proctor.cli.common import json_option, say, stdout_kept_clear
+from proctor.cli.common import F, json_option, say, stdout_kept_clear, store_option
 from proctor.errors import InvalidSuite, Problem, StoreError, UsageError
 
 WRITABLE = {
@@ -36,9 +37,18 @@ ENDINGS = {
 """The files that each format is read from again."""
 
 
+SELECTIONS = ("root", "last_llm_call", "by_name")
+
+
+def dataset_option(command: F) -> F:
+    return click.option(
+        "--dir", "folder", metavar="DIR", help="The dataset folder (default: $PROCTOR_DATASET_DIR, or datasets)."
+    )(command)
+
+
 @click.group("dataset")
 def command() -> None:
-    """Validate, convert and list suites."""
+    """Validate, convert and list suites; make datasets and fill them from traces."""
 
 
 @command.command("validate")
@@ -71,9 +81,12 @@ def validate(paths: tuple[str, ...], as_json: bool) -> int:
 @click.option("--cases", "with_cases", is_flag=True, help="Also the cases of each.")
 @json_option
 def list_(paths: tuple[str, ...], with_cases: bool, as_json: bool) -> int:
-    """List suites with their format, number of cases, agent and evaluators."""
+    """List suites with their format, number of cases, agent and evaluators.
+
+    Without paths: those of the working folder, and of the dataset folder wherever that is.
+    """
     with stdout_kept_clear(as_json):
-        suites = load(paths or [Path()])
+        suites = load(paths) if paths else _of_this_project()
     if as_json:
         say(json.dumps([_summary(suite) for suite in suites], indent=2))
         return 0
@@ -87,6 +100,41 @@ def list_(paths: tuple[str, ...], with_cases: bool, as_json: bool) -> int:
         for case in suite.cases if with_cases else ():
             tags = f"  [{', '.join(case.tags)}]" if case.tags else ""
             say(f"    {case.id}{tags}  {case.description}".rstrip())
+    return 0
+
+
+@command.command("create")
+@click.argument("name")
+@click.option("--runnable", metavar="F:NAME", help="The application that its entries are for.")
+@click.option("--evaluator", "evaluators", multiple=True, metavar="E", help="Scores every entry; may be repeated.")
+@dataset_option
+def create(name: str, runnable: str | None, evaluators: tuple[str, ...], folder: str | None) -> int:
+    """Make an empty dataset in the dataset folder."""
+    from proctor.cli.dataset_filling import create_dataset
+
+    say(create_dataset(name, runnable, evaluators, folder))
+    return 0
+
+
+@command.command("save")
+@click.argument("name")
+@click.option("--select", type=click.Choice(SELECTIONS), help="One span instead of the run as a whole.")
+@click.option("--span-name", metavar="N", help="The span that --select by_name takes: the last of that name.")
+@click.option("--trace", "trace_id", metavar="ID", default="last", help="A kept trace (default: the latest).")
+@click.option(
+    "--expected-output", metavar="FILE", help="JSON or text: what a right answer is like; - for standard input."
+)
+@click.option("--notes", metavar="TEXT", help="Kept with the entry's metadata.")
+@dataset_option
+@store_option
+def save(name: str, **given: Any) -> int:
+    """Add an entry to a dataset, made of a kept trace; the file's runnable and evaluators stay as they are."""
+    from proctor.cli.dataset_filling import save_entry
+
+    message, warnings = save_entry(name, **given)
+    for warning in warnings:
+        say(f"note: {warning}", err=True)
+    say(message)
     return 0
 
 
@@ -116,6 +164,24 @@ def convert(source: str, target: Path, name: str | None, force: bool) -> int:
     for problem in problems:
         say(f"warning: what is left is not a suite: {problem}", err=True)
     return 2 if problems else 0
+
+
+def _of_this_project() -> list[Suite]:
+    """What can be read below the working folder, and the datasets of their folder, also those without entries yet."""
+    from proctor.cli.dataset_filling import datasets_as_suites
+
+    datasets = {_real(suite): suite for suite in datasets_as_suites()}
+    suites, problems = _load_all(())
+    suites = [suite for suite in suites if _real(suite) not in datasets]
+    grave = [problem for problem in problems if problem.path is None or problem.path.resolve() not in datasets]
+    nothing_else = any(problem.path == Path() for problem in grave)  # the folder as a whole holds no suite
+    if grave and not (datasets and nothing_else):
+        raise InvalidSuite(grave, suites)
+    return [*suites, *datasets.values()]
+
+
+def _real(suite: Suite) -> Path:
+    return Path() if suite.path is None else suite.path.resolve()
 
 
 def _load_all(paths: Sequence[str]) -> tuple[list[Suite], list[Problem]]:

@@ -14,7 +14,8 @@ from proctor.cli.common import json_option, say, stdout_kept_clear, store_option
 from proctor.cli.configuration import Configuration, read_configuration
 from proctor.errors import InvalidSuite, ProctorError
 from proctor.running.environment import environment
-from proctor.running.options import DEFAULTS
+from proctor.running.judges import telling
+from proctor.running.options import DEFAULTS, RunOptions
 
 OPTIONAL = {
     "opentelemetry": "spans of code that OpenTelemetry instruments (extra: tracing)",
@@ -33,11 +34,13 @@ def command(paths: tuple[str, ...], as_json: bool, store: str | None) -> int:
         "environment": dict(environment()),
         "settings": _settings(configuration),
         "store": _store(configuration.store(store)),
+        "judge": _judge(RunOptions(usual_judge=configuration.values.get("judge")), configuration),
         "optional": {name: {"installed": _installed(name), "for": use} for name, use in OPTIONAL.items()},
     }
     with stdout_kept_clear(as_json):
-        report["suites"] = [_suite(path) for path in paths]
-    healthy = report["store"]["ok"] and all(item["ok"] for item in report["suites"])
+        report["suites"] = [_suite(path, configuration) for path in paths]
+    parts = [report["store"], report["judge"], *report["suites"]]
+    healthy = all(item["ok"] for item in parts)
     say(json.dumps(report | {"ok": healthy}, indent=2) if as_json else _text(report))
     return 0 if healthy else 2
 
@@ -51,6 +54,16 @@ def _settings(configuration: Configuration) -> dict[str, dict[str, Any]]:
         }
         for field in fields(Settings)
     }
+
+
+def _judge(options: RunOptions, configuration: Configuration, suite: Any = None) -> dict[str, Any]:
+    """Who would judge, who says so, and whether that judge can be had; it is not called."""
+    from proctor.running.judges import judge_of, refusal
+
+    choice = judge_of(options, suite)
+    origin = configuration.origins["judge"] if choice.origin == "configuration" else choice.origin
+    problem = refusal(choice.judge)
+    return {"judge": telling(choice.judge), "origin": origin, "ok": not problem, "says": problem or "ready"}
 
 
 def _store(folder: Path) -> dict[str, Any]:
@@ -67,7 +80,7 @@ def _store(folder: Path) -> dict[str, Any]:
     return {"folder": str(folder), "ok": True, "says": f"{len(runs)} runs"}
 
 
-def _suite(path: str) -> dict[str, Any]:
+def _suite(path: str, configuration: Configuration) -> dict[str, Any]:
     from proctor.cases.formats.loading import load
     from proctor.running.plan import unresolved
 
@@ -75,14 +88,20 @@ def _suite(path: str) -> dict[str, Any]:
         suites = load([path])
     except InvalidSuite as error:
         return {"path": path, "ok": False, "says": [str(problem) for problem in error.problems]}
-    problems = [str(problem) for suite in suites for problem in unresolved(suite)]
+    options = RunOptions(usual_judge=configuration.values.get("judge"))
+    problems = [str(problem) for suite in suites for problem in unresolved(suite, options)]
     return {"path": path, "ok": not problems, "says": problems or [_describe(suite) for suite in suites]}
 
 
 def _describe(suite: Any) -> str:
     own = {f.name: getattr(suite.settings, f.name) for f in fields(Settings)}
+    own["judge"] = None if suite.judge is None else _judge_name(telling(suite.judge))
     said = ", ".join(f"{name}={value}" for name, value in own.items() if value is not None)
     return f"{suite.name}: {suite.format}, {len(suite.cases)} cases{f'; sets {said}' if said else ''}"
+
+
+def _judge_name(judge: Any) -> str:
+    return judge if isinstance(judge, str) else json.dumps(judge)
 
 
 def _installed(name: str) -> bool:
@@ -97,6 +116,8 @@ def _text(report: dict[str, Any]) -> str:
     lines.append("settings")
     lines += [f"  {name:<18} {item['value']:<8g} {item['origin']}" for name, item in report["settings"].items()]
     lines.append(f"store                {report['store']['folder']}: {report['store']['says']}")
+    judge = report["judge"]
+    lines.append(f"judge                {_judge_name(judge['judge'])} ({judge['origin']}): {judge['says']}")
     lines.append("optional packages")
     for name, item in report["optional"].items():
         lines.append(f"  {name:<18} {'installed' if item['installed'] else 'not installed':<14} {item['for']}")

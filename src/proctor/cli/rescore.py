@@ -7,7 +7,14 @@ from typing import Any
 import click
 
 from proctor.cases.model import Settings
-from proctor.cli.common import Seconds, carry_out, parse_evaluators, report_options, store_option
+from proctor.cli.common import (
+    Seconds,
+    carry_out,
+    judge_options,
+    parse_evaluators,
+    report_options,
+    store_option,
+)
 from proctor.cli.configuration import read_configuration
 from proctor.results.model import Run
 from proctor.results.verdict import RunVerdict
@@ -24,6 +31,7 @@ from proctor.running.verbs import rescore
 @click.option("--suite", "suites", multiple=True, metavar="PATH", help="Expectations from this file instead.")
 @click.option("--evaluator-timeout", type=Seconds(), metavar="S", help="Seconds for each.")
 @click.option("--fast", is_flag=True, help="Leave out whatever needs a language model.")
+@judge_options
 @report_options
 @store_option
 def command(**given: Any) -> int:
@@ -35,7 +43,14 @@ def command(**given: Any) -> int:
         return rescore(
             configuration.store(given["store"]),
             given["run_id"],
-            options=RunOptions(settings, configuration.settings, fast=given["fast"]),
+            options=RunOptions(
+                settings,
+                configuration.settings,
+                fast=given["fast"],
+                judge=given["judge"],
+                usual_judge=configuration.values.get("judge"),
+                budget_usd=configuration.budget(given["budget"]),
+            ),
             evaluators=parse_evaluators(given["evaluators"]),
             suites=given["suites"],
             listener=terminal,

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import click
 
 from proctor.cases.fields import nearest
+from proctor.cases.model import Suite
 from proctor.cli.common import report_options, report_targets, say, store_option
 from proctor.cli.configuration import read_configuration
 from proctor.errors import UsageError
@@ -16,12 +20,15 @@ from proctor.results.model import Outcome, Run, TrialResult
 from proctor.results.reading import read_run
 from proctor.results.store import Store
 from proctor.results.verdict import RunVerdict, judge
+from proctor.running.selection import CaseFilter, Predicate, parse_words
 
 
 @click.command("show")
 @click.argument("run_id", metavar="[RUN]", default="last")
 @click.option("--case", "case_id", metavar="ID", help="Only this case.")
+@click.option("-k", "words", metavar="EXPR", help="Only cases that fit: refund and not slow.")
 @click.option("--failed", is_flag=True, help="Only what did not pass.")
+@click.option("--judge-calls", is_flag=True, help="What each judged score rests on; -v also prompts and replies.")
 @report_options
 @store_option
 def command(**given: Any) -> int:
@@ -30,8 +37,10 @@ def command(**given: Any) -> int:
 
     kept = Store(read_configuration().store(given["store"]), create=False)
     run = read_run(kept, given["run_id"])
-    verdict = judge(run)
     targets = report_targets(given)
+    if given["judge_calls"]:
+        return _tell_judge_calls(run, kept, given, targets)
+    verdict = judge(run)
     for path in write_reports(run, verdict, targets, {}):
         say(f"report: {path}", err=True)
     if not targets:
@@ -42,8 +51,7 @@ def command(**given: Any) -> int:
 def _tell(run: Run, verdict: RunVerdict, given: Mapping[str, Any]) -> None:
     from proctor.reporting.terminal import PlainTerminal
 
-    case_id, failed = given["case_id"], given["failed"]
-    trials = list(_chosen(run, case_id, failed)) if case_id is not None else _chosen(run, None, failed)
+    trials = _chosen(run, given)
     terminal = PlainTerminal(sys.stdout, quiet=given["quiet"], verbose=given["verbose"])
     terminal.started(run, sum(suite.planned for suite in run.suites), 0)
     for trial in trials:
@@ -51,11 +59,48 @@ def _tell(run: Run, verdict: RunVerdict, given: Mapping[str, Any]) -> None:
     terminal.finished(run, verdict)
 
 
-def _chosen(run: Run, case_id: str | None, failed: bool) -> Iterator[TrialResult]:
+def _tell_judge_calls(run: Run, kept: Store, given: Mapping[str, Any], targets: Mapping[str, str]) -> int:
+    from proctor.reporting.judge_calls import judged_scores, tell_judge_calls
+    from proctor.reporting.screen import StreamScreen, wants_colour
+    from proctor.results.judge_calls import JudgeCalls
+
+    if other := [f"--{name}" for name in targets if name != "json"]:
+        raise UsageError(
+            f"--judge-calls goes to the terminal or, with --json, to a file; not with {' and '.join(other)}"
+        )
+    trials = _chosen(run, given)
+    calls = JudgeCalls(kept.path)
+    if targets:
+        _write_json({"run": run.id, "scores": list(judged_scores(trials, calls.find))}, targets["json"])
+        return 0
+    screen = StreamScreen(sys.stdout, colour=wants_colour(sys.stdout, os.environ), width=None)
+    if not tell_judge_calls(screen, trials, calls.find, verbose=given["verbose"]):
+        say(f"no score of run {run.id} that was chosen comes from a judge", err=True)
+    return 0
+
+
+def _write_json(data: Any, target: str) -> None:
+    text = json.dumps(data, indent=2)
+    if target == "-":
+        click.echo(text)
+        return
+    Path(target).write_text(text + "\n", encoding="utf-8")
+    say(f"report: {target}", err=True)
+
+
+def _chosen(run: Run, given: Mapping[str, Any]) -> Iterator[TrialResult]:
+    """The trials asked for; an id that nothing has is said before anything is shown."""
+    case_id = given["case_id"]
     known = {summary.case_id for summary in run.summaries}
     if case_id is not None and case_id not in known:
         raise UsageError(f"run {run.id} has no case {case_id!r}{nearest(case_id, known)}")
-    good = (Outcome.PASSED, Outcome.SKIPPED)
-    for trial in run.trials:
-        if (case_id is None or trial.case.id == case_id) and not (failed and trial.outcome in good):
-            yield trial
+    words = None if given["words"] is None else parse_words(given["words"])
+    return (trial for trial in run.trials if _fits(trial, case_id, words, given["failed"]))
+
+
+def _fits(trial: TrialResult, case_id: str | None, words: Predicate | None, failed: bool) -> bool:
+    if case_id is not None and trial.case.id != case_id:
+        return False
+    if failed and trial.outcome in (Outcome.PASSED, Outcome.SKIPPED):
+        return False
+    return words is None or CaseFilter(words)(Suite(trial.suite, ()), trial.case)

@@ -10,7 +10,15 @@ import click
 
 from proctor.cases.formats.loading import load
 from proctor.cases.model import Case, EvaluatorSpec, Settings, Suite, Turn
-from proctor.cli.common import Seconds, carry_out, parse_evaluators, report_options, say, store_option
+from proctor.cli.common import (
+    Seconds,
+    carry_out,
+    judge_options,
+    parse_evaluators,
+    report_options,
+    say,
+    store_option,
+)
 from proctor.cli.configuration import Configuration, read_configuration
 from proctor.running.options import RunOptions
 from proctor.running.selection import CaseFilter, last_failed, parse_words, tag_set
@@ -33,6 +41,7 @@ T = TypeVar("T", Suite, Case, Turn)
 @click.option("--retries", type=click.IntRange(min=0), metavar="N", help="More tries after a transient failure.")
 @click.option("--maxfail", type=click.IntRange(min=1), metavar="N", help="Stop after N trials that did not pass.")
 @click.option("--fast", is_flag=True, help="Leave out whatever needs a language model.")
+@judge_options
 @click.option("--resume", is_flag=True, help="Continue the interrupted run of the same command.")
 @click.option("--reuse", is_flag=True, help="Take answers from earlier runs where agent and question are unchanged.")
 @report_options
@@ -85,6 +94,9 @@ def _options(given: dict[str, Any], configuration: Configuration) -> RunOptions:
         fallback=configuration.settings,
         fast=given["fast"],
         maxfail=given["maxfail"],
+        judge=given["judge"],
+        usual_judge=configuration.values.get("judge"),
+        budget_usd=configuration.budget(given["budget"]),
     )
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 
+from proctor.cases.formats.native_doubles import write_doubles
+from proctor.cases.formats.native_scenario import write_scenario
 from proctor.cases.formats.native_writer import write_case
 from proctor.cases.model import Case
-from proctor.plain import fingerprint, plain
+from proctor.plain import Json, fingerprint, plain
 from proctor.results.encoding import dumps
 
 
@@ -22,7 +24,14 @@ def case_key(content: str) -> str:
 
 def question_key(case: Case) -> str:
     """Changes only when the agent would be asked something else: expectations and evaluators do not count."""
+    planned = case.as_planned
     turns = [
-        [turn.input, [[item.path, item.url, plain(item.options)] for item in turn.attachments]] for turn in case.turns
+        [turn.input, [[item.path, item.url, plain(item.options)] for item in turn.attachments]]
+        for turn in planned.turns
     ]
-    return fingerprint(turns, [[item.name, item.value] for item in case.inputs], dict(case.state))
+    asked: list[Json] = [turns, [[item.name, item.value] for item in case.inputs], dict(case.state)]
+    if case.doubles:
+        asked.append(write_doubles(case))
+    if case.scenario is not None:
+        asked.append(write_scenario(case.scenario))
+    return fingerprint(*asked)

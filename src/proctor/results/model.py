@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from proctor.agents.model import Reply, Usage
 from proctor.cases.model import NOTHING, Case, Criteria
 from proctor.plain import Json
 from proctor.records import record
+
+if TYPE_CHECKING:  # a run in which nothing is observed does without spans
+    from proctor.results.judgements import JudgeSummary
+    from proctor.tracing.spans import ObservationNode, Span
 
 
 class Outcome(enum.StrEnum):
@@ -67,6 +72,17 @@ class TrialResult:
     warnings: tuple[str, ...] = ()
     reused: bool = False
     """Taken from an earlier run instead of asked anew."""
+    spans: Sequence[Span] = field(default=(), compare=False, repr=False)
+    """What was seen inside the application; read from the store only when looked at."""
+
+    @property
+    def trace(self) -> list[ObservationNode]:
+        """The spans as the trees they form; empty where nothing was seen."""
+        if not self.spans:
+            return []
+        from proctor.tracing.spans import build_tree
+
+        return build_tree(self.spans)
 
     @property
     def usage(self) -> Usage | None:
@@ -141,3 +157,7 @@ class Run:
     environment: Mapping[str, str] = NOTHING
     options: Mapping[str, Json] = NOTHING
     store: str | None = None
+    judges: Sequence[JudgeSummary] = ()
+    """Who judged, where evaluators asked a judge."""
+    uncounted: str = ""
+    """What a budget left out, since nobody knows what it cost."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from proctor.cases.model import Criteria
+from proctor.results.judgements import JudgeSummary, Tally
 from proctor.results.model import Run, SuiteInfo, TrialResult
 from proctor.results.store import RunRow, Store
 
@@ -27,6 +28,8 @@ def read_run(store: Store, wanted: str) -> Run:
     run.summaries = store.summaries(row.no)
     run.trials = StoredTrials(store, row.no)
     run.store = str(store.folder)
+    if "judges" not in row.info:  # a run that was cut off had no time to add them up
+        run.judges = tuple(Tally(run.trials))
     return run
 
 
@@ -46,4 +49,6 @@ def run_info(row: RunRow) -> Run:
         note=row.info.get("note", "") or ("the run was cut off" if row.status == "running" else ""),
         environment=row.info.get("environment", {}),
         options=row.info.get("options", {}),
+        judges=tuple(JudgeSummary(**judge) for judge in row.info.get("judges", ())),
+        uncounted=row.info.get("uncounted", ""),
     )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,6 +13,7 @@ from proctor.cases.model import Case
 from proctor.errors import StoreError
 from proctor.plain import Json
 from proctor.records import record
+from proctor.results.database import Database, guarded
 from proctor.results.encoding import (
     dumps,
     kept_text,
@@ -26,38 +25,13 @@ from proctor.results.encoding import (
 )
 from proctor.results.keys import case_content, case_key, question_key
 from proctor.results.model import Outcome, TrialResult, TrialSummary
+from proctor.results.traces import StoredSpans, TraceRow, Traces
 
 FOLDER = ".proctor"
 FILE = "results.db"
-VERSION = 1
-
-BUSY_SECONDS = 60
-"""How long to wait for another process that is writing."""
 
 RECENT_CASES = 1024
 """Repeats of a case come close together: this many are remembered, so that a case is written once."""
-
-# Every index here grows at its end: a key spread at random would rewrite pages all over the file for each trial.
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS runs (
-    no INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, started_at REAL NOT NULL, finished_at REAL,
-    status TEXT NOT NULL, plan TEXT NOT NULL, info TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS cases (no INTEGER PRIMARY KEY, key TEXT NOT NULL, content TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS trials (
-    no INTEGER PRIMARY KEY, run INTEGER NOT NULL REFERENCES runs, position INTEGER NOT NULL, suite TEXT NOT NULL,
-    case_id TEXT NOT NULL, number INTEGER NOT NULL, case_no INTEGER NOT NULL REFERENCES cases, case_key TEXT NOT NULL,
-    agent TEXT NOT NULL, outcome TEXT NOT NULL, started_at REAL NOT NULL,
-    duration_ms REAL NOT NULL, tokens INTEGER, cost_usd REAL, content TEXT NOT NULL, scores TEXT NOT NULL);
-CREATE INDEX IF NOT EXISTS trials_of_run ON trials (run, position);
-CREATE VIEW IF NOT EXISTS scores AS
-    SELECT t.no AS trial, s.key AS place, json_extract(s.value, '$[0]') AS evaluator,
-        json_extract(s.value, '$[1]') AS outcome, json_extract(s.value, '$[2]') AS value,
-        json_extract(s.value, '$[3]') AS threshold, json_extract(s.value, '$[4]') AS gates,
-        json_extract(s.value, '$[5]') AS turn, json_extract(s.value, '$[6]') AS fingerprint,
-        json_extract(s.value, '$[7]') AS reasoning
-    FROM trials t, json_each(t.scores) s;
-"""
-
 
 SELECT_TRIAL = (
     "SELECT t.no, t.suite, c.content, t.number, t.position, t.outcome, t.started_at, t.duration_ms, t.agent, t.content,"
@@ -98,64 +72,69 @@ class Store:
         self._recent: dict[str, int] = {}
         if not create and not self.path.is_file():
             raise StoreError(f"no results in {folder}: run `proctor test` first, or name the folder with --store")
-        with self._guard("opened"):
+        with guarded(self.path, "opened"):
             if create:
                 folder.mkdir(parents=True, exist_ok=True)
                 _keep_out_of_git(folder)
-            self._db = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-            self._prepare()
+            self._database = Database(self.path)
+        self._database.on_rollback = self._recent.clear
+        self.traces = Traces(self._database)
 
     def close(self) -> None:
-        with contextlib.suppress(sqlite3.Error):
-            self._db.close()
-
-    def __del__(self) -> None:
-        if hasattr(self, "_db"):
-            self.close()
+        self._database.close()
 
     def add_run(self, run_id: str, plan: str, info: dict[str, Json]) -> int:
         """Open a new run and return its number."""
-        with self._writing():
-            cursor = self._db.execute(
+        with self._database.writing():
+            return self._database.insert(
                 "INSERT INTO runs (id, started_at, status, plan, info) VALUES (?, ?, 'running', ?, ?)",
                 (run_id, time.time(), plan, dumps(info)),
             )
-            return int(cursor.lastrowid or 0)
 
     def reopen_run(self, no: int) -> None:
-        with self._writing():
-            self._db.execute("UPDATE runs SET status = 'running', finished_at = NULL WHERE no = ?", (no,))
+        with self._database.writing():
+            self._database.execute("UPDATE runs SET status = 'running', finished_at = NULL WHERE no = ?", (no,))
 
     def finish_run(self, no: int, status: str, info: dict[str, Json]) -> None:
-        with self._writing():
-            self._db.execute(
+        with self._database.writing():
+            self._database.execute(
                 "UPDATE runs SET status = ?, finished_at = ?, info = ? WHERE no = ?",
                 (status, time.time(), dumps(info), no),
             )
 
     def add_trials(self, run: int, trials: Sequence[TrialResult]) -> None:
         """Keep finished trials, all or none."""
-        with self._writing():
+        with self._database.writing():
             for trial in trials:
                 self._add_trial(run, trial)
 
     def drop_trials(self, run: int, numbers: Sequence[int]) -> None:
         """Forget trials that a resumed run makes anew."""
-        with self._writing():
-            self._db.executemany("DELETE FROM trials WHERE no = ? AND run = ?", [(no, run) for no in numbers])
+        with self._database.writing():
+            self._database.execute_many("DELETE FROM trials WHERE no = ? AND run = ?", [(no, run) for no in numbers])
 
     def move_trials(self, moves: Sequence[tuple[int, int]]) -> None:
         """Give trials of a resumed run their place in the present plan: (position, number of the trial)."""
-        with self._writing():
-            self._db.executemany("UPDATE trials SET position = ? WHERE no = ?", moves)
+        with self._database.writing():
+            self._database.execute_many("UPDATE trials SET position = ? WHERE no = ?", list(moves))
+
+    def grade_trials(self, run: int, graded: Sequence[tuple[int, TrialResult]], info: dict[str, Json]) -> None:
+        """Keep new scores of trials, by their numbers, and what the run makes of them, all or none."""
+        rows = [
+            (trial.outcome.value, dumps([score_to_json(score) for score in trial.scores]), no, run)
+            for no, trial in graded
+        ]
+        with self._database.writing():
+            self._database.execute_many("UPDATE trials SET outcome = ?, scores = ? WHERE no = ? AND run = ?", rows)
+            self._database.execute("UPDATE runs SET info = ? WHERE no = ?", (dumps(info), run))
 
     def runs(self, limit: int | None = None) -> list[RunRow]:
         """The latest runs first."""
-        rows = self._read(
+        rows = self._database.read(
             "SELECT no, id, started_at, finished_at, status, plan, info FROM runs ORDER BY no DESC LIMIT ?",
             (-1 if limit is None else limit,),
         )
-        with self._guard("read"):
+        with self._database.guard("read"):
             return [
                 RunRow(no, name, began, ended, state, plan, json.loads(info))
                 for no, name, began, ended, state, plan, info in rows
@@ -177,24 +156,24 @@ class Store:
 
     def trial_keys(self, run: int) -> dict[tuple[str, str, int], TrialKey]:
         """By (suite, case, number): what a resumed run must know of the trials that are there."""
-        rows = self._read(
+        rows = self._database.read(
             "SELECT suite, case_id, number, no, case_key, agent, outcome FROM trials WHERE run = ?", (run,)
         )
         return {(text_kept(row[0]), text_kept(row[1]), row[2]): TrialKey(*row[3:]) for row in rows}
 
     def trials(self, run: int) -> Iterator[TrialResult]:
         """The trials of a run in the order of its plan, read one by one."""
-        rows = self._read(f"{SELECT_TRIAL} WHERE t.run = ? ORDER BY t.position", (run,))
+        rows = self._database.read(f"{SELECT_TRIAL} WHERE t.run = ? ORDER BY t.position", (run,))
         for row in rows:
             yield self._trial(row)
 
     def summaries(self, run: int) -> list[TrialSummary]:
         """The little of every trial that verdicts need."""
-        with self._guard("read"):
+        with self._database.guard("read"):
             return list(self._summaries(run))
 
     def _summaries(self, run: int) -> Iterator[TrialSummary]:
-        for suite, case_id, number, position, outcome, scores, duration_ms, tokens, cost_usd in self._read(
+        for suite, case_id, number, position, outcome, scores, duration_ms, tokens, cost_usd in self._database.read(
             "SELECT suite, case_id, number, position, outcome, scores, duration_ms, tokens, cost_usd FROM trials"
             " WHERE run = ? ORDER BY position",
             (run,),
@@ -215,7 +194,7 @@ class Store:
         """By question, agent and repetition: the latest trial that was answered."""
         asked: dict[int, str] = {}
         found: dict[tuple[str, str, int], int] = {}
-        for case_no, content, agent, number, no in self._read(
+        for case_no, content, agent, number, no in self._database.read(
             "SELECT t.case_no, c.content, t.agent, t.number, t.no FROM trials t JOIN cases c ON c.no = t.case_no"
             " WHERE t.content NOT LIKE '{\"replies\":[]%' ORDER BY t.no"
         ):
@@ -226,16 +205,30 @@ class Store:
 
     def trial(self, no: int) -> TrialResult:
         """One trial by its number."""
-        return self._trial(next(iter(self._read(f"{SELECT_TRIAL} WHERE t.no = ?", (no,)))))
+        return self._trial(next(iter(self._database.read(f"{SELECT_TRIAL} WHERE t.no = ?", (no,)))))
+
+    def trial_of(self, trace: TraceRow) -> TrialResult | None:
+        """The trial that left a trace, if one did and is still there."""
+        found = self._database.read(
+            f"{SELECT_TRIAL} JOIN runs r ON r.no = t.run WHERE r.id = ? AND json_extract(t.content, '$.trace') = ?",
+            (trace.run, trace.no),
+        )
+        return next((self._trial(row) for row in found), None)
 
     def _trial(self, row: Any) -> TrialResult:
-        with self._guard("read"):
-            return _trial(row, case_from_json(row[2]))
+        with self._database.guard("read"):
+            return _trial(row, case_from_json(row[2]), self._database)
 
     def _add_trial(self, run: int, trial: TrialResult) -> None:
         usage = trial.usage
         case_no, key = self._case(trial.case)
-        self._db.execute(
+        if trial.case.scenario is not None:
+            key = case_key(case_content(trial.case.as_planned))
+        content = trial_content(trial)
+        if trial.spans:
+            about = {"suite": trial.suite, "case": trial.case.id, "number": trial.number}
+            content["trace"] = self.traces.insert(run, trial.spans, about)
+        self._database.execute(
             "INSERT INTO trials (run, position, suite, case_id, number, case_no, case_key, agent, outcome,"
             " started_at, duration_ms, tokens, cost_usd, content, scores)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -253,7 +246,7 @@ class Store:
                 trial.duration_ms,
                 None if usage is None else usage.total_tokens,
                 None if usage is None else usage.cost_usd,
-                dumps(trial_content(trial)),
+                dumps(content),
                 dumps([score_to_json(score) for score in trial.scores]),
             ),
         )
@@ -264,68 +257,14 @@ class Store:
         key = case_key(content)
         no = self._recent.get(key)
         if no is None:
-            no = self._db.execute("INSERT INTO cases (key, content) VALUES (?, ?)", (key, content)).lastrowid or 0
+            no = self._database.insert("INSERT INTO cases (key, content) VALUES (?, ?)", (key, content))
             self._recent[key] = no
             if len(self._recent) > RECENT_CASES:
                 del self._recent[next(iter(self._recent))]
         return no, key
 
-    def _prepare(self) -> None:
-        self._db.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
-        (version,) = self._db.execute("PRAGMA user_version").fetchone()
-        if version > VERSION:
-            raise StoreError(f"{self.path} was written by a newer Proctor (store version {version})")
-        if version < VERSION:
-            self._switch_to_wal()
-            with self._writing():
-                for statement in SCHEMA.split(";"):
-                    self._db.execute(statement)
-                self._db.execute(f"PRAGMA user_version = {VERSION}")
-        self._db.execute("PRAGMA synchronous = NORMAL")
 
-    def _switch_to_wal(self) -> None:
-        """Two processes that make the store at once meet here, and SQLite does not wait for this lock by itself."""
-        patience = time.monotonic() + BUSY_SECONDS
-        while True:
-            try:
-                self._db.execute("PRAGMA journal_mode = WAL")
-                return
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > patience:
-                    raise
-                time.sleep(0.02)
-
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[None]:
-        with self._guard("written"):
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._db.execute("COMMIT")
-            except BaseException:
-                self._recent.clear()
-                with contextlib.suppress(sqlite3.Error):
-                    self._db.execute("ROLLBACK")
-                raise
-
-    def _read(self, query: str, parameters: tuple[Any, ...] = ()) -> Iterator[Any]:
-        with self._guard("read"):
-            cursor = self._db.execute(query, parameters)
-            # Not `yield from cursor`: that would close the cursor of a reader left half-way, maybe after the database.
-            while (row := cursor.fetchone()) is not None:
-                yield row
-
-    @contextlib.contextmanager
-    def _guard(self, verb: str) -> Iterator[None]:
-        try:
-            yield
-        except StoreError:
-            raise
-        except Exception as error:  # a damaged file can hold anything, and so can what somebody's code returned
-            raise StoreError(f"{self.path} cannot be {verb}: {error}") from error
-
-
-def _trial(row: Any, case: Case) -> TrialResult:
+def _trial(row: Any, case: Case, database: Database) -> TrialResult:
     content = json.loads(row[9])
     return TrialResult(
         suite=text_kept(row[1]),
@@ -342,6 +281,7 @@ def _trial(row: Any, case: Case) -> TrialResult:
         agent=text_kept(row[8]),
         warnings=tuple(content.get("warnings", ())),
         reused=content.get("reused", False),
+        spans=StoredSpans(database, content["trace"]) if "trace" in content else (),
     )
 
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
+from proctor.agents.doubles import DOUBLES, Doubles
 from proctor.agents.model import Agent, Reply, ToolCall, Usage
-from proctor.cases.model import Case, NamedData
+from proctor.cases.model import Case, NamedData, Turn
 from proctor.errors import AgentFailed, UnreadableReply
 from proctor.records import record
 from proctor.references import describe
 from proctor.results.model import Outcome
 from proctor.running.deadline import Cancelled, TooLate, in_time
 from proctor.running.options import Limits
+from proctor.running.users import ConversationSpoiled, User
 from proctor.running.watchdog import Watchdog
 from proctor.tracing.capture import capturing
 from proctor.tracing.recording import CURRENT, Recording
@@ -46,27 +48,33 @@ class Answer:
     started_at: float
     duration_ms: float
     warnings: tuple[str, ...] = ()
-    spans: tuple[Span, ...] = ()
+    spans: Sequence[Span] = ()
     """What was seen inside the application meanwhile."""
+    turns: tuple[Turn, ...] | None = None
+    """What was said to the agent, where that is not what the case says."""
 
 
-async def ask(agent: Agent, case: Case, limits: Limits, backoff: float, watchdog: Watchdog) -> Answer:
-    """Ask every turn of `case`, again where something transient came in between."""
+async def ask(
+    agent: Agent, case: Case, limits: Limits, backoff: float, watchdog: Watchdog, new_user: Callable[[], User]
+) -> Answer:
+    """Hold the conversation of `case`, again where something transient came in between."""
     attempt = 0
     while True:
         attempt += 1
         started_at, clock = time.time(), time.perf_counter()
         replies: list[Reply] = []
         warnings: list[str] = []
+        user = new_user()
         with capturing() as seen:
-            conversation = _converse(agent, case, replies, warnings, seen.spans)
-            outcome, reason, again = await _attempt(conversation, limits.timeout, watchdog)
-        duration_ms = (time.perf_counter() - clock) * 1000
+            conversation = _converse(agent, case, user, replies, warnings, seen.spans)
+            outcome, reason, again = await _attempt(conversation, limits.timeout, watchdog, user)
+        duration_ms = (time.perf_counter() - clock - user.seconds) * 1000
         if again is None or attempt > limits.retries:
             if again is not None and attempt > 1:
                 reason = f"{reason} (after {attempt} attempts)"
             heard, noted = tuple(replies), tuple(warnings)
-            return Answer(heard, outcome, reason, attempt, started_at, duration_ms, noted, tuple(seen.spans))
+            spans = tuple(seen.spans)
+            return Answer(heard, outcome, reason, attempt, started_at, duration_ms, noted, spans, user.said)
         await asyncio.sleep(again or _pause(backoff, attempt))
 
 
@@ -86,11 +94,13 @@ def _pause(backoff: float, attempt: int) -> float:
 
 
 async def _attempt(
-    conversation: Coroutine[Any, Any, None], timeout: float, watchdog: Watchdog
+    conversation: Coroutine[Any, Any, None], timeout: float, watchdog: Watchdog, user: User
 ) -> tuple[Outcome | None, str, float | None]:
     """One try: the outcome if it is settled, why, and, if trying again may help, after how many seconds (0: any)."""
     try:
-        await in_time(conversation, timeout, watchdog)
+        await in_time(conversation, timeout, watchdog, lambda: user.seconds)
+    except ConversationSpoiled as error:
+        return Outcome.ERROR, str(error), None
     except TooLate:
         return Outcome.FAILED, f"the agent gave no answer within {timeout:g} s", None
     except Cancelled:
@@ -107,11 +117,15 @@ async def _attempt(
     return None, "", None
 
 
-async def _converse(agent: Agent, case: Case, replies: list[Reply], warnings: list[str], spans: list[Span]) -> None:
+async def _converse(
+    agent: Agent, case: Case, user: User, replies: list[Reply], warnings: list[str], spans: list[Span]
+) -> None:
     inputs = {item.name: item.value for item in case.inputs} if case.inputs else None
+    if case.doubles:
+        DOUBLES.set(Doubles(case.doubles))
     try:
         async with agent.session(case) as session:
-            for turn in case.turns:
+            while (turn := await user.next_turn(replies)) is not None:
                 recording = Recording(inputs)
                 CURRENT.set(recording)  # never reset: the conversation is a task, whose context ends with it
                 clock, before = time.perf_counter(), len(spans)

@@ -88,6 +88,16 @@ def running(booking: Booking) -> Iterator[None]:
             booking.lock.close()
 
 
+@contextlib.contextmanager
+def alone_with(store: Store, run_id: str) -> Iterator[None]:
+    """Keeps other processes from changing a run meanwhile; raises `StoreError` where one is at it."""
+    lock = _take(store, run_id)
+    if lock is None:
+        raise StoreError(f"run {run_id} is being worked on by another process; try again when that has ended")
+    with running(Booking(run_id, 0.0, store, lock=lock)):
+        yield
+
+
 def status_of(store: Store, row: RunRow) -> str:
     """`finished`, `running`, or `interrupted`, also where the process had no time to say so."""
     if row.status != "running":

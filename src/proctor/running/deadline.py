@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from proctor.running.watchdog import TimeIsUp, Watchdog
@@ -22,13 +22,15 @@ class Cancelled(Exception):
     """The work cancelled itself; nobody else asked it to stop."""
 
 
-async def in_time(work: Coroutine[Any, Any, T], timeout: float, watchdog: Watchdog) -> T:
-    """What `work` returns or raises within `timeout` seconds; `TooLate` after that."""
+async def in_time(
+    work: Coroutine[Any, Any, T], timeout: float, watchdog: Watchdog, waited: Callable[[], float] | None = None
+) -> T:
+    """What `work` returns or raises within `timeout` seconds, not counting those it `waited`; `TooLate` after that."""
     loop = asyncio.get_running_loop()
     task = loop.create_task(work)
     over: asyncio.Future[None] = loop.create_future()
     task.add_done_callback(lambda _: _done(task, over, watchdog))
-    watchdog.watch(task, timeout)
+    watchdog.watch(task, timeout, waited)
     timers: list[asyncio.TimerHandle] = []
     timers.append(loop.call_later(timeout, lambda: _expire(task, over, watchdog, timers)))
     try:

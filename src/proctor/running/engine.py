@@ -8,8 +8,10 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import replace
 from typing import Any
 
+from proctor.cases.model import Case
 from proctor.errors import StoreError
 from proctor.references import describe
 from proctor.results.model import Outcome, Run, Score, TrialResult
@@ -17,12 +19,14 @@ from proctor.results.verdict import NOTHING_SCORES, RunVerdict, judge, trial_out
 from proctor.running.asking import Answer, ask
 from proctor.running.booking import Booking
 from proctor.running.dispatching import Dispatcher
+from proctor.running.economy import Economy
 from proctor.running.environment import environment
 from proctor.running.keeping import Keeper
 from proctor.running.listening import Listener
 from proctor.running.options import RunOptions, limits_of
 from proctor.running.plan import Plan, PlannedTrial
 from proctor.running.scoring import Bench, needs_only_a_judge, score
+from proctor.running.users import User, WrittenUser
 from proctor.running.watchdog import Watchdog
 from proctor.tracing.threads import carry_context_into_threads
 
@@ -61,7 +65,8 @@ class _Execution:
         self._broken_agents: dict[int, str] = {}
         self._watchdog = Watchdog()
         self._parallel = max((item.limits.parallel for item in plan.suites), default=1)
-        self._bench = Bench(asyncio.Semaphore(self._parallel), self._watchdog, options.fast)
+        self._economy = Economy(plan, options, booking)
+        self._bench = Bench(asyncio.Semaphore(self._parallel), self._watchdog, options.fast, self._economy.bar)
 
     async def run(self) -> tuple[Run, RunVerdict]:
         booking = self._booking
@@ -85,10 +90,13 @@ class _Execution:
             finally:
                 self._keeper.flush()
                 await self._stop_agents()
+                await self._economy.close()
         if self._keeper.listener_error is not None:
             raise self._keeper.listener_error
         self._keeper.summaries.sort(key=lambda summary: summary.position)
-        run.finished_at, run.interrupted, run.note = time.time(), self._interrupted, self._note
+        run.note = self._note or self._economy.note(len(self._plan.trials), len(self._keeper.summaries))
+        run.finished_at, run.interrupted = time.time(), self._interrupted
+        run.judges, run.uncounted = self._economy.judges, self._economy.uncounted
         verdict = judge(run)
         if self._listener is not None:
             self._listener.finished(run, verdict)
@@ -114,6 +122,9 @@ class _Execution:
             finally:
                 self._dispatcher.give_back(planned)
             self._keeper.add(trial)
+            self._economy.count(trial)
+            if self._economy.is_spent:
+                self._dispatcher.close()
             self._bad += trial.outcome in (Outcome.FAILED, Outcome.ERROR)
             if self._options.maxfail is not None and self._bad >= self._options.maxfail:
                 self._stop(f"stopped after {self._bad} trials that did not pass (--maxfail)")
@@ -127,21 +138,43 @@ class _Execution:
         past = None if self._recall is None else self._recall(planned)
         if past is not None:
             return await self._scored(planned, _answer_of(past), reused=True)
+        if reason := self._unplayable(planned):
+            return _result(planned, _unasked(Outcome.SKIPPED, reason))
         if id(suite.agent) in self._broken_agents:
             return _result(planned, _unasked(Outcome.ERROR, self._broken_agents[id(suite.agent)]))
         limits = suite.limits if case.timeout is None else limits_of(self._options, suite.suite, case)
-        answer = await ask(suite.agent, case, limits, self._options.backoff, self._watchdog)
+        answer = await ask(suite.agent, case, limits, self._options.backoff, self._watchdog, self._user_for(planned))
         return await self._scored(planned, answer, reused=False)
+
+    def _user_for(self, planned: PlannedTrial) -> Callable[[], User]:
+        """Who talks to the agent, anew for each try; nothing about simulated users is loaded where there are none."""
+        case, suite = planned.case, planned.suite.suite
+        if case.scenario is None:
+            return lambda: WrittenUser(case)
+        from proctor.running.simulating import player_of, user_of
+
+        player = player_of(case, self._options, suite)
+        return lambda: user_of(case, planned.number - 1, player, self._economy.bar)
 
     async def _scored(self, planned: PlannedTrial, answer: Answer, *, reused: bool) -> TrialResult:
         suite = planned.suite
         if answer.outcome is not None:
             return _result(planned, answer, reused=reused)
-        scores, warnings = await score(suite, planned.case, answer, self._bench)
+        scores, warnings = await score(suite, _case_of(planned, answer), answer, self._bench)
         outcome, reason = trial_outcome(scores, suite.suite.criteria)
-        settled = Answer(answer.replies, outcome, reason, answer.attempts, answer.started_at, answer.duration_ms)
         warnings = answer.warnings + warnings + _unseen_files(planned)
+        settled = replace(answer, outcome=outcome, reason=reason, warnings=())
         return _result(planned, settled, scores, warnings, reused=reused)
+
+    def _unplayable(self, planned: PlannedTrial) -> str:
+        """Why a conversation cannot be held for want of somebody to play its user."""
+        if planned.case.scenario is None:
+            return ""
+        if self._options.fast:
+            return "its user is simulated, which needs a language model (--fast)"
+        from proctor.running.simulating import WITHOUT_MODEL, cannot_play, player_of
+
+        return WITHOUT_MODEL if cannot_play(player_of(planned.case, self._options, planned.suite.suite)) else ""
 
     def _waiting(self) -> Iterator[PlannedTrial]:
         kept = self._booking.kept
@@ -228,7 +261,7 @@ def _result(
 ) -> TrialResult:
     return TrialResult(
         suite=planned.suite.suite.name,
-        case=planned.case,
+        case=_case_of(planned, answer),
         number=planned.number,
         position=planned.position,
         outcome=answer.outcome or Outcome.ERROR,
@@ -241,7 +274,13 @@ def _result(
         agent=planned.suite.agent_fingerprint,
         warnings=warnings,
         reused=reused,
+        spans=answer.spans,
     )
+
+
+def _case_of(planned: PlannedTrial, answer: Answer) -> Case:
+    """The case with what was said, where a simulated user said it."""
+    return planned.case if answer.turns is None else replace(planned.case, turns=answer.turns)
 
 
 async def _problem(step: Callable[[], Any], seconds: float) -> str | None:
@@ -285,4 +324,7 @@ def broke_down(past: TrialResult) -> bool:
 def _answer_of(past: TrialResult) -> Answer:
     """What an earlier trial heard; an agent that broke down then has still broken down."""
     broke = past.outcome if broke_down(past) else None
-    return Answer(past.replies, broke, past.reason if broke else "", past.attempts, past.started_at, past.duration_ms)
+    reason = past.reason if broke else ""
+    said = None if past.case.scenario is None else past.case.turns
+    times = past.attempts, past.started_at, past.duration_ms
+    return Answer(past.replies, broke, reason, *times, spans=past.spans, turns=said)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from typing import Any
 
 from proctor.cases.model import Case, Settings, Suite
 from proctor.errors import UsageError
@@ -10,6 +11,8 @@ from proctor.records import record
 
 UNSAID = Settings()
 DEFAULTS = Settings(repeat=1, parallel=8, timeout=300.0, evaluator_timeout=60.0, retries=2)
+JUDGED_SECONDS = 300.0
+"""What an evaluator may take that asks a judge, where nobody says how long: models think, and are asked again."""
 
 
 @record
@@ -22,6 +25,12 @@ class RunOptions:
     """Said in the project's configuration or the environment; holds where suites say nothing."""
     fast: bool = False
     """Leave out whatever needs a language model."""
+    judge: Any = None
+    """Who judges, whatever suites and their evaluators say."""
+    usual_judge: Any = None
+    """Who judges where neither the caller nor a suite says so."""
+    budget_usd: float | None = None
+    """What agents and judges may cost before no further trial is begun."""
     maxfail: int | None = None
     backoff: float = 0.5
     """Seconds before the first retry; doubled each time."""
@@ -36,17 +45,20 @@ class Limits:
     timeout: float
     evaluator_timeout: float
     retries: int
+    judged_timeout: float = JUDGED_SECONDS
+    """The evaluator timeout of those that ask a judge; waiting for the judge to be free does not count."""
 
 
 def limits_of(options: RunOptions, suite: Suite, case: Case | None = None) -> Limits:
     """The first who says something wins: caller, case, suite, configuration, default."""
     own = UNSAID if case is None else Settings(repeat=case.repeat, timeout=case.timeout)
     sources = (options.given, own, suite.settings, options.fallback, DEFAULTS)
-    said = {f.name: next(v for s in sources if (v := getattr(s, f.name)) is not None) for f in fields(Limits)}
+    said = {f.name: next(v for s in sources if (v := getattr(s, f.name)) is not None) for f in fields(Settings)}
     for name, least in (("repeat", 1), ("parallel", 1), ("retries", 0)):
         if said[name] < least:
             raise UsageError(f"{name} must be at least {least}, not {said[name]}")
     for name in ("timeout", "evaluator_timeout"):
         if not said[name] > 0:
             raise UsageError(f"{name} must be more than 0 seconds, not {said[name]:g}")
-    return Limits(**said)
+    own_wish = any(source.evaluator_timeout is not None for source in sources[:-1])
+    return Limits(**said, judged_timeout=said["evaluator_timeout"] if own_wish else JUDGED_SECONDS)

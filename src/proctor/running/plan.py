@@ -17,7 +17,11 @@ from proctor.evaluators.registry import Bound, build
 from proctor.plain import canonical, fingerprint, plain
 from proctor.records import record
 from proctor.results.model import SuiteInfo
+from proctor.running.judges import Choice, judge_of, judged_by, unfit_judges
 from proctor.running.options import Limits, RunOptions, limits_of
+from proctor.running.places import line_with
+
+UNSAID_OPTIONS = RunOptions()
 
 
 @dataclass(slots=True)
@@ -28,6 +32,8 @@ class PlannedSuite:
     agent: Agent
     agent_fingerprint: str
     limits: Limits
+    judge: Any
+    """Who judges for evaluators that name no judge of their own."""
     bound: dict[int, Bound] = field(default_factory=dict)
     """By the identity of the spec, which lives as long as the suite: looked up for every turn of every trial."""
     planned: int = 0
@@ -153,10 +159,10 @@ def _scored(suite: Suite) -> Suite:
     return replace(suite, cases=tuple(cases))
 
 
-def unresolved(suite: Suite) -> list[Problem]:
-    """What a suite names and nobody finds: evaluators, and the agent if it names one."""
+def unresolved(suite: Suite, options: RunOptions = UNSAID_OPTIONS) -> list[Problem]:
+    """What a suite names and nobody finds: evaluators, their judges, and the agent if it names one."""
     problems: list[Problem] = []
-    _bind_all(suite, problems)
+    _bind_all(suite, options, problems)
     if suite.agent is not None:
         agent = _agent_of(suite, None, problems)
         problems.extend([] if agent is None else _misfits(suite, agent))
@@ -165,11 +171,11 @@ def unresolved(suite: Suite) -> list[Problem]:
 
 def _plan_suite(suite: Suite, options: RunOptions, agent: Any, problems: list[Problem]) -> PlannedSuite | None:
     found = _agent_of(suite, agent, problems)
-    bound = _bind_all(suite, problems)
+    bound = _bind_all(suite, options, problems)
     if found is None:
         return None
     mark = getattr(found, "fingerprint", None) or fingerprint(found.name)
-    planned = PlannedSuite(suite, found, str(mark), limits_of(options, suite), bound)
+    planned = PlannedSuite(suite, found, str(mark), limits_of(options, suite), judge_of(options, suite).judge, bound)
     problems.extend(_misfits(suite, found))
     return planned
 
@@ -185,14 +191,15 @@ def _agent_of(suite: Suite, override: Any, problems: list[Problem]) -> Agent | N
         return resolve_agent(reference, base)
     except UsageError as error:
         where = None if override is not None else suite.path
-        problem = Problem(f"agent: {error}", where, _line_with(where, str(reference)))
+        problem = Problem(f"agent: {error}", where, line_with(where, str(reference)))
         if problem not in problems:
             problems.append(problem)
         return None
 
 
-def _bind_all(suite: Suite, problems: list[Problem]) -> dict[int, Bound]:
+def _bind_all(suite: Suite, options: RunOptions, problems: list[Problem]) -> dict[int, Bound]:
     """Every evaluator of the suite, made once however many cases name it."""
+    choice = judge_of(options, suite)
     made: dict[str, Bound | None] = {}
     bound: dict[int, Bound] = {}
     for specs in _spec_lists(suite):
@@ -202,11 +209,18 @@ def _bind_all(suite: Suite, problems: list[Problem]) -> dict[int, Bound]:
                 continue
             key = _spec_key(spec)
             if key not in made:
-                made[key] = _bind(spec, suite, problems)
+                made[key] = _bind(spec, suite, choice, problems)
             ready = made[key]
             if ready is not None:
                 bound[id(spec)] = _told_apart(ready, taken)
                 taken.add(bound[id(spec)].title)
+    ready_made = [ready for ready in made.values() if ready is not None]
+    problems.extend(found for found in unfit_judges(suite, ready_made, options) if found not in problems)
+    if any(case.scenario is not None for case in suite.cases):
+        from proctor.running.simulating import unfit_players
+
+        told = {problem.message for problem in problems}
+        problems.extend(found for found in unfit_players(suite, options) if found.message not in told)
     return bound
 
 
@@ -218,11 +232,11 @@ def _told_apart(bound: Bound, taken: set[str]) -> Bound:
     return bound if title == bound.title else replace(bound, title=title)
 
 
-def _bind(spec: EvaluatorSpec, suite: Suite, problems: list[Problem]) -> Bound | None:
+def _bind(spec: EvaluatorSpec, suite: Suite, choice: Choice, problems: list[Problem]) -> Bound | None:
     try:
-        return build(spec, suite.base)
+        return judged_by(build(spec, suite.base), choice)
     except UsageError as error:
-        problems.append(Problem(str(error), suite.path, _line_with(suite.path, spec.name)))
+        problems.append(Problem(str(error), suite.path, line_with(suite.path, spec.name)))
         return None
 
 
@@ -243,7 +257,7 @@ def _misfits(suite: Suite, agent: Agent) -> list[Problem]:
         return []
     misfits = ((case, check(case)) for case in suite.cases if case.skip is None)
     return [
-        Problem(reason, suite.path, _line_with(suite.path, case.description or case.id), f"case {case.id!r}")
+        Problem(reason, suite.path, line_with(suite.path, case.description or case.id), f"case {case.id!r}")
         for case, reason in misfits
         if reason
     ]
@@ -262,12 +276,3 @@ def _spec_key(spec: EvaluatorSpec) -> str:
             spec.timeout,
         ]
     )
-
-
-def _line_with(path: Path | None, text: str) -> int | None:
-    """The first line of a file that mentions something, so that a problem found late still points into the file."""
-    if path is None or not text or not path.is_file():
-        return None
-    content = path.read_text(encoding="utf-8", errors="replace")
-    at = content.find(text)
-    return content.count("\n", 0, at) + 1 if at >= 0 else None

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from proctor.references import describe
 from proctor.results.model import Outcome, Score
 from proctor.running.asking import Answer
 from proctor.running.deadline import Cancelled, TooLate, in_time
+from proctor.running.judges import Bar, needs_model
 from proctor.running.plan import PlannedSuite
 from proctor.running.watchdog import TimeIsUp, Watchdog
 from proctor.tracing.capture import untraced
@@ -40,6 +42,8 @@ class Bench:
     """How many evaluators other than the shipped ones may run at once."""
     watchdog: Watchdog
     fast: bool
+    bar: Bar | None = None
+    """Where judges are found; `None` where no evaluator asks one."""
 
 
 async def score(
@@ -66,7 +70,7 @@ def needs_only_a_judge(suite: PlannedSuite, case: Case) -> bool:
     """Whether nothing of a case can be scored without a language model."""
     of_turns, of_case = _bounds(suite, case)
     bounds = [bound for bounds in of_turns for bound in bounds] + of_case
-    return bool(bounds) and all(bound.needs_judge for bound in bounds)
+    return bool(bounds) and all(needs_model(bound, suite.judge) for bound in bounds)
 
 
 def _bounds(suite: PlannedSuite, case: Case) -> tuple[list[list[Bound]], list[Bound]]:
@@ -96,7 +100,7 @@ def _jobs(suite: PlannedSuite, case: Case, answer: Answer, fast: bool) -> Jobs:
     if of_case and turns:
         whole = _whole(case, turns)
         jobs += [(bound, whole, None) for bound in of_case]
-    return [job for job in jobs if not job[0].needs_judge] if fast else jobs
+    return [job for job in jobs if not needs_model(job[0], suite.judge)] if fast else jobs
 
 
 def _evaluables(case: Case, answer: Answer) -> list[Evaluable]:
@@ -122,7 +126,7 @@ def _evaluable(
         eval_input=case.inputs or (NamedData("input", turn.input),),
         eval_output=_outputs(reply),
         expectation=turn.expected.output,
-        eval_metadata=case.metadata or None,
+        eval_metadata=case.told or None,
         description=case.description or None,
         tool_calls=reply.tool_calls,
         expected_tool_calls=turn.expected.tool_calls,
@@ -205,13 +209,16 @@ def _score_inline(
 async def _score_apart(
     bound: Bound, evaluable: Evaluable, turn: int | None, suite: PlannedSuite, bench: Bench, warnings: list[str]
 ) -> Score:
-    """Somebody else's evaluator: bounded in number and in time, in a thread unless it is async."""
+    """Somebody else's evaluator: bounded in number and in time, in a thread unless it is async.
+
+    One that asks the judge waits for the judge alone, and holds up nobody else.
+    """
     criteria = suite.suite.criteria
-    timeout = bound.spec.timeout or suite.limits.evaluator_timeout
-    async with bench.gate:
+    timeout = bound.spec.timeout or (suite.limits.judged_timeout if bound.judged else suite.limits.evaluator_timeout)
+    async with contextlib.nullcontext() if bound.judged else bench.gate:
         clock = time.perf_counter()
         try:
-            verdict = await in_time(_call(bound, evaluable), timeout, bench.watchdog)
+            verdict = await _in_time(bound, evaluable, suite, bench, timeout)
             return _scored(bound, turn, verdict, criteria, clock, warnings)
         except TooLate:
             return _unscored(bound, turn, BadVerdict(f"gave no score within {timeout:g} s"), criteria, clock)
@@ -219,6 +226,18 @@ async def _score_apart(
             return _unscored(bound, turn, BadVerdict("cancelled itself"), criteria, clock)
         except Exception as error:
             return _unscored(bound, turn, error, criteria, clock)
+
+
+async def _in_time(
+    bound: Bound, evaluable: Evaluable, suite: PlannedSuite, bench: Bench, timeout: float
+) -> Evaluation | None:
+    """What an evaluator says; the time in which it waits for the judge to be free is not its own."""
+    if bench.bar is None or not bound.needs_judge:
+        return await in_time(_call(bound, evaluable), timeout, bench.watchdog)
+    waits = bench.bar.waits()
+    threshold = _threshold(bound, suite.suite.criteria)
+    seated = bench.bar.seated(lambda: _call(bound, evaluable), suite.judge, threshold, waits)
+    return await in_time(seated, timeout, bench.watchdog, lambda: waits.seconds)
 
 
 async def _call(bound: Bound, evaluable: Evaluable) -> Evaluation | None:
@@ -258,10 +277,12 @@ def _scored(
 
 def _unscored(bound: Bound, turn: int | None, error: BaseException, criteria: Criteria, clock: float) -> Score:
     """No score, and why: nothing to compare, a verdict still to come, or an instrument that broke."""
+    details: Mapping[str, str] = NOTHING
     if isinstance(error, NothingToCompare):
         outcome, reason = Outcome.SKIPPED, str(error) or "it had nothing to compare"
     elif isinstance(error, EvaluationPending):
         outcome, reason = Outcome.PENDING, str(error)
+        details = {"criteria": error.criteria} if error.criteria else NOTHING
     elif isinstance(error, (BadVerdict, JudgeFailed, ProctorError)):
         outcome, reason = Outcome.ERROR, str(error)
     else:
@@ -273,6 +294,7 @@ def _unscored(bound: Bound, turn: int | None, error: BaseException, criteria: Cr
         reasoning=reason,
         turn=turn,
         gates=bound.spec.gates,
+        details=details,
         fingerprint=bound.fingerprint,
         duration_ms=(time.perf_counter() - clock) * 1000,
     )

@@ -21,6 +21,7 @@ from proctor.results.store import RunRow, Store
 from proctor.results.verdict import RunVerdict
 from proctor.running.booking import Booking, book_new, book_resumed, running
 from proctor.running.engine import Recall, broke_down, execute
+from proctor.running.judges import telling
 from proctor.running.listening import Listener
 from proctor.running.loop import run_sync
 from proctor.running.options import RunOptions
@@ -214,7 +215,13 @@ def _info(plan: Plan, request: Request) -> dict[str, Json]:
     settings = request.options.given
     return {
         "suites": [plain(item.info) for item in plan.suites],
-        "options": {"fast": request.options.fast, "maxfail": request.options.maxfail, **plain(settings)},
+        "options": {
+            "fast": request.options.fast,
+            "maxfail": request.options.maxfail,
+            "judge": telling(request.options.judge),
+            "budget_usd": request.options.budget_usd,
+            **plain(settings),
+        },
         "planned": len(plan.trials),
         "scoring": scoring_key(plan.suites),
     }
@@ -233,6 +240,7 @@ def _recorded(plan: Plan, booking: Booking, info: dict[str, Json]) -> Iterator[A
         outcome = {"outcome": verdict.outcome.value, "reason": verdict.reason, "exit_code": verdict.exit_code}
         counts = {name.value: count for name, count in verdict.counts.items()}
         rest = {"verdict": outcome, "counts": counts, "note": run.note, "environment": dict(run.environment)}
+        rest |= {"judges": plain(run.judges), "uncounted": run.uncounted}
         try:
             booking.store.finish_run(booking.no, status, info | rest)
         except StoreError:

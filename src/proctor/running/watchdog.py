@@ -11,6 +11,7 @@ import asyncio
 import signal
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
@@ -33,6 +34,8 @@ class _Allowance:
     """How long the loop had stood still when the task began."""
     seen_running: float = 0.0
     """How much of the standstill is its own doing, as far as samples show."""
+    waited: Callable[[], float] | None = None
+    """How long it has waited for others, which is not held against it."""
 
 
 class Watchdog:
@@ -45,10 +48,11 @@ class Watchdog:
         self._beat: asyncio.TimerHandle | None = None
         self._stood_still = 0.0
 
-    def watch(self, task: asyncio.Task[Any] | None, timeout: float) -> None:
-        """From now on, `task` may run for `timeout` seconds; `None` is nobody."""
+    def watch(self, task: asyncio.Task[Any] | None, timeout: float, waited: Callable[[], float] | None = None) -> None:
+        """From now on, `task` may run for `timeout` seconds and as long as it `waited`; `None` is nobody."""
         if task is not None:
-            self._allowances[task] = _Allowance(time.monotonic() + timeout, timeout, self._stood_still)
+            end = time.monotonic() + timeout
+            self._allowances[task] = _Allowance(end, timeout, self._stood_still, waited=waited)
 
     def forget(self, task: asyncio.Task[Any] | None) -> None:
         if task is not None:
@@ -63,7 +67,9 @@ class Watchdog:
         if own is None:
             return 0.0
         lost = max(0.0, self._stood_still - own.stood_still - own.seen_running)
-        return own.end + (lost if self._signals else min(lost, own.timeout)) - time.monotonic()
+        given_back = lost if self._signals else min(lost, own.timeout)
+        waited = 0.0 if own.waited is None else own.waited()
+        return own.end + given_back + waited - time.monotonic()
 
     def __enter__(self) -> Watchdog:
         self._loop = asyncio.get_running_loop()

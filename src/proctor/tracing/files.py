@@ -1,34 +1,38 @@
-"""Reads spans back from a file: OTLP JSON, a line of it per batch, or the records of a pixie trace."""
+"""Reads spans back from a file: OTLP JSON, a line of it per batch, or a pixie trace; compressed or not."""
 
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from proctor.errors import InvalidSuite, Problem
-from proctor.plain import Json, fingerprint, plain
+from proctor.plain import Json, canonical, fingerprint, plain
 from proctor.tracing.attributes import number, text, texts, whole
+from proctor.tracing.exchange import FoundTrace, trial_of
 from proctor.tracing.messages import read_messages, read_tools
-from proctor.tracing.otlp import from_otlp
+from proctor.tracing.otlp import from_resources
 from proctor.tracing.spans import LLMSpan, ObserveSpan, Span
 
 CALLS = ("llm_span", "llm_span_trace")
 RECORDS = ("kwargs", "wrap", *CALLS)
+GZIP = b"\x1f\x8b"
 
 
 def read_traces(path: Path) -> list[Span]:
     """The spans that `path` holds; raises `InvalidSuite` with everything that is wrong with it."""
-    try:
-        content = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidSuite([Problem(f"cannot be read: {error}", path)]) from error
+    return [span for found in find_traces(path) for span in found.spans]
+
+
+def find_traces(path: Path) -> list[FoundTrace]:
+    """The spans that `path` holds, those of a trial or of one trace together; problems as in `read_traces`."""
     problems: list[Problem] = []
-    spans: list[Span] = []
+    groups: dict[str, tuple[dict[str, Json], list[Span]]] = {}
     records: list[tuple[int, Mapping[str, Any]]] = []
-    documents = _documents(content, path, problems)
+    documents = _documents(_content(path), path, problems)
     if not documents and not problems:
         problems.append(Problem("holds no trace: it is empty", path))
     for line, document in documents:
@@ -36,12 +40,35 @@ def read_traces(path: Path) -> list[Span]:
             records.append((line, document))
             continue
         try:
-            spans += from_otlp(document)
+            _sort_in(groups, document)
         except ValueError as error:
             problems.append(Problem(str(error), path, line))
     if problems:
         raise InvalidSuite(problems)
-    return spans + _from_records(records)
+    found = [FoundTrace(tuple(spans), about) for about, spans in groups.values()]
+    return found + ([FoundTrace(tuple(_from_records(records)), {})] if records else [])
+
+
+def _sort_in(groups: dict[str, tuple[dict[str, Json], list[Span]]], document: Any) -> None:
+    """Batches of a collector spread a trace over documents and resources; a trial may hold several traces."""
+    for attributes, spans in from_resources(document):
+        about = trial_of(attributes)
+        for span in spans:
+            key = canonical(about) if about else span.trace_id
+            groups.setdefault(key, (about, []))[1].append(span)
+
+
+def _content(path: Path) -> str:
+    """The text of a file, unpacked if it is compressed."""
+    try:
+        data = path.read_bytes()
+        if data.startswith(GZIP):
+            import gzip
+
+            data = gzip.decompress(data)
+        return data.decode("utf-8-sig")
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
+        raise InvalidSuite([Problem(f"cannot be read: {error}", path)]) from error
 
 
 def _documents(content: str, path: Path, problems: list[Problem]) -> list[tuple[int, Any]]:
@@ -70,14 +97,18 @@ def _from_records(records: list[tuple[int, Mapping[str, Any]]]) -> list[Span]:
     """The records of one run: its arguments hold everything else, in the order of the file."""
     trace_id = fingerprint([plain(record) for _, record in records]).zfill(32)
     parent: str | None = None
-    now = 0.0
+    times = [_time(record.get("started_at") or record.get("captured_at")) for _, record in records]
+    ends = [_time(record.get("ended_at")) for _, record in records]
+    now = next((time for time in times if time is not None), 0.0)
+    end = max((time for time in (*times, *ends) if time is not None), default=now)
     spans: list[Span] = []
     for line, record in records:
         now = _time(record.get("started_at") or record.get("captured_at")) or now
         place = (f"{line:016x}", trace_id, parent)
         if record["type"] == "kwargs":
             parent = place[0]
-            spans.append(ObserveSpan(place[0], trace_id, None, now, now, 0.0, "run", input=record.get("value")))
+            took = (end - now) * 1000
+            spans.append(ObserveSpan(place[0], trace_id, None, now, end, took, "run", input=record.get("value")))
         elif record["type"] == "wrap":
             spans.append(_wrapped(place, now, record))
         else:

@@ -8,21 +8,11 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from proctor.agents.model import ToolCall
 from proctor.plain import Json
 from proctor.tracing.attributes import number, text
 from proctor.tracing.conventions import SPAN_KIND, FinishedSpan, read_span
-from proctor.tracing.spans import (
-    AssistantMessage,
-    ImageContent,
-    LLMSpan,
-    Message,
-    ObserveSpan,
-    Span,
-    TextContent,
-    ToolDefinition,
-    ToolResultMessage,
-)
+from proctor.tracing.message_writing import write_message, write_tool
+from proctor.tracing.spans import LLMSpan, ObserveSpan, Span
 from proctor.version import __version__
 
 ERROR = 2
@@ -31,24 +21,34 @@ OPERATION_NAMES = {"chat": "chat", "embedding": "embeddings"}
 
 def to_otlp(spans: Iterable[Span], service: str = "proctor") -> dict[str, Json]:
     """One OTLP document: model calls in the GenAI conventions, other steps in those of OpenInference."""
+    return {"resourceSpans": [to_resource(spans, {"service.name": service})]}
+
+
+def to_resource(spans: Iterable[Span], attributes: Mapping[str, Json]) -> dict[str, Json]:
+    """One entry of `resourceSpans`: spans that have where they come from in common."""
+    scope = {"name": "proctor", "version": __version__}
     return {
-        "resourceSpans": [
-            {
-                "resource": {"attributes": _attributes({"service.name": service})},
-                "scopeSpans": [
-                    {
-                        "scope": {"name": "proctor", "version": __version__},
-                        "spans": [_written(span) for span in spans],
-                    }
-                ],
-            }
-        ]
+        "resource": {"attributes": _attributes(attributes)},
+        "scopeSpans": [{"scope": scope, "spans": [_written(span) for span in spans]}],
     }
 
 
 def from_otlp(document: Any) -> list[Span]:
     """The spans of an OTLP document; `ValueError` says where it is none."""
-    return [read_span(_finished(span, where)) for where, span in _spans(document)]
+    return [span for _, spans in from_resources(document) for span in spans]
+
+
+def from_resources(document: Any) -> list[tuple[dict[str, Json], list[Span]]]:
+    """By entry of `resourceSpans`: what is said of where the spans come from, and the spans."""
+    if not isinstance(document, Mapping) or "resourceSpans" not in document:
+        raise ValueError("is no OTLP document: it has no resourceSpans")
+    found = []
+    for index, entry in enumerate(_list(document, "resourceSpans", "")):
+        resource = entry.get("resource")
+        about = _unwrapped_all(resource.get("attributes")) if isinstance(resource, Mapping) else {}
+        spans = [read_span(_finished(span, where)) for where, span in _spans(entry, f"resourceSpans[{index}]")]
+        found.append((about, spans))
+    return found
 
 
 def _written(span: Span) -> dict[str, Json]:
@@ -84,9 +84,9 @@ def _call(span: LLMSpan) -> dict[str, Json]:
         "gen_ai.response.id": span.response_id,
         "gen_ai.output.type": span.output_type,
         "error.type": span.error_type,
-        "gen_ai.input.messages": _json([_message(message) for message in span.input_messages]),
-        "gen_ai.output.messages": _json([_message(message) for message in span.output_messages]),
-        "gen_ai.tool.definitions": _json([_tool(tool) for tool in span.tool_definitions]),
+        "gen_ai.input.messages": _json([write_message(message) for message in span.input_messages]),
+        "gen_ai.output.messages": _json([write_message(message) for message in span.output_messages]),
+        "gen_ai.tool.definitions": _json([write_tool(tool) for tool in span.tool_definitions]),
     }
     return {key: value for key, value in given.items() if value is not None}
 
@@ -107,41 +107,6 @@ def _json(items: list[Any]) -> str | None:
     return json.dumps(items) if items else None
 
 
-def _message(message: Message) -> dict[str, Json]:
-    if isinstance(message, ToolResultMessage):
-        part = {
-            "type": "tool_call_response",
-            "id": message.tool_call_id,
-            "name": message.tool_name,
-            "response": message.content,
-        }
-        return {"role": "tool", "parts": [part]}
-    content = (TextContent(message.content),) if isinstance(message.content, str) else message.content
-    parts = [_part(part) for part in content]
-    if not isinstance(message, AssistantMessage):
-        return {"role": message.role, "parts": parts}
-    parts += [_tool_call(call) for call in message.tool_calls]
-    finish = {} if message.finish_reason is None else {"finish_reason": message.finish_reason}
-    return {"role": "assistant", "parts": parts, **finish}
-
-
-def _part(part: TextContent | ImageContent) -> dict[str, Json]:
-    if isinstance(part, TextContent):
-        return {"type": "text", "content": part.text}
-    detail = {} if part.detail is None else {"detail": part.detail}
-    return {"type": "uri", "modality": "image", "uri": part.url, **detail}
-
-
-def _tool_call(call: ToolCall) -> dict[str, Json]:
-    arguments = dict(call.arguments) if call.raw_arguments is None else call.raw_arguments
-    return {"type": "tool_call", "id": call.id, "name": call.name, "arguments": arguments}
-
-
-def _tool(tool: ToolDefinition) -> dict[str, Json]:
-    parameters = None if tool.parameters is None else dict(tool.parameters)
-    return {"type": "function", "name": tool.name, "description": tool.description, "parameters": parameters}
-
-
 def _attributes(values: Mapping[str, Json]) -> list[dict[str, Json]]:
     return [{"key": key, "value": _wrapped(value)} for key, value in values.items()]
 
@@ -158,15 +123,11 @@ def _wrapped(value: Json) -> dict[str, Json]:
     return {"stringValue": str(value)}
 
 
-def _spans(document: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    if not isinstance(document, Mapping) or "resourceSpans" not in document:
-        raise ValueError("is no OTLP document: it has no resourceSpans")
-    for i, resource in enumerate(_list(document, "resourceSpans", "")):
-        at = f"resourceSpans[{i}]"
-        for j, scope in enumerate(_list(resource, "scopeSpans", at)):
-            inner = f"{at}.scopeSpans[{j}]"
-            for k, span in enumerate(_list(scope, "spans", inner)):
-                yield f"{inner}.spans[{k}]", span
+def _spans(entry: Mapping[str, Any], at: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for j, scope in enumerate(_list(entry, "scopeSpans", at)):
+        inner = f"{at}.scopeSpans[{j}]"
+        for k, span in enumerate(_list(scope, "spans", inner)):
+            yield f"{inner}.spans[{k}]", span
 
 
 def _list(holder: Mapping[str, Any], key: str, at: str) -> list[Mapping[str, Any]]:

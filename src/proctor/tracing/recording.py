@@ -10,10 +10,12 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, ParamSpec, TypeVar, cast
 
+from proctor.agents.doubles import answer, answer_async, is_doubled
 from proctor.agents.model import ToolCall
 from proctor.cases.model import NamedData
 from proctor.plain import Json, plain
 from proctor.references import describe
+from proctor.tracing.capture import SCOPE, wanted
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -31,6 +33,8 @@ class Recording:
     outputs: list[NamedData] = field(default_factory=list)
     over: bool = False
     """The turn is answered: what a thread that outlives it does later belongs to nobody."""
+    wraps_are_spans: bool = False
+    """Whether the trace shows each `wrap` as well, inputs included."""
 
     def unused(self) -> list[str]:
         """Inputs nobody asked for, where at least one was: an application that asks for none has no use for any."""
@@ -49,7 +53,8 @@ def current() -> Recording | None:
 def tool(function: Callable[P, R]) -> Callable[P, R]:
     """Mark a function as one of the agent's tools: in a trial, each call is recorded with its arguments and result.
 
-    Outside a trial the function runs as if it were not marked.
+    Wherever a trace is captured, the call is a span of it. Outside a trial and a capture the function runs as if it
+    were not marked.
     """
     signature = inspect.signature(function)
     name = getattr(function, "__name__", type(function).__name__)
@@ -58,47 +63,71 @@ def tool(function: Callable[P, R]) -> Callable[P, R]:
 
         @functools.wraps(function)
         async def traced_async(*args: P.args, **kwargs: P.kwargs) -> Any:
-            recording = current()
-            if recording is None:
+            recording = CURRENT.get()
+            if not _is_looked_at(recording):
                 return await function(*args, **kwargs)
-            with _Span(recording, name, signature, args, kwargs) as span:
-                span.result = await function(*args, **kwargs)
-            return span.result
+            with _Call(recording, name, signature, args, kwargs) as call:
+                if is_doubled(name):
+                    call.result = await answer_async(name, call.arguments)
+                else:
+                    call.result = await function(*args, **kwargs)
+            return call.result
 
         return cast(Callable[P, R], traced_async)
 
     @functools.wraps(function)
     def traced(*args: P.args, **kwargs: P.kwargs) -> R:
-        recording = current()
-        if recording is None:
+        recording = CURRENT.get()
+        if not _is_looked_at(recording):
             return function(*args, **kwargs)
-        with _Span(recording, name, signature, args, kwargs) as span:
-            span.result = function(*args, **kwargs)
-        return cast(R, span.result)
+        with _Call(recording, name, signature, args, kwargs) as call:
+            call.result = answer(name, call.arguments) if is_doubled(name) else function(*args, **kwargs)
+        return cast(R, call.result)
 
     return traced
 
 
-class _Span:
-    """One tool call while it lasts."""
+def _is_looked_at(recording: Recording | None) -> bool:
+    return wanted(SCOPE.get()) if recording is None else not recording.over
 
-    def __init__(self, recording: Recording, name: str, signature: inspect.Signature, args: Any, kwargs: Any) -> None:
+
+class _Call:
+    """One tool call while it lasts: recorded for its trial, and a span where a trace is captured."""
+
+    def __init__(
+        self, recording: Recording | None, name: str, signature: inspect.Signature, args: Any, kwargs: Any
+    ) -> None:
         self._recording = recording
         self._name = name
-        self._arguments = _bind(signature, args, kwargs)
+        self.arguments = _bind(signature, args, kwargs)
+        self._step: Any = None
         self.result: Any = None
 
-    def __enter__(self) -> _Span:
+    def __enter__(self) -> _Call:
         self._started_at = time.time()
         self._clock = time.perf_counter()
+        if wanted(SCOPE.get()):
+            from proctor.tracing.observing import Observation
+
+            self._step = Observation(self._name, self.arguments, kind="tool")
+            self._step.begin()
+            self._active = self._step.active()
+            self._active.__enter__()
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        result = plain(self.result)
+        if self._step is not None:
+            self._active.__exit__(None, None, None)
+            self._step.set_output(result)
+            self._step.end(error)
+        if self._recording is None:
+            return
         self._recording.tool_calls.append(
             ToolCall(
                 self._name,
-                self._arguments,
-                plain(self.result),
+                self.arguments,
+                result,
                 None if error is None else describe(error),
                 started_at=self._started_at,
                 duration_ms=(time.perf_counter() - self._clock) * 1000,

@@ -214,29 +214,30 @@ class ObservationNode:
         """The nodes whose span is of that type, this one included."""
         return [node for _, node in self.walk() if isinstance(node.span, kind)]
 
-    def to_text(self, indent: int = 0) -> str:
-        """The tree as a person or a judge reads it, begun `indent` levels in."""
+    def to_text(self, indent: int = 0, *, shown: int | None = SHOWN) -> str:
+        """The tree as a person or a judge reads it, begun `indent` levels in; texts up to `shown` characters."""
         lines: list[str] = []
         for depth, node in self.walk():
             pad = "  " * (indent + depth)
-            lines += [pad + line for line in _described(node.span)]
+            lines += [pad + line for line in _described(node.span, shown)]
         return "\n".join(lines)
 
 
-def _described(span: Span) -> list[str]:
+def _described(span: Span, shown: int | None) -> list[str]:
     failed = f" failed: {span.error}" if span.error else ""
     head = f"{span.name} [{span.duration_ms:.0f} ms]{failed}"
     if isinstance(span, ObserveSpan):
+        kind = "" if span.kind is None else f"{span.kind} "
         sides = [("input", span.input), ("output", span.output)]
-        return [head, *(f"  {side}: {show(value, SHOWN)}" for side, value in sides if value is not None)]
+        return [kind + head, *(f"  {side}: {show(value, shown)}" for side, value in sides if value is not None)]
     tokens = [span.input_tokens, span.output_tokens]
     counted = (
         "" if tokens == [None, None] else " tokens {} in, {} out".format(*("?" if n is None else n for n in tokens))
     )
     lines = [f"{span.operation} {head}{counted}"]
     for message in (*span.input_messages[-1:], *span.output_messages):
-        calls = [f"{call.name}({show(dict(call.arguments), SHOWN)})" for call in getattr(message, "tool_calls", ())]
-        said = [show(message.text, SHOWN)] if message.text else []
+        calls = [f"{call.name}({show(dict(call.arguments), shown)})" for call in getattr(message, "tool_calls", ())]
+        said = [show(message.text, shown)] if message.text else []
         lines.append(f"  {message.role}: {', '.join(said + calls)}")
     return lines
 

@@ -33,12 +33,8 @@ def usage_of(spans: Iterable[Span]) -> Usage | None:
 
 def tool_calls_of(spans: Sequence[Span]) -> tuple[ToolCall, ...]:
     """The tools that were used: as steps of the trace if there are any, else as the model asked for them."""
-    used = [
-        _executed(span)
-        for span in sorted(spans, key=lambda span: span.started_at)
-        if isinstance(span, ObserveSpan) and span.kind == "tool"
-    ]
-    return tuple(used) or tuple(_asked_for(list(_outermost_calls(build_tree(spans)))))
+    used = sorted(_used(build_tree(spans)), key=lambda span: span.started_at)
+    return tuple(_executed(span) for span in used) or tuple(_asked_for(list(_outermost_calls(build_tree(spans)))))
 
 
 def _total(counts: list[int | None]) -> int | None:
@@ -57,6 +53,26 @@ def _outermost_calls(roots: Sequence[ObservationNode]) -> Iterator[LLMSpan]:
         else:
             waiting += node.children
     yield from sorted(found, key=lambda span: span.started_at)
+
+
+def _used(roots: Sequence[ObservationNode]) -> Iterator[ObserveSpan]:
+    """Tools as steps; one inside another of its name is the same call, seen by a framework and by `@tool`."""
+    waiting: list[tuple[ObservationNode, ObserveSpan | None]] = [(root, None) for root in roots]
+    while waiting:
+        node, outer = waiting.pop()
+        span = node.span
+        if isinstance(span, ObserveSpan) and span.kind == "tool":
+            if outer is None or not _is_same_call(outer, span):
+                yield span
+            outer = span
+        waiting += [(child, outer) for child in node.children]
+
+
+def _is_same_call(outer: ObserveSpan, inner: ObserveSpan) -> bool:
+    """A tool that calls itself does so with other arguments; libraries write the same ones each in its own way."""
+    given, taken = outer.input, inner.input
+    comparable = isinstance(given, Mapping) and isinstance(taken, Mapping)
+    return outer.name == inner.name and (given == taken or not comparable)
 
 
 def _executed(span: ObserveSpan) -> ToolCall:

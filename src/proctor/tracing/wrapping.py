@@ -52,14 +52,36 @@ def wrap(data: T, *, purpose: Purpose, name: str, description: str | None = None
 
 def _passed(recording: Recording, purpose: str, name: str, value: Any) -> Any:
     """A value on its way through `wrap`: replaced if it is an input, recorded otherwise."""
+    if purpose == "input" and recording.inputs is not None:
+        return _input(recording, name)
     if purpose == "input":
-        return value if recording.inputs is None else _input(recording, name)
+        _show(recording, "input", name, value)
+        return value
     if inspect.isgenerator(value):
-        return _drained(recording, name, value)
+        return _drained(recording, purpose, name, value)
     if inspect.isasyncgen(value):
-        return _drained_async(recording, name, value)
-    recording.outputs.append(NamedData(name, plain(value)))
+        return _drained_async(recording, purpose, name, value)
+    _record(recording, purpose, name, plain(value))
     return value
+
+
+def _record(recording: Recording, purpose: str, name: str, value: Json) -> None:
+    recording.outputs.append(NamedData(name, value))
+    _show(recording, purpose, name, value)
+
+
+def _show(recording: Recording, purpose: str, name: str, value: Any) -> None:
+    """A span of no length, at the place in the trace where the value passed."""
+    if not recording.wraps_are_spans:
+        return
+    from proctor.tracing.observing import Observation
+
+    passed = Observation(name, value if purpose == "input" else None, kind="wrap")
+    passed.begin()
+    passed.set_metadata("purpose", purpose)
+    if purpose != "input":
+        passed.set_output(value)
+    passed.end()
 
 
 def _input(recording: Recording, name: str) -> Json:
@@ -70,24 +92,28 @@ def _input(recording: Recording, name: str) -> Json:
     return inputs[name]
 
 
-def _drained(recording: Recording, name: str, chunks: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+def _drained(
+    recording: Recording, purpose: str, name: str, chunks: Generator[Any, Any, Any]
+) -> Generator[Any, Any, Any]:
     seen: list[Any] = []
     try:
         for chunk in chunks:
             seen.append(chunk)
             yield chunk
     finally:
-        recording.outputs.append(NamedData(name, _joined(seen)))
+        _record(recording, purpose, name, _joined(seen))
 
 
-async def _drained_async(recording: Recording, name: str, chunks: AsyncGenerator[Any, Any]) -> AsyncGenerator[Any, Any]:
+async def _drained_async(
+    recording: Recording, purpose: str, name: str, chunks: AsyncGenerator[Any, Any]
+) -> AsyncGenerator[Any, Any]:
     seen: list[Any] = []
     try:
         async for chunk in chunks:
             seen.append(chunk)
             yield chunk
     finally:
-        recording.outputs.append(NamedData(name, _joined(seen)))
+        _record(recording, purpose, name, _joined(seen))
 
 
 def _joined(chunks: list[Any]) -> Json:

@@ -1,0 +1,134 @@
+"""The file behind the store: one SQLite database in WAL mode, and what every statement on it has in common."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from proctor.errors import StoreError
+
+VERSION = 2
+"""1: runs, cases and trials. 2: traces as well."""
+
+BUSY_SECONDS = 60
+"""How long to wait for another process that is writing."""
+
+# Every index here grows at its end: a key spread at random would rewrite pages all over the file for each trial.
+SCHEMA = """
+CREATE TABLE IF NOT EXISTS runs (
+    no INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, started_at REAL NOT NULL, finished_at REAL,
+    status TEXT NOT NULL, plan TEXT NOT NULL, info TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS cases (no INTEGER PRIMARY KEY, key TEXT NOT NULL, content TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS trials (
+    no INTEGER PRIMARY KEY, run INTEGER NOT NULL REFERENCES runs, position INTEGER NOT NULL, suite TEXT NOT NULL,
+    case_id TEXT NOT NULL, number INTEGER NOT NULL, case_no INTEGER NOT NULL REFERENCES cases, case_key TEXT NOT NULL,
+    agent TEXT NOT NULL, outcome TEXT NOT NULL, started_at REAL NOT NULL,
+    duration_ms REAL NOT NULL, tokens INTEGER, cost_usd REAL, content TEXT NOT NULL, scores TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS trials_of_run ON trials (run, position);
+CREATE VIEW IF NOT EXISTS scores AS
+    SELECT t.no AS trial, s.key AS place, json_extract(s.value, '$[0]') AS evaluator,
+        json_extract(s.value, '$[1]') AS outcome, json_extract(s.value, '$[2]') AS value,
+        json_extract(s.value, '$[3]') AS threshold, json_extract(s.value, '$[4]') AS gates,
+        json_extract(s.value, '$[5]') AS turn, json_extract(s.value, '$[6]') AS fingerprint,
+        json_extract(s.value, '$[7]') AS reasoning
+    FROM trials t, json_each(t.scores) s;
+CREATE TABLE IF NOT EXISTS traces (
+    no INTEGER PRIMARY KEY, id TEXT NOT NULL, trace_id TEXT NOT NULL, run INTEGER REFERENCES runs,
+    started_at REAL NOT NULL, duration_ms REAL NOT NULL, spans INTEGER NOT NULL, errors INTEGER NOT NULL,
+    info TEXT NOT NULL, content BLOB NOT NULL);
+"""
+
+
+class Database:
+    """One open database; used from one thread."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.on_rollback: Callable[[], None] | None = None
+        self._connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        self._prepare()
+
+    def close(self) -> None:
+        with contextlib.suppress(sqlite3.Error):
+            self._connection.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_connection"):
+            self.close()
+
+    def insert(self, statement: str, values: tuple[Any, ...]) -> int:
+        """The number of the new row."""
+        return int(self._connection.execute(statement, values).lastrowid or 0)
+
+    def execute(self, statement: str, values: tuple[Any, ...] = ()) -> None:
+        self._connection.execute(statement, values)
+
+    def execute_many(self, statement: str, rows: list[tuple[Any, ...]]) -> None:
+        self._connection.executemany(statement, rows)
+
+    def read(self, query: str, parameters: tuple[Any, ...] = ()) -> Iterator[Any]:
+        with self.guard("read"):
+            cursor = self._connection.execute(query, parameters)
+            # Not `yield from cursor`: that would close the cursor of a reader left half-way, maybe after the database.
+            while (row := cursor.fetchone()) is not None:
+                yield row
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """One transaction: all that is written inside, or nothing."""
+        with self.guard("written"):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self.on_rollback is not None:
+                    self.on_rollback()
+                with contextlib.suppress(sqlite3.Error):
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    @contextlib.contextmanager
+    def guard(self, verb: str) -> Iterator[None]:
+        with guarded(self.path, verb):
+            yield
+
+    def _prepare(self) -> None:
+        self._connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
+        (version,) = self._connection.execute("PRAGMA user_version").fetchone()
+        if version > VERSION:
+            raise StoreError(f"{self.path} was written by a newer Proctor (store version {version})")
+        if version < VERSION:  # what is new in a version is new tables: those that are there stay as they are
+            self._switch_to_wal()
+            with self.writing():
+                for statement in SCHEMA.split(";"):
+                    self._connection.execute(statement)
+                self._connection.execute(f"PRAGMA user_version = {VERSION}")
+        self._connection.execute("PRAGMA synchronous = NORMAL")
+
+    def _switch_to_wal(self) -> None:
+        """Two processes that make the store at once meet here, and SQLite does not wait for this lock by itself."""
+        patience = time.monotonic() + BUSY_SECONDS
+        while True:
+            try:
+                self._connection.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > patience:
+                    raise
+                time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def guarded(path: Path, verb: str) -> Iterator[None]:
+    """Whatever goes wrong with the file inside is told as one kind of error."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except Exception as error:  # a damaged file can hold anything, and so can what somebody's code returned
+        raise StoreError(f"{path} cannot be {verb}: {error}") from error

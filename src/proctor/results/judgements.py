@@ -1,0 +1,102 @@
+"""What judges had to do with a run: who judged, on how many calls, at what cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from proctor.plain import Json
+from proctor.records import record
+from proctor.results.model import Score, TrialResult
+
+DETAIL = "judge"
+"""The detail of a score that says who judged, on what calls, at what cost."""
+SIMULATED = "x-simulated"
+"""Where the first turn of a simulated conversation says who played the user, on what calls, and why it ended."""
+
+EMBEDDED = "embedded"
+
+
+@record
+class JudgeSummary:
+    """One judge, or one panel of judges, over a whole run. What came from the cache cost nothing again."""
+
+    model: str
+    scores: int = 0
+    calls: int = 0
+    """Of a model; what the embedded judge answers is no call."""
+    cached: int = 0
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+    """`None` where nobody knows, which differs from nothing."""
+
+    @property
+    def tokens(self) -> int | None:
+        known = [count for count in (self.input_tokens, self.output_tokens) if count is not None]
+        return sum(known) if known else None
+
+
+def account_of(score: Score) -> Mapping[str, Json] | None:
+    """What a score says of its judge; `None` where none judged."""
+    account = score.details.get(DETAIL)
+    return account if isinstance(account, Mapping) and isinstance(account.get("model"), str) else None
+
+
+def judge_name(score: Score) -> str:
+    """Who judged a score; empty where nobody did."""
+    account = account_of(score) if score.details else None
+    return "" if account is None else str(account["model"])
+
+
+def calls_of(account: Mapping[str, Json]) -> list[Mapping[str, Json]]:
+    calls = account.get("calls")
+    return [call for call in calls if isinstance(call, Mapping)] if isinstance(calls, list) else []
+
+
+class Tally:
+    """Adds up, trial by trial."""
+
+    def __init__(self, trials: Iterable[TrialResult] = ()) -> None:
+        self._by_model: dict[str, JudgeSummary] = {}
+        for trial in trials:
+            self.add(trial)
+
+    def __iter__(self) -> Iterator[JudgeSummary]:
+        return iter(self._by_model.values())
+
+    def add(self, trial: TrialResult) -> None:
+        accounts = [(account_of(score), 1) for score in trial.scores]
+        if trial.case.scenario is not None:
+            accounts.append((_played(trial), 0))
+        for account, scores in accounts:
+            if account is not None:
+                known = self._by_model.get(account["model"]) or JudgeSummary(account["model"])
+                self._by_model[known.model] = _with(known, account, scores)
+
+
+def _played(trial: TrialResult) -> Mapping[str, Json] | None:
+    """What the conversation says of the model that played its user; nothing was asked of it again if it is reused."""
+    account = None if trial.reused or not trial.case.turns else trial.case.turns[0].extra.get(SIMULATED)
+    return account if isinstance(account, Mapping) and isinstance(account.get("model"), str) else None
+
+
+def _with(known: JudgeSummary, account: Mapping[str, Json], scores: int) -> JudgeSummary:
+    calls = [call for call in calls_of(account) if call.get("model") != EMBEDDED]
+    cached = sum(bool(call.get("cached")) for call in calls)
+    usage = account.get("usage")
+    usage = usage if isinstance(usage, Mapping) else {}
+    return JudgeSummary(
+        known.model,
+        known.scores + scores,
+        known.calls + len(calls) - cached,
+        known.cached + cached,
+        _sum(known.input_tokens, usage.get("input_tokens")),
+        _sum(known.output_tokens, usage.get("output_tokens")),
+        _sum(known.cost_usd, usage.get("cost_usd")),
+    )
+
+
+def _sum(left: Json, right: Json) -> Json:
+    if not isinstance(right, (int, float)):
+        return left
+    return right if left is None else left + right

@@ -1,0 +1,162 @@
+"""Who judges a suite, and what that means for its evaluators. Nothing of `judging` is loaded where nobody judges."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from proctor.cases.model import Suite
+from proctor.errors import Problem, UsageError
+from proctor.evaluators.registry import Bound
+from proctor.plain import Json, fingerprint, plain
+from proctor.records import record
+from proctor.running.options import RunOptions
+from proctor.running.places import line_with
+
+if TYPE_CHECKING:
+    from proctor.judging.chambers import SharedChambers
+    from proctor.judging.waiting import Waits
+
+T = TypeVar("T")
+
+EMBEDDED = "embedded"
+VARIABLE = "PROCTOR_JUDGE"
+GIVEN = "--judge"
+UNTELLING = frozenset(
+    "api_key api_key_env timeout concurrency requests_per_minute tokens_per_minute parallelism_limit".split()
+)
+"""What may change about a judge without making another judge of it."""
+NAMING = frozenset("model jury cascade provider judge_model judgeModel".split())
+"""What in an object names a judge; one without any of these has options for whoever judges anyhow."""
+
+
+@record
+class Choice:
+    """Who judges, and who says so."""
+
+    judge: Any
+    origin: str
+    path: Path | None = None
+    """The suite's file, where that is what says so."""
+
+
+def judge_of(options: RunOptions, suite: Suite | None = None) -> Choice:
+    """The first who says something wins: caller, suite, configuration, environment; else the embedded judge."""
+    if options.judge is not None:
+        return Choice(options.judge, GIVEN)
+    if suite is not None and suite.judge is not None:
+        return Choice(suite.judge, f"suite {suite.name!r}", suite.path)
+    if options.usual_judge is not None:
+        return Choice(options.usual_judge, "configuration")
+    if os.environ.get(VARIABLE):
+        return Choice(os.environ[VARIABLE], VARIABLE)
+    return Choice(EMBEDDED, "default")
+
+
+def in_force(bound: Bound, judge: Any) -> Any:
+    """Who judges for an evaluator: its own model, else the suite's judge."""
+    own = getattr(bound.call, "model", None) if bound.judged else None
+    return judge if own is None else own
+
+
+def needs_model(bound: Bound, judge: Any) -> bool:
+    """Whether an evaluator asks a language model; one that the embedded judge judges does not."""
+    if not bound.judged:
+        return bound.needs_judge
+    named = judge if _names_nobody(in_force(bound, judge)) else in_force(bound, judge)
+    return (named.get("model") if isinstance(named, Mapping) else named) != EMBEDDED
+
+
+def _names_nobody(judge: Any) -> bool:
+    return isinstance(judge, Mapping) and NAMING.isdisjoint(judge)
+
+
+def judged_by(bound: Bound, choice: Choice) -> Bound:
+    """The evaluator with its judge, under a fingerprint of its own for each: another may come to other scores.
+
+    Whoever is named on the command line judges also where a file names a judge for one evaluator alone.
+    """
+    if not bound.judged:
+        return bound
+    judge, own = choice.judge, in_force(bound, choice.judge)
+    if choice.origin == GIVEN and own is not judge and not _names_nobody(own):
+        call = copy.copy(bound.call)
+        object.__setattr__(call, "model", judge)
+        bound, own = replace(bound, call=call), judge
+    who = [telling(own), telling(judge)] if _names_nobody(own) else [telling(own)]
+    return replace(bound, fingerprint=fingerprint(bound.fingerprint, *who))
+
+
+def telling(judge: Any) -> Json:
+    """What tells one judge from another, in any process and without secrets."""
+    if judge is None:
+        return None
+    if isinstance(judge, Mapping):
+        return {name: plain(value) for name, value in judge.items() if name not in UNTELLING}
+    if isinstance(judge, (str, list, tuple)):
+        return plain(judge)
+    return str(getattr(judge, "name", None) or type(judge).__qualname__)
+
+
+def unfit_judges(suite: Suite, bounds: Iterable[Bound], options: RunOptions) -> list[Problem]:
+    """Judges that are asked for and cannot be had: a name nobody knows, a package or a key that is missing."""
+    judged = [bound for bound in bounds if bound.judged]
+    choice = judge_of(options, suite)
+    if options.fast:
+        judged = [bound for bound in judged if not needs_model(bound, choice.judge)]
+    if not judged:
+        return []
+    problems: list[Problem] = []
+    if any(in_force(bound, choice.judge) is choice.judge for bound in judged):
+        reason = refusal(choice.judge)
+        where = GIVEN if choice.origin == GIVEN else "judge"
+        line = line_with(choice.path, _as_written(choice.judge))
+        problems += [Problem(reason, choice.path, line, f"{where}:")] if reason else []
+    for bound in judged:
+        own = in_force(bound, choice.judge)
+        if own is not choice.judge and (reason := refusal(own)):
+            line = line_with(suite.path, _as_written(own))
+            problems.append(Problem(reason, suite.path, line, f"evaluator {bound.title!r}: model:"))
+    return problems
+
+
+def _as_written(judge: Any) -> str:
+    """What to look for in the file that names a judge."""
+    if isinstance(judge, Mapping):
+        return str(judge.get("name") or judge.get("model") or "judge")
+    return judge if isinstance(judge, str) else ""
+
+
+def refusal(judge: Any) -> str:
+    """Why a judge cannot be had; empty where it can, as far as that shows without a call."""
+    from proctor.judging.chambers import SharedChambers
+
+    try:
+        SharedChambers().panel(judge)
+    except UsageError as error:
+        return str(error)
+    return ""
+
+
+@record
+class Bar:
+    """Where the evaluators of a run find their judges."""
+
+    chambers: SharedChambers
+
+    def waits(self) -> Waits:
+        from proctor.judging.waiting import Waits
+
+        return Waits()
+
+    async def seated(self, work: Callable[[], Awaitable[T]], judge: Any, threshold: float, waits: Waits) -> T:
+        """What comes of `work`, during which whoever asks for the judge gets this one."""
+        from proctor.judging.current import Sitting, sitting
+        from proctor.judging.waiting import counted
+
+        with sitting(Sitting(self.chambers, judge, threshold)), counted(waits):
+            return await work()

@@ -1,0 +1,218 @@
+"""Judges on the command line: who judges, what it costs, and what each score rests on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "judging"))
+
+from judge_server import Asked, judge_server, says
+from judged_projects import judge_at, marks, write_project
+
+Command = Callable[..., Any]
+SECRET = "sk-proj-0123456789abcdefghij"
+
+
+def test_running_twice_asks_the_judge_once_and_says_so(proctor: Command, here: Path) -> None:
+    with judge_server(marks) as server:
+        write_project(here, judge_at(server))
+        first = proctor("test", "desk.json")
+        assert (first.code, len(server.requests)) == (0, 3)
+        assert "judge openai:scripted: 3 calls, 360 tokens" in first.out
+        second = proctor("test", "desk.json")
+        assert (second.code, len(server.requests)) == (0, 3)
+        assert "judge openai:scripted: 0 calls (3 from cache)" in second.out
+        third = proctor("rescore")
+        assert (third.code, len(server.requests)) == (0, 3)
+        assert "judge openai:scripted: 0 calls (3 from cache)" in third.out
+
+
+def test_every_report_names_the_judge(proctor: Command, here: Path) -> None:
+    with judge_server(marks) as server:
+        write_project(here, judge_at(server))
+        proctor("test", "desk.json", "--md", "r.md", "--html", "r.html", "--json", "r.json")
+    assert "| Judge openai:scripted | 3 calls, 360 tokens" in (here / "r.md").read_text(encoding="utf-8")
+    assert "openai:scripted: 3 calls" in (here / "r.html").read_text(encoding="utf-8")
+    report = json.loads((here / "r.json").read_text(encoding="utf-8"))
+    (judge,) = report["run"]["judges"]
+    assert (judge["model"], judge["scores"], judge["calls"], judge["cached"]) == ("openai:scripted", 3, 3, 0)
+    assert report["trials"][0]["scores"][0]["details"]["judge"]["model"] == "openai:scripted"
+
+
+def test_a_failure_is_explained_with_the_judges_name(proctor: Command, here: Path) -> None:
+    with judge_server({"mark": 0.2, "reason": "it is rude"}) as server:
+        write_project(here, judge_at(server), cases=1)
+        ended = proctor("test", "desk.json", "--md", "r.md", "--html", "r.html")
+    assert ended.code == 1
+    assert "0.20 < 0.50 (judge openai:scripted): it is rude" in ended.out
+    assert "- **Marked (judge openai:scripted):** it is rude" in (here / "r.md").read_text(encoding="utf-8")
+    assert "<small>judge openai:scripted</small>" in (here / "r.html").read_text(encoding="utf-8")
+
+
+def test_the_judge_of_the_command_line_beats_the_suites(proctor: Command, here: Path) -> None:
+    with judge_server(marks):
+        write_project(here, "openai:gpt-5-mini")
+        ended = proctor("test", "desk.json", "--judge", "nobody:at-all")
+    assert ended.code == 2
+    assert "error: --judge:" in ended.err
+    assert "nobody" in ended.err
+
+
+@pytest.mark.parametrize("judge", ["", "   ", "gpt", ":", "openai:", "embeded", "local:/no/such.gguf"])
+def test_a_judge_that_is_none_is_a_usage_error_and_nothing_is_run(proctor: Command, here: Path, judge: str) -> None:
+    write_project(here)
+    ended = proctor("test", "desk.json", "--judge", judge)
+    assert ended.code == 2
+    assert "judge" in ended.err
+    assert not (here / ".proctor" / "results.db").exists()
+
+
+@pytest.mark.parametrize("budget", ["0", "-1", "nan", "inf", "much"])
+def test_a_budget_must_be_an_amount_of_money(proctor: Command, here: Path, budget: str) -> None:
+    write_project(here)
+    assert proctor("test", "desk.json", "--budget", budget).code == 2
+
+
+def test_a_spent_budget_ends_the_run_early_and_resume_goes_on(proctor: Command, here: Path) -> None:
+    with judge_server(marks) as server:
+        write_project(here, judge_at(server), cases=4)
+        agent = (
+            "from proctor import Reply\nfrom proctor.agents.model import Usage\n"
+            "def agent(question): return Reply(question, usage=Usage(1, 1, 0.6))\n"
+        )
+        (here / "app" / "desk.py").write_text(agent, encoding="utf-8")
+        stopped = proctor("test", "desk.json", "-j", "1", "--budget", "1")
+        assert stopped.code == 4
+        assert "stopped: the budget of $1.00 is spent ($1.20); 2 of 4 trials were not made" in stopped.out
+        assert "the cost of 2 judge calls is not known and not counted" in stopped.out
+        resumed = proctor("test", "desk.json", "-j", "1", "--budget", "1", "--resume")
+        assert (resumed.code, len(server.requests)) == (4 if "stopped" in resumed.out else 0, 4)
+        assert "4 cases: 4 passed" in resumed.out
+
+
+def test_judge_and_budget_can_stand_in_the_project_file(proctor: Command, here: Path) -> None:
+    with judge_server(marks) as server:
+        write_project(here)
+        (here / "proctor.toml").write_text(
+            f'budget = 2.5\njudge = {{model = "openai:scripted", base_url = "{server.url}"}}\n', encoding="utf-8"
+        )
+        assert proctor("test", "desk.json").code == 0
+        assert len(server.requests) == 3
+        report = json.loads(proctor("doctor", "--json").out)
+    assert report["judge"]["origin"].endswith("proctor.toml")
+    assert report["judge"]["ok"] is True
+
+
+@pytest.mark.parametrize("text", ["judge = 3", "judge = true", 'budget = "much"', "budget = 0", "budget = nan"])
+def test_a_project_file_that_names_no_judge_or_amount_is_a_usage_error(proctor: Command, here: Path, text: str) -> None:
+    write_project(here)
+    (here / "proctor.toml").write_text(text, encoding="utf-8")
+    ended = proctor("test", "desk.json")
+    assert ended.code == 2
+    assert "proctor.toml" in ended.err
+
+
+def test_doctor_says_who_would_judge_and_what_is_missing(
+    proctor: Command, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    assert "judge                embedded (default): ready" in proctor("doctor").out
+    monkeypatch.setenv("PROCTOR_JUDGE", "openai:gpt-5-mini")
+    ended = proctor("doctor")
+    assert ended.code == 2
+    assert "judge                openai:gpt-5-mini (PROCTOR_JUDGE): " in ended.out
+    assert "OPENAI_API_KEY" in ended.out
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    ended = proctor("doctor")
+    assert (ended.code, SECRET in ended.out) == (0, False)
+
+
+def test_doctor_checks_the_judges_of_the_suites_it_is_given(proctor: Command, here: Path) -> None:
+    write_project(here, "nobody:at-all")
+    ended = proctor("doctor", "desk.json")
+    assert ended.code == 2
+    assert "nobody" in ended.out
+
+
+def test_show_says_what_each_judged_score_rests_on(proctor: Command, here: Path) -> None:
+    with judge_server(marks) as server:
+        write_project(here, judge_at(server))
+        proctor("test", "desk.json")
+    brief = proctor("show", "--judge-calls", "-k", "case-2")
+    assert brief.code == 0
+    assert "desk/case-2  Marked 1.00" in brief.out
+    assert "case-1" not in brief.out
+    assert "mark v1 by openai:scripted" in brief.out
+    assert "case 2" in brief.out
+    assert "You are an examiner" not in brief.out
+    full = proctor("show", "--judge-calls", "--case", "case-2", "-v")
+    assert "You are an examiner" in full.out
+    assert '"mark": 1.0' in full.out
+
+
+def test_show_tells_of_samples_and_votes(proctor: Command, here: Path) -> None:
+    replies = [{"mark": 1.0, "reason": "fine"}, {"mark": 0.0, "reason": "poor"}, {"mark": 1.0, "reason": "good"}]
+    with judge_server(replies) as server:
+        write_project(here, judge_at(server, samples=3, concurrency=1), cases=1)
+        proctor("test", "desk.json")
+    ended = proctor("show", "--judge-calls")
+    assert ended.out.count("vote") == 3
+    assert "sample 2" in ended.out
+
+
+def test_judge_calls_as_json_have_prompts_and_replies_and_no_keys(proctor: Command, here: Path) -> None:
+    reply = json.dumps({"mark": 1.0, "reason": f"it shows the key {SECRET}"})
+    with judge_server(says(reply)) as server:
+        write_project(here, judge_at(server), cases=1)
+        proctor("test", "desk.json")
+    ended = proctor("show", "--judge-calls", "--json", "-")
+    assert SECRET not in ended.out
+    (score,) = json.loads(ended.out)["scores"]
+    (call,) = score["calls"]
+    assert (score["case"], score["model"], call["kind"], call["version"]) == ("case-1", "openai:scripted", "mark", 1)
+    assert "the answer to question 1" in call["user"]
+    assert "it shows the key ***" in call["reply"]
+    assert SECRET not in proctor("show", "--judge-calls", "-v").out
+
+
+def test_a_run_without_judges_has_no_judge_calls(proctor: Command, suite: Command) -> None:
+    suite()
+    proctor("test", "suite.yaml")
+    ended = proctor("show", "--judge-calls")
+    assert (ended.code, ended.out) == (0, "")
+    assert "comes from a judge" in ended.err
+    assert json.loads(proctor("show", "--judge-calls", "--json", "-").out)["scores"] == []
+    assert proctor("show", "--judge-calls", "--md", "x.md").code == 2
+
+
+def test_verdicts_outlive_a_process_that_is_killed(here: Path) -> None:
+    """The third request kills the run; the first two answers are on disk, and are not asked for again."""
+    running: list[subprocess.Popen[bytes]] = []
+
+    def kills_at_the_third(asked: Asked) -> Any:
+        if asked.number == 2:
+            running[0].send_signal(signal.SIGKILL)
+        return marks(asked)
+
+    with judge_server(kills_at_the_third) as server:
+        write_project(here, judge_at(server), cases=4)
+        command = [sys.executable, "-m", "proctor", "test", "desk.json", "-j", "1"]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        running.append(subprocess.Popen(command, cwd=here, env=environment, stdout=subprocess.DEVNULL))
+        assert running[0].wait(60) == -signal.SIGKILL
+        done = subprocess.run(
+            [*command, "--resume"], cwd=here, env=environment, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert len(server.requests) == 3 + 2
+        assert "judge openai:scripted: 4 calls" in done.stdout

@@ -1,0 +1,135 @@
+"""A call through `@tool` is a span of the trace it happens in, and is counted once."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from proctor.tracing.capture import capture_traces, untraced
+from proctor.tracing.observing import observe, start_observation
+from proctor.tracing.recording import CURRENT, Recording, tool
+from proctor.tracing.spans import ObserveSpan, build_tree
+from proctor.tracing.summary import tool_calls_of
+from proctor.tracing.wrapping import wrap
+
+
+@tool
+def add(a: int, b: int = 1) -> int:
+    return a + b
+
+
+@tool
+async def fetch(key: str) -> dict[str, str]:
+    await asyncio.sleep(0)
+    inner(key)
+    return {"key": key}
+
+
+@observe("inner")
+def inner(key: str) -> str:
+    return key
+
+
+@tool
+def breaks() -> None:
+    raise ValueError("no such thing")
+
+
+def test_a_call_is_a_span_of_kind_tool_where_it_happened() -> None:
+    with capture_traces() as handler, start_observation(input=None, name="outer"):
+        assert add(2) == 3
+    [root] = build_tree(handler.spans)
+    [call] = root.children
+    assert isinstance(call.span, ObserveSpan)
+    assert (call.name, call.span.kind, call.span.input, call.span.output) == ("add", "tool", {"a": 2}, 3)
+
+
+def test_what_a_tool_does_is_inside_its_span() -> None:
+    with capture_traces() as handler:
+        asyncio.run(fetch("k"))
+    [root] = build_tree(handler.spans)
+    assert (root.name, [child.name for child in root.children]) == ("fetch", ["inner"])
+
+
+def test_a_tool_that_raises_leaves_a_span_with_the_error() -> None:
+    with capture_traces() as handler, pytest.raises(ValueError, match="no such thing"):
+        breaks()
+    [span] = handler.spans
+    assert span.error == "ValueError: no such thing"
+
+
+def test_outside_a_capture_and_a_trial_a_tool_is_a_plain_function() -> None:
+    with untraced():
+        assert add(1, 2) == 3
+    assert add(1, 2) == 3
+
+
+def recorded(work: Any) -> tuple[Recording, list[Any]]:
+    recording = Recording()
+    token = CURRENT.set(recording)
+    try:
+        with capture_traces() as handler:
+            work()
+    finally:
+        CURRENT.reset(token)
+    return recording, handler.spans
+
+
+def test_in_a_trial_a_call_is_recorded_and_seen_and_counted_once() -> None:
+    recording, spans = recorded(lambda: add(1))
+    assert [call.name for call in recording.tool_calls] == ["add"]
+    assert [(call.name, call.arguments, call.result) for call in tool_calls_of(spans)] == [("add", {"a": 1}, 2)]
+
+
+def test_a_tool_called_after_its_turn_is_over_belongs_to_nobody() -> None:
+    recording = Recording(over=True)
+    token = CURRENT.set(recording)
+    try:
+        with capture_traces() as handler:
+            assert add(1) == 2
+    finally:
+        CURRENT.reset(token)
+    assert (recording.tool_calls, handler.spans) == ([], [])
+
+
+def framework(name: str, given: Any, parent: str | None = None, at: float = 1.0) -> ObserveSpan:
+    return ObserveSpan(f"{name}-{at}", "t", parent, at, at + 1, 1000.0, name, given, kind="tool")
+
+
+def test_a_call_seen_by_a_framework_and_by_us_is_one_call() -> None:
+    outer = framework("add", "{'a': 1}")
+    assert len(tool_calls_of([outer, framework("add", {"a": 1}, outer.span_id, 1.1)])) == 1
+    exact = framework("add", {"a": 1})
+    step = ObserveSpan("step", "t", exact.span_id, 1.05, 1.5, 450.0, "step")
+    assert len(tool_calls_of([exact, step, framework("add", {"a": 1}, "step", 1.1)])) == 1
+
+
+def test_a_tool_that_calls_itself_or_another_is_called_as_often_as_it_says() -> None:
+    outer = framework("add", {"a": 2})
+    assert len(tool_calls_of([outer, framework("add", {"a": 1}, outer.span_id, 1.1)])) == 2
+    assert len(tool_calls_of([outer, framework("search", {"a": 2}, outer.span_id, 1.1)])) == 2
+
+
+def test_what_is_wrapped_is_a_span_only_where_that_was_asked_for() -> None:
+    def work() -> None:
+        wrap("given", purpose="input", name="i")
+        wrap("said", purpose="output", name="o")
+        assert list(wrap((c for c in "ab"), purpose="state", name="s")) == ["a", "b"]
+
+    recording, spans = recorded(work)
+    assert spans == []
+    token = CURRENT.set(Recording(wraps_are_spans=True))
+    try:
+        with capture_traces() as handler:
+            work()
+    finally:
+        CURRENT.reset(token)
+    seen = [s for s in handler.spans if isinstance(s, ObserveSpan)]
+    assert [(s.name, s.kind, s.input, s.output, s.metadata["purpose"]) for s in seen] == [
+        ("i", "wrap", "given", None, "input"),
+        ("o", "wrap", None, "said", "output"),
+        ("s", "wrap", None, "ab", "state"),
+    ]
+    assert [item.name for item in recording.outputs] == ["o", "s"]
