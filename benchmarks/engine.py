@@ -42,7 +42,7 @@ def measure_engine(proctor: Interpreter, folder: Path, cases: int, rounds: int, 
     own = [c for size in sizes for c in _proctor_contenders(proctor, folder, size)]
     found, missing = _peer_contenders(folder, sizes) if peers else ([], [])
     costs = compare([*own, *found], rounds)
-    per_case = {title: _per_case(costs, title, cases) for title in _titles(costs)}
+    per_case = {title: per_case_of(costs, title, cases) for title in _titles(costs)}
     rows = [*_against_bare_loop(per_case)]
     rows += [
         _against_peer(per_case["proctor test"], title, it) for title, it in per_case.items() if title in _peers(found)
@@ -112,13 +112,13 @@ def _against_bare_loop(per_case: dict[str, PerCase]) -> list[Row]:
     rows = []
     for kind in ("", ", async agent"):
         engine, bare = per_case[f"proctor.run{kind}"], per_case[f"bare loop{kind}"]
-        ratio, whole = _ratio(engine.marginal, bare.marginal), engine.total / bare.total
+        ratio, whole = ratio_of(engine.marginal, bare.marginal), engine.total / bare.total
         rows.append(at_most(f"engine / bare loop{kind or ', sync agent'}", ratio, 3, f" ({whole:.2f}x with start-up)"))
     return rows
 
 
 def _against_peer(own: PerCase, title: str, its: PerCase) -> Row:
-    marginal, total = _ratio(own.marginal, its.marginal), own.total / its.total
+    marginal, total = ratio_of(own.marginal, its.marginal), own.total / its.total
     measured = f"{marginal:.2f}x marginal, {total:.2f}x total"
     return Row(f"proctor test / {title}", measured, "less than 1x", marginal < 1 and total < 1)
 
@@ -136,16 +136,17 @@ def _with_cache(folder: Path) -> list[Row]:
         costs = compare(contenders, 1, warm_up=False)
     except Broken as error:
         return [Row("- deepeval, its cache on", f"broke: {str(error).splitlines()[0]}")]
-    per_case = _per_case(costs, "deepeval", CACHED_CASES)
+    per_case = per_case_of(costs, "deepeval", CACHED_CASES)
     return [Row(f"- CPU a case: deepeval, its cache on, {CACHED_CASES} cases", str(per_case))]
 
 
-def _per_case(costs: dict[str, Cost], title: str, cases: int) -> PerCase:
+def per_case_of(costs: dict[str, Cost], title: str, cases: int) -> PerCase:
+    """The cost of a case from that of `cases` and of twice as many."""
     once, twice = costs[f"{title}|{cases}"].cpu, costs[f"{title}|{2 * cases}"].cpu
     return PerCase(once / cases * 1e6, (twice - once) / cases * 1e6)
 
 
-def _ratio(own: float, other: float) -> float:
+def ratio_of(own: float, other: float) -> float:
     """Differences of few cases can drown in noise; what cannot be told is not a number, and not within any budget."""
     return own / other if own > 0 and other > 0 else float("nan")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 AGENTS = '''"""Agents that do nothing, or nothing but wait."""
 
@@ -70,12 +71,48 @@ def write_one_case_files(folder: Path) -> dict[str, Path]:
     return {title: folder / name for title, (name, _) in files.items()}
 
 
-def pixie_dataset(questions: list[str], runnable: str) -> dict[str, object]:
+def pixie_dataset(questions: list[str], runnable: str) -> dict[str, Any]:
     entries = [
         {"input_data": {"question": asked}, "description": f"entry {n}", "expectation": asked}
         for n, asked in enumerate(questions)
     ]
     return {"name": "trivial", "runnable": runnable, "evaluators": EVALUATORS, "entries": entries}
+
+
+WRAPPED = '''"""An application that asks for one input and shows one output, and how it looks without either."""
+
+import {library}
+
+from agents import echo
+
+
+async def plain(args):
+    return echo(args["question"])
+
+
+async def wrapped(args):
+    customer = {library}.wrap({{"tier": "unknown"}}, purpose="input", name="customer")
+    assert customer["tier"] == "gold"
+    return {library}.wrap(echo(args["question"]), purpose="output", name="answer")
+'''
+
+OBSERVED = """
+
+@proctor.observe
+async def observed(args):
+    return await wrapped(args)
+"""
+
+
+def write_wrapped(folder: Path, library: str, function: str, cases: int) -> None:
+    """A dataset whose entries bring an input to be asked for, and the application that does or does not ask."""
+    application = WRAPPED.format(library=library) + (OBSERVED if library == "proctor" else "")
+    (folder / "application.py").write_text(application, encoding="utf-8")
+    dataset = pixie_dataset([question(n) for n in range(cases)], f"application.py:{function}")
+    if function != "plain":
+        for entry in dataset["entries"]:
+            entry["eval_input"] = [{"name": "customer", "value": {"tier": "gold", "since": 2019}}]
+    (folder / "dataset.json").write_text(json.dumps(dataset), encoding="utf-8")
 
 
 def _native(asked: str) -> str:

@@ -22,8 +22,9 @@ from install_size import measure_install
 from measuring import Broken
 from startup import measure_startup
 from table import Row, as_text
+from wrapping import measure_wrap
 
-GROUPS = ("startup", "engine", "growth", "concurrency", "install")
+GROUPS = ("startup", "engine", "wrap", "growth", "concurrency", "install")
 
 
 def main(arguments: list[str]) -> int:
@@ -46,6 +47,7 @@ def _measured(name: str, proctor: Interpreter, options: argparse.Namespace) -> l
     groups: dict[str, Callable[[], list[Row]]] = {
         "startup": lambda: measure_startup(proctor, folder, 3 * rounds),
         "engine": lambda: measure_engine(proctor, folder, cases, rounds, peers=not quick),
+        "wrap": lambda: measure_wrap(proctor, folder, cases, rounds, peers=not quick),
         "growth": lambda: measure_growth(proctor, folder, cases, rounds),
         "concurrency": lambda: measure_concurrency(proctor, folder, waiting, rounds),
         "install": lambda: measure_install(proctor),

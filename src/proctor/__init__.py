@@ -28,13 +28,36 @@ if TYPE_CHECKING:
         Turn,
     )
     from proctor.errors import AgentFailed, InvalidSuite, JudgeFailed, ProctorError, StoreError, UsageError
+    from proctor.evaluators.adk_hallucinations import Hallucinations
+    from proctor.evaluators.adk_judged import FinalResponseMatch, ResponseEvaluation, Safety
+    from proctor.evaluators.adk_rubrics import FinalResponseQuality, ToolUseQuality, TrajectoryQuality
+    from proctor.evaluators.adk_simulator import UserSimulatorQuality
+    from proctor.evaluators.agent_steps import ArgumentCorrectness, StepEfficiency, ToolSelection
+    from proctor.evaluators.agent_tasks import GoalAccuracy, TaskCompletion
+    from proctor.evaluators.autoevals import AutoevalsAdapter
+    from proctor.evaluators.battles import Battle, Summary
     from proctor.evaluators.calling import evaluate
     from proctor.evaluators.ceilings import MaxCost, MaxLatency, MaxSteps, MaxTokens
+    from proctor.evaluators.classifiers import ClosedQA, Factuality, Humor, Possible, Security, Sql, Translation
+    from proctor.evaluators.conversation import (
+        ConversationCompleteness,
+        KnowledgeRetention,
+        RoleAdherence,
+        TurnRelevancy,
+    )
+    from proctor.evaluators.correctness import AnswerCorrectness
+    from proctor.evaluators.dag import JudgementDAG
+    from proctor.evaluators.dag_nodes import BinaryJudgement, NonBinaryJudgement, TaskNode, Verdict
     from proctor.evaluators.data import JSONDiff, ListContains, Numeric, NumericDiff, ValidJSON
     from proctor.evaluators.dataset_files import Dataset
     from proctor.evaluators.datasets import DatasetStore
+    from proctor.evaluators.expectations import Expectations
     from proctor.evaluators.from_trace import as_evaluable, by_name, last_llm_call, root
+    from proctor.evaluators.geval import GEval
+    from proctor.evaluators.injection import PromptInjection
     from proctor.evaluators.lexical import BLEU, METEOR, ROUGE
+    from proctor.evaluators.llm_classifier import LLMClassifier
+    from proctor.evaluators.llm_prompt import create_llm_evaluator
     from proctor.evaluators.model import (
         Evaluable,
         Evaluation,
@@ -43,6 +66,21 @@ if TYPE_CHECKING:
         Exchange,
         NothingToCompare,
     )
+    from proctor.evaluators.moderation import Moderation
+    from proctor.evaluators.pending import create_agent_evaluator
+    from proctor.evaluators.pii import PIILeakage
+    from proctor.evaluators.quality import Coherence, Fluency, Groundedness, Relevance
+    from proctor.evaluators.rag import AnswerRelevancy, Faithfulness, Hallucination
+    from proctor.evaluators.retrieval import (
+        ContextEntityRecall,
+        ContextRelevancy,
+        ContextualPrecision,
+        ContextualRecall,
+        ContextualRelevancy,
+    )
+    from proctor.evaluators.rubrics import LLMJudge
+    from proctor.evaluators.safety import Bias, Toxicity
+    from proctor.evaluators.semantic import AnswerSimilarity, EmbeddingSimilarity
     from proctor.evaluators.steps import Step
     from proctor.evaluators.text import (
         Contains,
@@ -56,6 +94,12 @@ if TYPE_CHECKING:
     from proctor.evaluators.tool_correctness import ToolCorrectness
     from proctor.evaluators.trajectory import ExpectedTools, FinalState, ForbiddenTools, ToolCount, ToolTrajectory
     from proctor.evaluators.trajectory_steps import Trajectory
+    from proctor.reporting.scorecard import (
+        DatasetEntryResult,
+        DatasetScorecard,
+        generate_dataset_scorecard_html,
+        save_dataset_scorecard,
+    )
     from proctor.results.model import Outcome, Run, Score, TrialResult
     from proctor.results.thresholds import ScoreThreshold
     from proctor.results.verdict import RunVerdict, judge
@@ -82,6 +126,35 @@ _HOMES = {
     "cases.model": "UNSET Case Criteria EvaluatorSpec Expected ExpectedCall Keywords NamedData Settings Suite Turn",
     "errors": "AgentFailed InvalidSuite JudgeFailed ProctorError StoreError UsageError",
     "evaluators.calling": "evaluate",
+    "evaluators.adk_hallucinations": "Hallucinations",
+    "evaluators.adk_judged": "FinalResponseMatch ResponseEvaluation Safety",
+    "evaluators.adk_rubrics": "FinalResponseQuality ToolUseQuality TrajectoryQuality",
+    "evaluators.adk_simulator": "UserSimulatorQuality",
+    "evaluators.dag": "JudgementDAG",
+    "evaluators.dag_nodes": "BinaryJudgement NonBinaryJudgement TaskNode Verdict",
+    "evaluators.expectations": "Expectations",
+    "evaluators.geval": "GEval",
+    "evaluators.quality": "Coherence Fluency Groundedness Relevance",
+    "evaluators.rubrics": "LLMJudge",
+    "evaluators.rag": "AnswerRelevancy Faithfulness Hallucination",
+    "evaluators.correctness": "AnswerCorrectness",
+    "evaluators.retrieval": "ContextEntityRecall ContextRelevancy ContextualPrecision ContextualRecall "
+    "ContextualRelevancy",
+    "evaluators.classifiers": "ClosedQA Factuality Humor Possible Security Sql Translation",
+    "evaluators.battles": "Battle Summary",
+    "evaluators.llm_classifier": "LLMClassifier",
+    "evaluators.moderation": "Moderation",
+    "evaluators.semantic": "AnswerSimilarity EmbeddingSimilarity",
+    "evaluators.agent_tasks": "GoalAccuracy TaskCompletion",
+    "evaluators.agent_steps": "ArgumentCorrectness StepEfficiency ToolSelection",
+    "evaluators.conversation": "ConversationCompleteness KnowledgeRetention RoleAdherence TurnRelevancy",
+    "evaluators.safety": "Bias Toxicity",
+    "evaluators.pii": "PIILeakage",
+    "evaluators.injection": "PromptInjection",
+    "evaluators.llm_prompt": "create_llm_evaluator",
+    "evaluators.autoevals": "AutoevalsAdapter",
+    "evaluators.pending": "create_agent_evaluator",
+    "reporting.scorecard": "DatasetEntryResult DatasetScorecard generate_dataset_scorecard_html save_dataset_scorecard",
     "evaluators.ceilings": "MaxCost MaxLatency MaxSteps MaxTokens",
     "evaluators.dataset_files": "Dataset",
     "evaluators.datasets": "DatasetStore",
@@ -115,11 +188,30 @@ __all__ = [
     "UNSET",
     "Agent",
     "AgentFailed",
+    "AnswerCorrectness",
+    "AnswerRelevancy",
+    "AnswerSimilarity",
+    "ArgumentCorrectness",
+    "AutoevalsAdapter",
+    "Battle",
+    "Bias",
+    "BinaryJudgement",
     "Case",
+    "ClosedQA",
+    "Coherence",
     "Contains",
+    "ContextEntityRecall",
+    "ContextRelevancy",
+    "ContextualPrecision",
+    "ContextualRecall",
+    "ContextualRelevancy",
+    "ConversationCompleteness",
     "Criteria",
     "Dataset",
+    "DatasetEntryResult",
+    "DatasetScorecard",
     "DatasetStore",
+    "EmbeddingSimilarity",
     "EndsWith",
     "Equality",
     "EvalAssertionError",
@@ -130,15 +222,31 @@ __all__ = [
     "EvaluatorSpec",
     "ExactMatch",
     "Exchange",
+    "Expectations",
     "Expected",
     "ExpectedCall",
     "ExpectedTools",
+    "Factuality",
+    "Faithfulness",
+    "FinalResponseMatch",
+    "FinalResponseQuality",
     "FinalState",
+    "Fluency",
     "ForbiddenTools",
+    "GEval",
+    "GoalAccuracy",
+    "Groundedness",
+    "Hallucination",
+    "Hallucinations",
+    "Humor",
     "InvalidSuite",
     "JSONDiff",
     "JudgeFailed",
+    "JudgementDAG",
     "Keywords",
+    "KnowledgeRetention",
+    "LLMClassifier",
+    "LLMJudge",
     "LLMSpan",
     "LevenshteinMatch",
     "ListContains",
@@ -147,37 +255,60 @@ __all__ = [
     "MaxSteps",
     "MaxTokens",
     "MemoryTraceHandler",
+    "Moderation",
     "NamedData",
+    "NonBinaryJudgement",
     "NothingToCompare",
     "Numeric",
     "NumericDiff",
     "ObservationNode",
     "ObserveSpan",
     "Outcome",
+    "PIILeakage",
+    "Possible",
     "ProctorError",
+    "PromptInjection",
     "Regex",
+    "Relevance",
     "Reply",
+    "ResponseEvaluation",
+    "RoleAdherence",
     "Run",
     "RunVerdict",
     "Runnable",
+    "Safety",
     "Score",
     "ScoreThreshold",
+    "Security",
     "Session",
     "Settings",
+    "Sql",
     "StartsWith",
     "Step",
+    "StepEfficiency",
     "StoreError",
     "Suite",
+    "Summary",
+    "TaskCompletion",
+    "TaskNode",
     "ToolCall",
     "ToolCorrectness",
     "ToolCount",
+    "ToolSelection",
     "ToolTrajectory",
+    "ToolUseQuality",
+    "Toxicity",
     "Trajectory",
+    "TrajectoryQuality",
+    "Translation",
     "TrialResult",
     "Turn",
+    "TurnRelevancy",
     "Usage",
     "UsageError",
+    "UserSimulatorQuality",
     "ValidJSON",
+    "Verdict",
     "__version__",
     "add_handler",
     "as_evaluable",
@@ -187,9 +318,12 @@ __all__ = [
     "assert_pass_sync",
     "by_name",
     "capture_traces",
+    "create_agent_evaluator",
+    "create_llm_evaluator",
     "evaluate",
     "evaluate_sync",
     "flush",
+    "generate_dataset_scorecard_html",
     "judge",
     "last_llm_call",
     "load",
@@ -200,6 +334,7 @@ __all__ = [
     "run_and_evaluate",
     "run_and_evaluate_sync",
     "run_async",
+    "save_dataset_scorecard",
     "start_observation",
     "tool",
     "wrap",

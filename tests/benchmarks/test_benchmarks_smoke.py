@@ -23,6 +23,14 @@ ROWS = {
         "- CPU a case: bare loop, async agent",
         "- CPU a case: script that writes JSON rows",
     ],
+    "wrap": [
+        "wrap() outside a run, short string",
+        "wrap() outside a run, 20-key dict",
+        "wrap() outside a run, 1 MB string",
+        "- CPU a case: proctor test, no wrap",
+        "- CPU a case: proctor test, input and output",
+        "- CPU a case: proctor test, and observe",
+    ],
     "growth": [
         "120 cases against 12: time",
         "- 120 cases against 12: CPU time",

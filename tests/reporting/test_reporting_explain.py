@@ -49,10 +49,18 @@ def test_an_empty_answer_is_said_to_be_one() -> None:
 def test_no_tool_call_where_none_was_allowed_or_made_is_told() -> None:
     text = as_text(explain(trial(single("a", tool_calls=(ExpectedCall("search"),)), FAILED, "x")))
 
-    assert "calls search" in text
-    assert "calls       none" in text
-    assert "missing     search" in text
-    assert "calls no tool" in as_text(explain(trial(single("a", tool_calls=()), FAILED, "x")))
+    assert "search   | (not made)" in text
+    assert "none, as expected" in as_text(explain(trial(single("a", tool_calls=()), FAILED, "x")))
+
+
+def test_expected_and_actual_calls_stand_side_by_side_and_what_differs_is_pointed_at() -> None:
+    expected = (ExpectedCall("lookup", {"order": 7}), ExpectedCall("refund", {"order": 7, "amount": 12}))
+    made = (ToolCall("lookup", {"order": 7}), ToolCall("refund", {"order": 7, "amount": 10}), ToolCall("search"))
+    text = as_text(explain(trial(single("a", tool_calls=expected), FAILED, "x", replies=(Reply("x", made),))))
+
+    assert "lookup(order=7)            | lookup(order=7)" in text
+    assert "refund(order=7, amount=12) | refund(order=7, amount=10)  <- amount" in text
+    assert "(not expected)             | search()" in text
 
 
 def test_named_inputs_and_outputs_are_what_is_shown() -> None:

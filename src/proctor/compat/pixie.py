@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from proctor.evaluators.dataset_files import Dataset
     from proctor.evaluators.datasets import DatasetStore
     from proctor.evaluators.from_trace import as_evaluable, by_name, last_llm_call, root
-    from proctor.evaluators.llm_classifier import create_llm_evaluator
+    from proctor.evaluators.llm_prompt import create_llm_evaluator
     from proctor.evaluators.model import Evaluable, Evaluation, Evaluator
     from proctor.evaluators.moderation import Moderation
     from proctor.evaluators.pending import create_agent_evaluator
@@ -66,7 +66,7 @@ _HOMES = {
     "evaluators.dataset_files": "Dataset",
     "evaluators.datasets": "DatasetStore",
     "evaluators.from_trace": "as_evaluable by_name last_llm_call root",
-    "evaluators.llm_classifier": "create_llm_evaluator",
+    "evaluators.llm_prompt": "create_llm_evaluator",
     "evaluators.model": "Evaluable Evaluation Evaluator",
     "evaluators.moderation": "Moderation",
     "evaluators.pending": "create_agent_evaluator",

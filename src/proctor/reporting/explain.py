@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from proctor.agents.model import Reply, ToolCall
 from proctor.cases.matchers import Equals, Matcher, Regex
@@ -11,7 +12,9 @@ from proctor.cases.model import UNSET, Case, Expected, ExpectedCall, Turn
 from proctor.evaluators.model import collapse
 from proctor.plain import Json, plain, show
 from proctor.records import record
+from proctor.reporting.call_pairs import CallPair, Fit, pair_calls, wrong_arguments
 from proctor.reporting.wording import decisive, score_value
+from proctor.results.judgements import judge_name
 from proctor.results.model import Outcome, Score, TrialResult
 
 
@@ -38,6 +41,9 @@ class Detail:
     everything: bool = False
     """Also what went well: all turns, all scores."""
 
+
+WIDEST_EXPECTED = 44
+"""Columns for an expected call beside the one that was made."""
 
 BRIEF = Detail()
 FULL = Detail(4_000, 2_000, 80, True)
@@ -177,22 +183,40 @@ def _turns_to_show(trial: TrialResult, detail: Detail) -> list[int]:
 def _turn_facts(trial: TrialResult, index: int, detail: Detail) -> Iterator[Fact]:
     turn = trial.case.turns[index]
     yield Fact("input", shorten(asked(trial.case, turn), detail.value))
-    for number, line in enumerate(expected_lines(turn.expected, detail.value)):
+    was_answered = index < len(trial.replies)
+    told = replace(turn.expected, tool_calls=None) if was_answered else turn.expected
+    for number, line in enumerate(expected_lines(told, detail.value)):
         yield Fact("" if number else "expected", line)
-    if index >= len(trial.replies):
+    if not was_answered:
         return
     reply = trial.replies[index]
     yield Fact("got", shorten(answer(reply), detail.value) or "(an empty answer)")
-    for number, call in enumerate(reply.tool_calls):
-        yield Fact("" if number else "calls", call_text(call, detail.result))
-    if turn.expected.tool_calls is not None:
-        if not reply.tool_calls:
-            yield Fact("calls", "none")
-        missing, extra = missing_and_extra(turn.expected.tool_calls, reply.tool_calls)
-        if missing:
-            yield Fact("missing", ", ".join(missing))
-        if extra:
-            yield Fact("extra", ", ".join(extra))
+    for number, line in enumerate(_call_lines(turn.expected.tool_calls, reply.tool_calls, detail)):
+        yield Fact("" if number else "calls", line)
+
+
+def _call_lines(expected: Sequence[ExpectedCall] | None, calls: Sequence[ToolCall], detail: Detail) -> Iterator[str]:
+    """The calls that were made; beside those that were expected, where any were."""
+    if expected is None:
+        yield from (call_text(call, detail.result) for call in calls)
+        return
+    if not expected and not calls:
+        yield "none, as expected"
+        return
+    rows = [_row(pair, detail) for pair in pair_calls(expected, calls)]
+    width = min(WIDEST_EXPECTED, max(len(left) for left, _ in [("expected", ""), *rows]))
+    yield f"{'expected':<{width}} | made"
+    yield from (f"{left:<{width}} | {right}" for left, right in rows)
+
+
+def _row(pair: CallPair, detail: Detail) -> tuple[str, str]:
+    wanted, call = pair.expected, pair.call
+    left = "(not expected)" if wanted is None else expected_call_text(wanted, detail.result)
+    if call is None:
+        return left, "(not made)" if pair.fit is Fit.MISSING else ""
+    right = call_text(call, detail.result)
+    wrong = wrong_arguments(wanted, call) if wanted is not None and pair.fit is Fit.DIFFERS else {}
+    return left, right + (f"  <- {', '.join(wrong)}" if wrong else "")
 
 
 def _state_facts(trial: TrialResult, detail: Detail) -> Iterator[Fact]:
@@ -209,6 +233,8 @@ def _score_facts(scores: Sequence[Score], detail: Detail) -> Iterator[Fact]:
         if score.outcome in quiet:
             continue
         words = score_value(score) + ("" if score.gates else " (informs)")
+        if judge := judge_name(score):
+            words += f" (judge {judge})"
         if several and score.turn is not None:
             words += f" at turn {score.turn + 1}"
         reason = shorten(score.reasoning.strip(), detail.value)

@@ -6,30 +6,14 @@ from typing import TextIO
 
 from proctor.reporting.by_suite import suites_with_trials
 from proctor.reporting.html_grid import write_grids
+from proctor.reporting.html_page import page_end, page_head, write_filter
 from proctor.reporting.html_summary import write_evaluators, write_suites
 from proctor.reporting.html_text import GLYPHS, badge, code, escape, facts, inline
 from proctor.reporting.html_trial import write_trial
+from proctor.reporting.judges import judge_lines
 from proctor.reporting.wording import counted, counts_text, duration, money, when
-from proctor.results.model import Outcome, Run
+from proctor.results.model import Run
 from proctor.results.verdict import RunVerdict
-
-POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; "
-    "base-uri 'none'; form-action 'none'"
-)
-"""Whatever an agent managed to say, the page asks nobody for anything."""
-
-ICON = (
-    "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E"
-    "%3Ccircle cx='8' cy='8' r='7' fill='%23{colour}'/%3E%3C/svg%3E"
-)
-ICON_COLOURS = {
-    Outcome.PASSED: "1a7f37",
-    Outcome.FAILED: "cf222e",
-    Outcome.ERROR: "bf8700",
-    Outcome.SKIPPED: "6e7781",
-    Outcome.PENDING: "8250df",
-}
 
 
 def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
@@ -46,16 +30,7 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
 
 
 def _write_head(run: Run, verdict: RunVerdict, out: TextIO) -> None:
-    title = f"{GLYPHS[verdict.outcome]} {verdict.outcome.value}: {_agents(run)}"
-    icon = ICON.format(colour=ICON_COLOURS[verdict.outcome])
-    out.write(
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="referrer" content="no-referrer">\n<meta name="color-scheme" content="light dark">\n'
-        f'<title>{inline(title, 200)}</title>\n<link rel="icon" href="{icon}">\n'
-        f"<style>\n{_asset('report.css')}</style>\n</head>\n<body>\n"
-    )
+    out.write(page_head(f"{GLYPHS[verdict.outcome]} {verdict.outcome.value}: {_agents(run)}", verdict.outcome))
 
 
 def _write_banner(run: Run, verdict: RunVerdict, out: TextIO) -> None:
@@ -86,6 +61,9 @@ def _run_facts(run: Run, verdict: RunVerdict) -> list[tuple[str, str]]:
         pairs.append(("Tokens", f"{verdict.tokens:,}"))
     if verdict.cost_usd is not None:
         pairs.append(("Cost", escape(money(verdict.cost_usd))))
+    for model, text in judge_lines(run):
+        title = "Not counted" if model == "not counted" else "Judge"
+        pairs.append((title, inline(text if title != "Judge" else f"{model}: {text}", 500)))
     pairs.append(("Started", when(run.started_at)))
     pairs.append(("Run", code(run.id)))
     return pairs
@@ -93,7 +71,7 @@ def _run_facts(run: Run, verdict: RunVerdict) -> list[tuple[str, str]]:
 
 def _write_trials(run: Run, verdict: RunVerdict, rows: dict[tuple[str, str], int], out: TextIO) -> None:
     out.write('<section id="trials">\n<h2>Trials</h2>\n')
-    _write_filter(verdict, out)
+    write_filter(verdict.counts, out)
     for _, judged, trials in suites_with_trials(run, verdict):
         out.write(f'<div class="of-suite">\n<h3>{inline(judged.name)} {badge(judged.outcome)}</h3>\n')
         for trial in trials:
@@ -102,25 +80,6 @@ def _write_trials(run: Run, verdict: RunVerdict, rows: dict[tuple[str, str], int
     if not run.summaries:
         out.write('<p class="none">No trial was made.</p>\n')
     out.write("</section>\n")
-
-
-def _write_filter(verdict: RunVerdict, out: TextIO) -> None:
-    """Hidden until the script that makes it work has run."""
-    out.write(
-        '<div class="filter" role="search" hidden>\n<label>Find <input type="search" id="find" '
-        'placeholder="a case, a word, a tool…" autocomplete="off" spellcheck="false"></label>\n'
-        '<div class="toggles" role="group" aria-label="Outcomes shown">\n'
-    )
-    for outcome in Outcome:
-        if count := verdict.counts.get(outcome, 0):
-            out.write(
-                f'<button type="button" class="{outcome.value}" data-toggle="{outcome.value}" aria-pressed="true">'
-                f'<span aria-hidden="true">{GLYPHS[outcome]}</span> {outcome.value} {count:,}</button>\n'
-            )
-    out.write(
-        '</div>\n<button type="button" id="open-all">Open all</button>\n'
-        '<p id="shown" role="status" aria-live="polite"></p>\n</div>\n'
-    )
 
 
 def _write_foot(run: Run, out: TextIO) -> None:
@@ -132,14 +91,8 @@ def _write_foot(run: Run, out: TextIO) -> None:
     out.write(
         "<p>Numbers in brackets are 95 % intervals. Pass rates count the cases that have a verdict.</p></footer>\n"
     )
-    out.write(f"<script>\n{_asset('report.js')}</script>\n</body>\n</html>\n")
+    out.write(page_end())
 
 
 def _agents(run: Run) -> str:
     return ", ".join(dict.fromkeys(info.agent for info in run.suites if info.agent)) or "no agent"
-
-
-def _asset(name: str) -> str:
-    from importlib import resources
-
-    return resources.files("proctor").joinpath("reporting", "assets", name).read_text(encoding="utf-8")

@@ -13,6 +13,7 @@ from proctor.reporting.html_calls import write_calls
 from proctor.reporting.html_grid import anchor
 from proctor.reporting.html_text import badge, block, code, escape, facts, inline, percent, pretty
 from proctor.reporting.wording import counted, duration, money, told_apart, trial_name
+from proctor.results.judgements import judge_name
 from proctor.results.model import Outcome, Score, TrialResult
 
 PASSING_TEXT = 2_000
@@ -89,14 +90,14 @@ def _write_turns(trial: TrialResult, out: TextIO, limit: int) -> None:
         _write_turn(trial.case, turn, reply, out, limit)
         if not several:
             _write_state(trial, out, limit)
-        _write_scores(own, out)
+        write_scores(own, out)
         if several:
             out.write("</section>\n")
     whole = [score for score in trial.scores if score.turn is None]
     if several and (whole or trial.case.final_state is not None):
         out.write('<section class="turn">\n<h5 class="number">Whole conversation</h5>\n')
         _write_state(trial, out, limit)
-        _write_scores(whole, out)
+        write_scores(whole, out)
         out.write("</section>\n")
 
 
@@ -176,7 +177,8 @@ def _write_state(trial: TrialResult, out: TextIO, limit: int) -> None:
     )
 
 
-def _write_scores(scores: Iterable[Score], out: TextIO) -> None:
+def write_scores(scores: Iterable[Score], out: TextIO) -> None:
+    """A table of scores with their reasons; nothing where there are none."""
     rows = "".join(_score(score) for score in scores)
     if not rows:
         return
@@ -192,6 +194,8 @@ def _score(score: Score) -> str:
     value, threshold = _numbers(score)
     bar = "" if score.value is None else f' style="--v:{percent(score.value)}"'
     reason = inline(score.reasoning, REASON_TEXT)
+    if judge := judge_name(score):
+        reason += f" <small>judge {inline(judge)}</small>"
     if score.details:
         inside = block(pretty(score.details), REASON_TEXT)
         reason += f"<details><summary>details</summary>\n{inside}</details>"

@@ -40,6 +40,8 @@ def run_data(run: Run) -> dict[str, Json]:
         "environment": plain(run.environment),
         "options": plain(run.options),
         "store": run.store,
+        "judges": [plain(judge) | {"cost_usd": _finite(judge.cost_usd)} for judge in run.judges],
+        "uncounted": run.uncounted,
     }
 
 
@@ -141,6 +143,7 @@ def _call(call: ToolCall) -> dict[str, Json]:
         "started_at": _finite(call.started_at),
         "duration_ms": _finite(call.duration_ms),
         "raw_arguments": call.raw_arguments,
+        "parent": call.parent,
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TextIO
 
 from proctor.reporting.by_suite import suites_with_trials
+from proctor.reporting.judges import judge_lines
 from proctor.reporting.markdown_text import MARKS, code, inline, row, table_head
 from proctor.reporting.markdown_trial import write_trial
 from proctor.reporting.wording import counted, counts_text, duration, money, share, when
@@ -77,6 +78,9 @@ def _write_summary(run: Run, verdict: RunVerdict, out: TextIO) -> None:
         out.write(row("Tokens", f"{verdict.tokens:,}"))
     if verdict.cost_usd is not None:
         out.write(row("Cost", money(verdict.cost_usd).replace("<", "&lt;")))
+    for model, text in judge_lines(run):
+        title = "Not counted" if model == "not counted" else f"Judge {inline(model)}"
+        out.write(row(title, inline(text)))
     out.write("\nIntervals in brackets are 95 % intervals. Pass rates count the cases that have a verdict.\n\n")
 
 

@@ -10,6 +10,7 @@ from proctor.cases.model import Attachment, Case, Turn
 from proctor.reporting.explain import answer, asked, call_text, expected_lines, missing_and_extra, shown
 from proctor.reporting.markdown_text import MARKS, code, fence, inline, row, table_head
 from proctor.reporting.wording import duration, told_apart, trial_name
+from proctor.results.judgements import judge_name
 from proctor.results.model import Outcome, Score, TrialResult
 
 PASSING_TEXT = 500
@@ -109,7 +110,8 @@ def _write_scores(scores: Sequence[Score], out: TextIO, full: bool) -> None:
     out.write("\n")
     told = [score for score in scores if score.reasoning and (full or score.outcome is not Outcome.PASSED)]
     for score in told:
-        out.write(f"- **{inline(score.evaluator)}:** {inline(score.reasoning, REASON_TEXT)}\n")
+        judge = f" (judge {inline(name)})" if (name := judge_name(score)) else ""
+        out.write(f"- **{inline(score.evaluator)}{judge}:** {inline(score.reasoning, REASON_TEXT)}\n")
     if told:
         out.write("\n")
 

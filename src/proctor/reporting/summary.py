@@ -115,6 +115,16 @@ def _tell_totals(screen: Screen, run: Run, verdict: RunVerdict) -> None:
         ]
         parts.append("slowest " + ", ".join(named))
     screen.line((" · " if screen.unicode else " | ").join(parts))
+    _tell_judges(screen, run)
+
+
+def _tell_judges(screen: Screen, run: Run) -> None:
+    if not run.judges and not run.uncounted:
+        return
+    from proctor.reporting.judges import judge_lines
+
+    for model, text in judge_lines(run):
+        screen.line(text if model == "not counted" else f"judge {model}: {text}")
 
 
 def _tell_whereabouts(screen: Screen, run: Run) -> None:

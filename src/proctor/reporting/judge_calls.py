@@ -1,0 +1,137 @@
+"""What each judged score rests on: who was asked what, what they replied, and what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from proctor.judging.redaction import conceal
+from proctor.plain import Json, plain, show
+from proctor.reporting.explain import FULL, Fact
+from proctor.reporting.narration import tell_facts
+from proctor.reporting.screen import Screen
+from proctor.reporting.wording import SHORT, STYLES, counted, money, score_value, trial_name
+from proctor.results.judgements import account_of, calls_of
+from proctor.results.model import Score, TrialResult
+
+Find = Callable[[str], Mapping[str, Json] | None]
+"""The kept words of a call, by its key."""
+
+WORDS = ("system", "user", "reply", "unfit")
+
+
+def judged_scores(trials: Iterable[TrialResult], find: Find) -> Iterator[dict[str, Json]]:
+    """Every judged score as data, with the words of its calls; nothing that looks like a key."""
+    for trial in trials:
+        for score in trial.scores:
+            if account_of(score) is not None:
+                yield _data(trial, score, find)
+
+
+def tell_judge_calls(screen: Screen, trials: Iterable[TrialResult], find: Find, *, verbose: bool) -> int:
+    """Say of every judged score what it rests on, with prompts and replies if `verbose`; how many there are."""
+    told = 0
+    for trial in trials:
+        for score in trial.scores:
+            if account_of(score) is None:
+                continue
+            data = _data(trial, score, find)
+            turn = "" if score.turn is None else f" at turn {score.turn + 1}"
+            name = f"{trial.suite}/{trial_name(trial.case.id, trial.number)}"
+            said = f"{score.evaluator} {score_value(score)}{turn}"
+            screen.line((f"{SHORT[score.outcome]:<5}  ", STYLES[score.outcome]), f"{name}  {said}")
+            tell_facts(screen, list(_facts(data, verbose)), FULL)
+            screen.line()
+            told += 1
+    return told
+
+
+def _data(trial: TrialResult, score: Score, find: Find) -> dict[str, Json]:
+    account: Mapping[str, Json] = account_of(score) or {}
+    return {
+        "suite": trial.suite,
+        "case": trial.case.id,
+        "number": trial.number,
+        "evaluator": score.evaluator,
+        "turn": score.turn,
+        "outcome": score.outcome.value,
+        "value": score.value,
+        "threshold": score.threshold,
+        "reasoning": conceal(score.reasoning),
+        "model": account["model"],
+        "usage": plain(account.get("usage") or {}),
+        "votes": _concealed(account.get("votes") or []),
+        "calls": [_call(call, find) for call in calls_of(account)],
+    }
+
+
+def _call(call: Mapping[str, Json], find: Find) -> dict[str, Json]:
+    key = call.get("key")
+    kept = find(key) if isinstance(key, str) else None
+    words = {name: _concealed(kept[name]) for name in WORDS if name in kept} if kept is not None else {}
+    usage = {"usage": plain(kept["usage"])} if kept is not None and "usage" in kept else {}
+    return {**plain(call), **usage, **words}
+
+
+def _concealed(value: Json) -> Json:
+    if isinstance(value, str):
+        return conceal(value)
+    if isinstance(value, list):
+        return [_concealed(item) for item in value]
+    if isinstance(value, Mapping):
+        return {name: _concealed(item) for name, item in value.items()}
+    return value
+
+
+def _facts(data: Mapping[str, Json], verbose: bool) -> Iterator[Fact]:
+    cost = _cost(data["usage"])
+    yield Fact("judge", data["model"] + (f"; {cost}" if cost else ""))
+    if data["reasoning"]:
+        yield Fact("reason", data["reasoning"])
+    for vote in data["votes"]:
+        yield Fact("vote", _vote(vote))
+    for call in data["calls"]:
+        yield Fact("call", _title(call))
+        if verbose:
+            yield from _words(call)
+
+
+def _vote(vote: Json) -> str:
+    if not isinstance(vote, Mapping):
+        return show(vote)
+    who = f"{vote.get('judge', '')} (sample {_number(vote)})"
+    if vote.get("abstained"):
+        return f"{who} abstained: {vote['abstained']}"
+    reason = f": {vote['reasoning']}" if vote.get("reasoning") else ""
+    return f"{who} {show(vote.get('score'))}{reason}"
+
+
+def _title(call: Mapping[str, Json]) -> str:
+    parts = [f"{call.get('kind')} v{call.get('version')} by {call.get('model')}"]
+    if call.get("sample"):
+        parts.append(f"sample {_number(call)}")
+    if call.get("repaired"):
+        parts.append("the first reply did not fit")
+    parts.append("from cache" if call.get("cached") else _cost(call.get("usage") or {}) or "cost not known")
+    return ", ".join(parts)
+
+
+def _number(item: Mapping[str, Json]) -> int:
+    sample = item.get("sample")
+    return sample + 1 if isinstance(sample, int) else 1
+
+
+def _words(call: Mapping[str, Json]) -> Iterator[Fact]:
+    if not any(name in call for name in WORDS):
+        yield Fact("", "(the words of this call are not kept in this store)")
+        return
+    for name in WORDS:
+        if name in call:
+            yield Fact(f"  {name}", show(call[name]))
+
+
+def _cost(usage: Mapping[str, Json]) -> str:
+    tokens = [usage[name] for name in ("input_tokens", "output_tokens") if isinstance(usage.get(name), int)]
+    parts = [counted(sum(tokens), "token")] if tokens else []
+    if isinstance(usage.get("cost_usd"), (int, float)):
+        parts.append(money(usage["cost_usd"]))
+    return ", ".join(parts)
