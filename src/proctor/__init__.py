@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from proctor.evaluators.calling import evaluate
     from proctor.evaluators.ceilings import MaxCost, MaxLatency, MaxSteps, MaxTokens
     from proctor.evaluators.classifiers import ClosedQA, Factuality, Humor, Possible, Security, Sql, Translation
+    from proctor.evaluators.consistency import ToolConsistency
     from proctor.evaluators.conversation import (
         ConversationCompleteness,
         KnowledgeRetention,
@@ -67,7 +68,7 @@ if TYPE_CHECKING:
         NothingToCompare,
     )
     from proctor.evaluators.moderation import Moderation
-    from proctor.evaluators.pending import create_agent_evaluator
+    from proctor.evaluators.pending import AgentEvaluationPending, create_agent_evaluator
     from proctor.evaluators.pii import PIILeakage
     from proctor.evaluators.quality import Coherence, Fluency, Groundedness, Relevance
     from proctor.evaluators.rag import AnswerRelevancy, Faithfulness, Hallucination
@@ -99,6 +100,7 @@ if TYPE_CHECKING:
         DatasetScorecard,
         generate_dataset_scorecard_html,
         save_dataset_scorecard,
+        scorecards_of,
     )
     from proctor.results.model import Outcome, Run, Score, TrialResult
     from proctor.results.thresholds import ScoreThreshold
@@ -153,8 +155,9 @@ _HOMES = {
     "evaluators.injection": "PromptInjection",
     "evaluators.llm_prompt": "create_llm_evaluator",
     "evaluators.autoevals": "AutoevalsAdapter",
-    "evaluators.pending": "create_agent_evaluator",
-    "reporting.scorecard": "DatasetEntryResult DatasetScorecard generate_dataset_scorecard_html save_dataset_scorecard",
+    "evaluators.pending": "AgentEvaluationPending create_agent_evaluator",
+    "reporting.scorecard": "DatasetEntryResult DatasetScorecard generate_dataset_scorecard_html save_dataset_scorecard "
+    "scorecards_of",
     "evaluators.ceilings": "MaxCost MaxLatency MaxSteps MaxTokens",
     "evaluators.dataset_files": "Dataset",
     "evaluators.datasets": "DatasetStore",
@@ -165,6 +168,7 @@ _HOMES = {
     "evaluators.steps": "Step",
     "evaluators.text": "Contains EndsWith Equality ExactMatch LevenshteinMatch Regex StartsWith",
     "evaluators.tool_correctness": "ToolCorrectness",
+    "evaluators.consistency": "ToolConsistency",
     "evaluators.trajectory": "ExpectedTools FinalState ForbiddenTools ToolCount ToolTrajectory",
     "evaluators.trajectory_steps": "Trajectory",
     "results.model": "Outcome Run Score TrialResult",
@@ -187,6 +191,7 @@ __all__ = [
     "ROUGE",
     "UNSET",
     "Agent",
+    "AgentEvaluationPending",
     "AgentFailed",
     "AnswerCorrectness",
     "AnswerRelevancy",
@@ -292,6 +297,7 @@ __all__ = [
     "TaskCompletion",
     "TaskNode",
     "ToolCall",
+    "ToolConsistency",
     "ToolCorrectness",
     "ToolCount",
     "ToolSelection",
@@ -335,6 +341,7 @@ __all__ = [
     "run_and_evaluate_sync",
     "run_async",
     "save_dataset_scorecard",
+    "scorecards_of",
     "start_observation",
     "tool",
     "wrap",

@@ -39,14 +39,20 @@ async def run_async(
     settings: Settings | None = None,
     fast: bool = False,
     maxfail: int | None = None,
+    judge: Any = None,
+    budget_usd: float | None = None,
     select: Selection | None = None,
     store: str | Path | None = None,
     listener: Listener | None = None,
 ) -> Run:
-    """Run suites against `agent`, or the agents they name; without `store`, results are kept in memory only."""
+    """Run suites against `agent`, or the agents they name; without `store`, results are kept in memory only.
+
+    `judge` is who judges (`openai:gpt-5-mini`), `budget_usd` what agent and judge may cost together.
+    """
+    given = settings or Settings()
     request = Request(
         suites=_suites(suites),
-        options=RunOptions(given=settings or Settings(), fast=fast, maxfail=maxfail),
+        options=RunOptions(given=given, fast=fast, maxfail=maxfail, judge=judge, budget_usd=budget_usd),
         agent=agent,
         select=select,
         store=None if store is None else Path(store),

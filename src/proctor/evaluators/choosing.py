@@ -47,7 +47,8 @@ class Chooses(Judged):
 
     async def _ask(self, judge: Judge, material: Mapping[str, Texts]) -> Choice:
         meanings = {name: option.meaning for name, option in self.options.items()}
-        return await judge.ask(choose(self.kind, self.instructions, meanings, material))
+        worth = {name: option.score for name, option in self.options.items()}
+        return await judge.ask(choose(self.kind, self.instructions, meanings, material, worth=worth))
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from proctor.agents.model import Usage
 from proctor.cases.model import UNSET
+from proctor.evaluators.calls import actual_text
 from proctor.evaluators.model import Evaluable, Evaluation, NothingToCompare
 from proctor.judging.current import present_sitting
 from proctor.judging.docket import docket
@@ -99,16 +100,25 @@ def expected_text(evaluable: Evaluable, what: str = "an expected answer") -> str
 
 
 def passages(evaluable: Evaluable, *, ideal_first: bool = False) -> list[str]:
-    """The texts an answer is held against: what was retrieved, or the facts an ideal answer rests on."""
+    """The texts an answer is held against: what was retrieved, what an ideal answer rests on, or what tools said."""
     metadata: Mapping[str, Json] = evaluable.eval_metadata or {}
     retrieved, ideal = evaluable.retrieval_context, evaluable.context
     found = (ideal or retrieved) if ideal_first else (retrieved or ideal)
     if found is None and metadata.get("context"):
         context = metadata["context"]
         found = tuple(as_text(item) for item in context) if isinstance(context, list) else (as_text(context),)
+    found = found or _tool_results(evaluable)
     if not found:
-        raise NothingToCompare("needs passages to compare with (`retrieval_context` or `context`), and there are none")
+        raise NothingToCompare(
+            "needs passages to compare with (`retrieval_context`, `context` or results of tools), and there are none"
+        )
     return list(found)
+
+
+def _tool_results(evaluable: Evaluable) -> tuple[str, ...]:
+    """What the agent's tools told it is what it has to go by, where nobody gives other passages."""
+    told = [(call, call.error if call.result is None else call.result) for call in evaluable.tool_calls]
+    return tuple(f"{actual_text(call)}: {as_text(said)}" for call, said in told if said is not None)
 
 
 def as_text(value: Any) -> str:

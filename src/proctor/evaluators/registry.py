@@ -33,6 +33,7 @@ SHIPPED: dict[str, str] = {
         "trajectory": "ToolTrajectory ExpectedTools ToolCount ForbiddenTools FinalState",
         "trajectory_steps": "Trajectory",
         "tool_correctness": "ToolCorrectness",
+        "consistency": "ToolConsistency",
         "ceilings": "MaxLatency MaxTokens MaxCost MaxSteps",
         "grader": "CodeGrader",
         "rag": "AnswerRelevancy Faithfulness Hallucination",
@@ -58,6 +59,8 @@ SHIPPED: dict[str, str] = {
         "adk_rubrics": "FinalResponseQuality ToolUseQuality TrajectoryQuality",
         "adk_hallucinations": "Hallucinations",
         "adk_simulator": "UserSimulatorQuality",
+        "adk_custom": "AdkMetric",
+        "adk_efficiency": "Measured",
     }.items()
     for name in names.split()
 }

@@ -18,7 +18,7 @@ from proctor.results.verdict import RunVerdict
 
 Writer = Callable[[Run, RunVerdict, TextIO], None]
 
-SHIPPED = {"md": "markdown", "json": "json_report", "junit": "junit", "html": "html"}
+SHIPPED = {"md": "markdown", "json": "json_report", "junit": "junit", "html": "html", "csv": "csv_report"}
 STANDARD_OUTPUT = "-"
 
 
