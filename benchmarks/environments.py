@@ -19,6 +19,8 @@ PEERS = {
     "deepeval": ("deepeval", "rapidfuzz"),
     "pydantic-evals": ("pydantic-evals", "rapidfuzz"),
 }
+ON_REQUEST = {"google-adk": ("google-adk[eval]",)}
+"""Peers too large to be installed unless somebody asks for them."""
 """What each peer's environment gets; those without a fast edit distance get the library that Proctor uses."""
 
 
@@ -56,14 +58,21 @@ def base_install() -> Interpreter:
 def peer(name: str) -> Interpreter | None:
     """The environment of a peer, or `None` when it cannot be installed."""
     mark = VENVS / f"{name}.state"
-    wanted = " ".join(PEERS[name])
+    packages = (PEERS | ON_REQUEST)[name]
+    wanted = " ".join(packages)
     if not mark.is_file() or mark.read_text() != wanted:
         try:
-            _pip(_venv(name), "install", *PEERS[name])
+            _pip(_venv(name), "install", *packages)
         except subprocess.CalledProcessError:
             return None
         mark.write_text(wanted)
     return _venv(name)
+
+
+def install_here(interpreter: Interpreter, project: Path) -> None:
+    """Put a project from its sources into an environment that is there already."""
+    _pip(interpreter, "install", "--force-reinstall", "--no-deps", str(project))
+    _pip(interpreter, "install", str(project))
 
 
 def installed_version(interpreter: Interpreter, distribution: str) -> str:

@@ -3,6 +3,7 @@
 python benchmarks/run.py                     everything, peers included; takes about a quarter of an hour
 python benchmarks/run.py --quick             small numbers and no peers
 python benchmarks/run.py --only engine       one group of rows
+python benchmarks/run.py --only adk          beside google-adk[eval], which takes a gigabyte; only if named
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from adk import measure_adk
 from concurrency import measure_concurrency
 from engine import measure_engine
 from environments import Interpreter, base_install
@@ -25,6 +27,8 @@ from table import Row, as_text
 from wrapping import measure_wrap
 
 GROUPS = ("startup", "engine", "wrap", "growth", "concurrency", "install")
+ON_REQUEST = ("adk",)
+"""Groups that are measured only if they are named: what they need takes minutes and a gigabyte to install."""
 
 
 def main(arguments: list[str]) -> int:
@@ -51,6 +55,7 @@ def _measured(name: str, proctor: Interpreter, options: argparse.Namespace) -> l
         "growth": lambda: measure_growth(proctor, folder, cases, rounds),
         "concurrency": lambda: measure_concurrency(proctor, folder, waiting, rounds),
         "install": lambda: measure_install(proctor),
+        "adk": lambda: measure_adk(proctor, folder, options.cases or 500, rounds, peers=not quick),
     }
     try:
         return groups[name]()
@@ -64,7 +69,7 @@ def _measured(name: str, proctor: Interpreter, options: argparse.Namespace) -> l
 def _parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="small numbers, no peers")
-    parser.add_argument("--only", nargs="+", choices=GROUPS, help="only these groups of rows")
+    parser.add_argument("--only", nargs="+", choices=GROUPS + ON_REQUEST, help="only these groups of rows")
     parser.add_argument("--cases", type=int, help="how many cases (2,000; with --quick 1,000)")
     parser.add_argument("--rounds", type=int, default=None, help="rounds, of which the best counts (5; with --quick 2)")
     parser.add_argument("--here", action="store_true", help="measure the Proctor of this interpreter, not a fresh one")

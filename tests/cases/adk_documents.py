@@ -184,3 +184,53 @@ criteria = st.dictionaries(
         },
     ]
 )
+
+scenarios = st.fixed_dictionaries(
+    {"startingPrompt": words, "conversationPlan": words},
+    optional={
+        "userPersona": st.sampled_from(["EXPERT", "NOVICE", "EVALUATOR"])
+        | st.fixed_dictionaries({"id": words, "description": words, "behaviors": st.just([])})
+    },
+)
+simulated_sets = st.builds(
+    lambda told, state: eval_set(
+        *(
+            {"evalId": f"case {number}", "conversationScenario": scenario, "finalSessionState": state}
+            for number, scenario in enumerate(told)
+        )
+    ),
+    st.lists(scenarios, min_size=1, max_size=3),
+    objects,
+)
+"""EvalSets whose users are simulated; nothing but a config can say how to judge them."""
+
+simulators = st.fixed_dictionaries(
+    {},
+    optional={
+        "type": st.just("llm_backed"),
+        "model": st.sampled_from(["gemini-2.5-flash", "openai:gpt-5-mini"]),
+        "model_configuration": st.sampled_from([{"temperature": 0.5}, {"thinking_config": {"thinking_budget": 1}}]),
+        "max_allowed_invocations": st.integers(1, 1000) | st.just(-1),
+        "custom_instructions": st.just("{{ stop_signal }} {{conversation_plan}} {{ conversation_history }}"),
+        "include_function_calls": st.booleans(),
+    },
+)
+custom_metrics = st.fixed_dictionaries(
+    {"code_config": st.sampled_from([{"name": "desk.metrics.polite"}, {"name": "checks.py:polite"}])},
+    optional={
+        "description": words,
+        "metric_info": st.just({"metric_value_info": {"interval": {"min_value": -4, "max_value": 4}}}),
+    },
+)
+configs = st.builds(
+    lambda known, own, informs, simulator: {
+        "criteria": known | {"mine": 1} | ({"token_usage_v1": {}} if informs else {}),
+        "custom_metrics": {"mine": own},
+        "user_simulator_config": simulator,
+    },
+    criteria,
+    custom_metrics,
+    st.booleans(),
+    simulators,
+)
+"""Configs with everything in them."""

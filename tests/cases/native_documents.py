@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from proctor.cases.model import (
     Suite,
     Turn,
 )
+from proctor.cases.scenario import Scenario
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 TRICKY = st.sampled_from(
@@ -132,6 +134,18 @@ CASE = _with_some({"input": JSON, **SCORED}, {**CASE_PARTS, **ASKED, "turns": st
     {"turns": st.lists(TURN.map(lambda turn: {**turn, "evaluators": None}), min_size=1, max_size=2), **SCORED},
     CASE_PARTS,
 )
+SCENARIO = _with_some(
+    {"start": FILLED, "plan": FILLED},
+    {
+        "persona": FILLED | OBJECTS | st.none(),
+        "max_turns": st.integers(1, 1000) | st.none(),
+        "stop": FILLED | st.none(),
+        "model": FILLED | OBJECTS | st.none(),
+        "instructions": st.sampled_from(["", "Be brief.", "{{ stop_signal }}", None]),
+        "show_tools": st.booleans() | st.none(),
+    },
+)
+CASE |= _with_some({"scenario": SCENARIO, **SCORED}, {**CASE_PARTS, "turns": st.none()})
 DOCUMENTS = _with_some(
     {"cases": st.lists(CASE, min_size=1, max_size=2)},
     {
@@ -236,12 +250,24 @@ CASES = st.builds(
     st.none(),
     _or_nothing(OWN),
 )
+SCENARIOS = st.builds(
+    Scenario,
+    FILLED,
+    FILLED,
+    st.none() | FILLED | OBJECTS,
+    st.integers(1, 1000),
+    FILLED,
+    st.none() | FILLED | OBJECTS,
+    st.sampled_from(["", "Be brief."]),
+    st.booleans(),
+)
+CASES |= st.builds(
+    lambda case, scenario: replace(case, turns=(Turn(scenario.start),), scenario=scenario), CASES, SCENARIOS
+)
 
 
 def _settle(suite: Suite) -> Suite:
     """As a reader gives it: a case names evaluators only where they are not the suite's."""
-    from dataclasses import replace
-
     cases = []
     for case in suite.cases:
         named = case.evaluators

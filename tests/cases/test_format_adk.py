@@ -12,6 +12,7 @@ import pytest
 from proctor.cases.formats import adk
 from proctor.cases.matchers import Equals
 from proctor.cases.model import UNSET, EvaluatorSpec, ExpectedCall
+from proctor.cases.scenario import Scenario
 from proctor.errors import InvalidSuite
 
 
@@ -164,10 +165,41 @@ def test_an_empty_conversation_is_a_problem_with_its_line(tmp_path: Path) -> Non
     assert problems(tmp_path, docs.eval_set(*cases)) == [expected]
 
 
-def test_a_conversation_scenario_is_refused_in_plain_words(tmp_path: Path) -> None:
-    data = docs.eval_set({"evalId": "sim", "conversationScenario": {"startingPrompt": "Hi", "conversationPlan": "Ask"}})
-    [problem] = problems(tmp_path, data)
-    assert problem.endswith("conversationScenario needs a simulated user, which is not available")
+SCENARIO = {"startingPrompt": "Hi", "conversationPlan": "Ask for parcel 7.", "userPersona": "NOVICE"}
+
+
+def test_a_scenario_becomes_a_case_whose_user_is_played_as_the_config_says(tmp_path: Path) -> None:
+    config = {
+        "criteria": {"safety_v1": 0.8},
+        "user_simulator_config": {
+            "type": "llm_backed",
+            "model": "gemini-2.5-flash",
+            "max_allowed_invocations": 4,
+            "include_function_calls": True,
+        },
+    }
+    [case] = docs.read(tmp_path, docs.eval_set({"evalId": "sim", "conversationScenario": SCENARIO}), config).cases
+    assert [turn.input for turn in case.turns] == ["Hi"]
+    assert case.scenario == Scenario(
+        "Hi", "Ask for parcel 7.", "NOVICE", 4, model={"judge_model": "gemini-2.5-flash"}, show_tools=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"conversation": [docs.BOTH], "conversationScenario": SCENARIO}, "conversation is given beside a scenario"),
+        ({"conversationScenario": {"startingPrompt": "Hi"}}, "needs 'conversationPlan'"),
+        ({"conversationScenario": SCENARIO | {"userPersona": "novice"}}, "did you mean 'NOVICE'?"),
+        ({"conversationScenario": SCENARIO | {"userPersona": {"id": "me"}}}, "needs 'description'"),
+        ({"conversationScenario": SCENARIO | {"goal": "x"}}, "goal is not a known key"),
+        ({"conversationScenario": []}, "must be an object, not a list"),
+        ({"conversationScenario": SCENARIO}, "or name other criteria in test_config.json"),
+    ],
+)
+def test_a_scenario_that_cannot_be_held_is_a_problem(tmp_path: Path, changed: Any, said: str) -> None:
+    found = problems(tmp_path, docs.eval_set({"evalId": "sim", **changed}))
+    assert any(said in problem for problem in found), found
 
 
 def test_two_cases_of_one_id_are_a_problem(tmp_path: Path) -> None:

@@ -103,7 +103,8 @@ def test_judge_options_and_rubrics_reach_the_evaluator_in_one_spelling(tmp_path:
         ({"criteria": []}, "criteria must be an object"),
         ({"criteria": {"response_mach_score": 0.8}}, "did you mean 'response_match_score'?"),
         ({"criteria": {"RESPONSE_MATCH_SCORE": 0.8}}, "did you mean 'response_match_score'?"),
-        ({"criteria": {"token_usage_v1": 0.8}}, "criteria.token_usage_v1 is an ADK metric that is not measured here"),
+        ({"criteria": {"token_usage_v1": 0.8}}, "criteria.token_usage_v1 is only reported and takes no threshold"),
+        ({"criteria": {"multi_turn_task_success_v1": 1}}, "is an ADK metric that is not measured here"),
         ({"criteria": {"safety_v1": "0.8"}}, "criteria.safety_v1 must be a number, not text"),
         ({"criteria": {"safety_v1": True}}, "must be a number, not true or false"),
         ({"criteria": {"safety_v1": None}}, "must be a number, not nothing"),
@@ -119,8 +120,40 @@ def test_judge_options_and_rubrics_reach_the_evaluator_in_one_spelling(tmp_path:
             {"criteria": {"safety_v1": {"threshold": 1, "judge_model_options": {"num_samples": 0}}}},
             "num_samples must be at least 1",
         ),
-        ({"criteria": {"safety_v1": 1}, "custom_metrics": {"mine": {}}}, "custom_metrics is not supported"),
-        ({"criteria": {"safety_v1": 1}, "user_simulator_config": {}}, "needs a simulated user"),
+        ({"criteria": {"mine": 1}, "custom_metrics": {"mine": {}}}, "custom_metrics.mine.code_config is missing"),
+        ({"criteria": {"mine": 1}, "custom_metrics": {"mine": 7}}, "custom_metrics.mine must be an object"),
+        (
+            {"criteria": {"mine": 1}, "custom_metrics": {"mine": {"code_config": {"name": "fn"}}}},
+            "write package.module",
+        ),
+        (
+            {"criteria": {"mine": 1}, "custom_metrics": {"mine": {"code_config": {"args": 1}}}},
+            "args is not a known key",
+        ),
+        ({"criteria": {"mine": 2}, "custom_metrics": {"mine": {"code_config": {"name": "a.b"}}}}, "between 0 and 1"),
+        (
+            {
+                "criteria": {"mine": 1},
+                "custom_metrics": {
+                    "mine": {
+                        "code_config": {"name": "a.b"},
+                        "metric_info": {"metric_value_info": {"interval": {"min_value": 2, "max_value": 1}}},
+                    }
+                },
+            },
+            "must be more than min_value",
+        ),
+        ({"criteria": {"safety_v1": 1}, "user_simulator_config": {"type": "llm_audio"}}, "must be llm_backed"),
+        ({"criteria": {"safety_v1": 1}, "user_simulator_config": {"turns": 3}}, "turns is not a known key"),
+        ({"criteria": {"safety_v1": 1}, "user_simulator_config": {"max_allowed_invocations": 0}}, "from 1 to 1000"),
+        (
+            {"criteria": {"safety_v1": 1}, "user_simulator_config": {"custom_instructions": "{{ stop_signal }}"}},
+            "needs {{ conversation_plan }}",
+        ),
+        (
+            {"criteria": {"safety_v1": 1}, "user_simulator_config": {"custom_instructions": "{% if x %}"}},
+            "only places such as {{ stop_signal }} are understood",
+        ),
         ({"criteria": {"safety_v1": 1}, "live_model_config": {}}, "needs a live session"),
     ],
 )
@@ -139,3 +172,42 @@ def test_problems_of_the_config_and_of_the_cases_are_reported_together(tmp_path:
         "test_config.json",
         "desk.test.json",
     }
+
+
+def test_a_function_of_ones_own_measures_on_its_own_scale(tmp_path: Path) -> None:
+    described = {
+        "code_config": {"name": "desk.metrics.politeness"},
+        "metric_info": {"metric_value_info": {"interval": {"min_value": -10, "max_value": 10}}},
+    }
+    config = {"criteria": {"polite": {"threshold": 5, "language": "nl"}}, "customMetrics": {"polite": described}}
+    [spec] = docs.read(tmp_path, docs.eval_set(), config).evaluators
+    assert spec == EvaluatorSpec(
+        "AdkMetric",
+        {
+            "function": "desk.metrics.politeness",
+            "metric": "polite",
+            "criterion": {"language": "nl"},
+            "interval": [-10.0, 10.0],
+        },
+        threshold=0.75,
+        label="polite",
+        scope="case",
+    )
+
+
+def test_an_evaluator_of_ones_own_is_named_as_file_and_name(tmp_path: Path) -> None:
+    config = {"criteria": {"polite": 0.5}, "custom_metrics": {"polite": {"code_config": {"name": "checks.py:polite"}}}}
+    [spec] = docs.read(tmp_path, docs.eval_set(), config).evaluators
+    assert spec == EvaluatorSpec("checks.py:polite", threshold=0.5, label="polite")
+
+
+def test_a_custom_metric_that_is_no_criterion_is_pointed_out(tmp_path: Path) -> None:
+    config = {"criteria": {"safety_v1": 1}, "custom_metrics": {"polite": {"code_config": {"name": "checks.py:polite"}}}}
+    [warning] = docs.read(tmp_path, docs.eval_set(), config).warnings
+    assert "custom_metrics.polite is not among the criteria" in str(warning)
+
+
+@pytest.mark.parametrize("value", [None, {}])
+def test_efficiency_is_reported_and_decides_nothing(tmp_path: Path, value: Any) -> None:
+    _, spec = specs(tmp_path, {"safety_v1": 1, "token_usage_v1": value})
+    assert (spec.name, spec.arguments, spec.gates) == ("Measured", {"what": "tokens"}, False)

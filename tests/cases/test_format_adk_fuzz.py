@@ -72,12 +72,12 @@ def test_random_data_never_breaks_the_reader(data: Any) -> None:
 
 
 @settings(deadline=None)
-@given(mutated(docs.eval_sets | st.sampled_from(list(docs.DOCUMENTED.values()))))
+@given(mutated(docs.eval_sets | docs.simulated_sets | st.sampled_from(list(docs.DOCUMENTED.values()))))
 def test_a_damaged_eval_set_never_breaks_the_reader(data: Any) -> None:
     read_or_refuse(data)
 
 
 @settings(deadline=None)
-@given(mutated(docs.criteria.map(lambda criteria: {"criteria": criteria})) | anything)
+@given(mutated(docs.configs | docs.criteria.map(lambda criteria: {"criteria": criteria})) | anything)
 def test_a_damaged_config_never_breaks_the_reader(config: Any) -> None:
     read_or_refuse(docs.eval_set(), config)

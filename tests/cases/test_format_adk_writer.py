@@ -28,6 +28,7 @@ from proctor.cases.model import (
     Suite,
     Turn,
 )
+from proctor.cases.scenario import Scenario
 from proctor.errors import UsageError
 
 ASKED = Turn("Where is parcel 7?", Expected(output="In Utrecht."))
@@ -92,6 +93,30 @@ def test_any_eval_set_comes_back_the_same(data: Any, criteria: Any) -> None:
     written = adk.write([suite])
     assert written.losses == ()
     assert docs.content_of(docs.read_again(written)) == docs.content_of(suite)
+
+
+@settings(deadline=None)
+@given(docs.eval_sets | docs.simulated_sets, docs.configs)
+def test_scenarios_and_metrics_of_ones_own_come_back_the_same(data: Any, config: Any) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        suite = docs.read(Path(folder), data, config)
+    written = adk.write([suite])
+    assert written.losses == ()
+    if any(case.scenario is None for case in suite.cases):
+        return  # without a scenario there is nothing for a simulator to be written for
+    assert docs.content_of(docs.read_again(written)) == docs.content_of(suite)
+
+
+def test_a_scenario_of_another_format_becomes_adks(tmp_path: Path) -> None:
+    told = Scenario("Hi.", "Ask for parcel 7.", "A hurried courier.", 5, "<bye>", "openai:gpt-5-mini")
+    case = Case("sim", (Turn("Hi."),), scenario=told, evaluators=(EvaluatorSpec("Safety", threshold=0.5),))
+    written = adk.write([replace(SUITE, cases=(case,))])
+    [loss] = written.losses
+    assert "the stop mark '<bye>' cannot be expressed" in loss
+    [again] = docs.read_again(written).cases
+    assert again.scenario == replace(
+        told, stop="</finished>", persona={"id": "sim", "description": "A hurried courier.", "behaviors": []}
+    )
 
 
 def test_text_that_utf8_cannot_hold_is_escaped() -> None:

@@ -140,7 +140,8 @@ def test_abbreviations_decimals_and_initials_do_not_end_a_statement() -> None:
 
 
 def test_bullets_rows_headings_and_wrapped_lines_become_statements() -> None:
-    text = "# Plans\nThe free plan\nis small.\n- costs nothing\n* has 5 GB\n1. first\n\n| plan | price |\n|---|---|\n| a | 2 |"
+    listed = "- costs nothing\n* has 5 GB\n1. first\n\n| plan | price |\n|---|---|\n| a | 2 |"
+    text = f"# Plans\nThe free plan\nis small.\n{listed}"
     assert statements(text) == [
         "Plans", "The free plan is small.", "costs nothing", "has 5 GB", "first", "plan, price", "a, 2",
     ]  # fmt: skip

@@ -15,8 +15,9 @@ from proctor.references import describe, is_reference, resolve
 
 WAYS = (
     "write file.py:name or package.module:name, http://host/path, cmd:program arguments, "
-    'an object with "http", "command" or "python", or one of the controls oracle and nop'
+    'an object with "http", "chat", "command" or "python", or one of the controls oracle and nop'
 )
+_KEYS = ("http", "chat", "command", "python")
 
 
 def resolve_agent(reference: Json | object, base: Path | None = None) -> Agent:
@@ -39,6 +40,8 @@ def _from_text(text: str, base: Path | None) -> Agent | None:
         return OracleAgent() if text == "oracle" else NopAgent()
     if text.lower().startswith(("http://", "https://")):
         return _http(text)
+    if text.startswith("{"):
+        return resolve_agent(_parsed(text), base)
     if text.startswith("cmd:"):
         from proctor.agents.command import CommandAgent, split
 
@@ -52,14 +55,24 @@ def _from_text(text: str, base: Path | None) -> Agent | None:
     return resolve_agent(target, base) if agent is None else agent
 
 
+def _parsed(text: str) -> Json:
+    """An object written where only text can be: on the command line."""
+    import json
+
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"the agent looks like an object and is not JSON: {error}") from None
+
+
 def _from_mapping(data: Mapping[str, Json], base: Path | None) -> Agent | None:
-    ways = [way for way in ("http", "command", "python") if way in data]
+    ways = [way for way in _KEYS if way in data]
     if len(ways) > 1:
         raise UsageError(f"an agent is either {' or '.join(ways)}; give only one of these keys")
-    if ways == ["http"]:
-        if others := [str(key) for key in data if key != "http"]:
-            raise UsageError(f"{', '.join(others)} must stand inside 'http', not beside it")
-        return _http(data["http"])
+    if ways in (["http"], ["chat"]):
+        if others := [str(key) for key in data if key not in ways]:
+            raise UsageError(f"{', '.join(others)} must stand inside {ways[0]!r}, not beside it")
+        return _http(data["http"]) if "http" in data else _chat(data["chat"], base)
     if ways == ["command"]:
         from proctor.agents.command import read_command
 
@@ -72,6 +85,12 @@ def _http(data: Json) -> Agent:
     from proctor.agents.http_options import read_http_options
 
     return HttpAgent(read_http_options(data))
+
+
+def _chat(data: Json, base: Path | None) -> Agent:
+    from proctor.agents.chat_options import read_chat
+
+    return read_chat(data, base)
 
 
 def _python(data: Mapping[str, Json], base: Path | None) -> Agent:
@@ -160,6 +179,6 @@ def _hint(reference: Any) -> str:
     if isinstance(reference, Mapping):
         from proctor.cases.fields import nearest
 
-        hints = [nearest(str(key), ("http", "command", "python")) for key in reference]
+        hints = [nearest(str(key), _KEYS) for key in reference]
         return next((hint for hint in hints if hint), "")
     return ""

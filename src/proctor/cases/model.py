@@ -253,6 +253,9 @@ class Suite:
     extra: Mapping[str, Json] = NOTHING
     judge: Json = None
     """Who judges where an evaluator asks a judge and names none: `provider:model`, or an object with options."""
+    reexecute: Json = None
+    """Whose tools are called again with the agent's arguments, for answers to be held against what they give: `True`
+    for those that are marked, a reference to a table of tools, or such a table of references."""
 
     @property
     def base(self) -> Path | None:

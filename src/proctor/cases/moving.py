@@ -21,6 +21,7 @@ def moved(suite: Suite, folder: Path) -> Suite:
     return replace(
         suite,
         agent=move.agent(suite.agent),
+        reexecute=move.tools(suite.reexecute),
         evaluators=move.specs(suite.evaluators) or (),
         cases=tuple(move.case(case) for case in suite.cases),
     )
@@ -48,6 +49,11 @@ class _Move:
         if isinstance(agent, Mapping) and isinstance(agent.get("python"), str):
             return {**agent, "python": self.reference(agent["python"])}
         return agent
+
+    def tools(self, given: Json) -> Json:
+        if isinstance(given, Mapping):
+            return {name: self.reference(reference) for name, reference in given.items()}
+        return self.reference(given) if isinstance(given, str) else given
 
     def specs(self, specs: tuple[EvaluatorSpec, ...] | None) -> tuple[EvaluatorSpec, ...] | None:
         if specs is None:

@@ -17,6 +17,7 @@ COMMANDS = {
     "runs": "List the runs that are kept here.",
     "show": "Show one run again.",
     "analyze": "Say what the failures of a run have in common.",
+    "record": "Write what an agent did, once a person accepts it, as what is expected of it.",
     "rescore": "Score the answers of a run anew, without asking the agent.",
     "grade": "Give the scores of a run that wait for a person or an agent.",
     "trace": "List, show, import and export what happened inside applications.",

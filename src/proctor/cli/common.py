@@ -91,7 +91,7 @@ def json_option(command: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
 
 
-REPORTS = {"md": "Markdown", "json": "JSON", "junit": "JUnit XML", "html": "HTML"}
+REPORTS = {"md": "Markdown", "json": "JSON", "junit": "JUnit XML", "html": "HTML", "csv": "CSV"}
 
 
 def report_options(command: F) -> F:

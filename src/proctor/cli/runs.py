@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import json
 import time
+from typing import TYPE_CHECKING
 
 import click
 
+from proctor.cases.fields import nearest
 from proctor.cli.common import json_option, say, store_option
 from proctor.cli.configuration import read_configuration
+from proctor.errors import UsageError
 from proctor.results.store import RunRow, Store
 from proctor.running.booking import status_of
+
+if TYPE_CHECKING:
+    from proctor.results.history import SuiteRun
 
 
 @click.command("runs")
 @click.option("-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="At most this many.")
+@click.option("--suite", metavar="NAME", help="Only runs of this suite, with its pass rate and mean scores.")
 @json_option
 @store_option
-def command(limit: int, as_json: bool, store: str | None) -> int:
+def command(limit: int, suite: str | None, as_json: bool, store: str | None) -> int:
     """List runs, the latest first."""
     kept = Store(read_configuration().store(store), create=False)
+    if suite is not None:
+        return _tell_suite(kept, suite, limit, as_json)
     rows = kept.runs(limit)
     if as_json:
         say(json.dumps([_as_json(row, status_of(kept, row)) for row in rows], indent=2))
@@ -29,6 +38,43 @@ def command(limit: int, as_json: bool, store: str | None) -> int:
     for row in rows:
         say(_line(row, status_of(kept, row)))
     return 0
+
+
+def _tell_suite(kept: Store, suite: str, limit: int, as_json: bool) -> int:
+    """The runs of one suite, so that one can see where it is going."""
+    from itertools import islice
+
+    from proctor.results.history import runs_of, suites_in
+
+    found = list(islice(runs_of(kept, suite), limit))
+    if not found:
+        known = suites_in(kept)
+        raise UsageError(f"no run of a suite called {suite!r} is kept in {kept.folder}{nearest(suite, known)}")
+    if as_json:
+        say(json.dumps([_suite_as_json(run) for run in found], indent=2))
+        return 0
+    for run in found:
+        when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.row.started_at))
+        rate = "no verdict" if run.pass_rate is None else f"{run.passed} of {run.cases} passed ({run.pass_rate:.0%})"
+        scores = "  ".join(f"{name} {mean:.3f}" for name, mean in run.scores.items())
+        say(f"{run.row.id}  {when}  {run.outcome:<8}  {rate}  {scores}  {run.agent} {run.agent_fingerprint[:8]}")
+    return 0
+
+
+def _suite_as_json(run: SuiteRun) -> dict[str, object]:
+    return {
+        "id": run.row.id,
+        "started_at": run.row.started_at,
+        "finished_at": run.row.finished_at,
+        "outcome": run.outcome,
+        "trials": run.trials,
+        "cases": run.cases,
+        "passed": run.passed,
+        "pass_rate": run.pass_rate,
+        "scores": run.scores,
+        "agent": run.agent,
+        "agent_fingerprint": run.agent_fingerprint,
+    }
 
 
 def _line(row: RunRow, status: str) -> str:

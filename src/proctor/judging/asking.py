@@ -12,6 +12,7 @@ from typing import Any
 from proctor.agents.model import Usage
 from proctor.errors import JudgeFailed
 from proctor.judging.budget import Budget
+from proctor.judging.degrees import with_degrees
 from proctor.judging.docket import note_call
 from proctor.judging.model import (
     Completion,
@@ -108,7 +109,7 @@ class ModelJudge:
                 key = fingerprint(key, "renewed")
                 entry, cached = await self._recall.answer(key, produce)
                 reply = read_reply(str(entry.get("reply")), question)
-            return reply
+            return with_degrees(reply, entry.get("odds"))
         finally:
             self._note(question, key, cached, cost, sample)
 
@@ -252,6 +253,8 @@ def _kept(
     }
     if completion.probability is not None:
         entry["probability"] = completion.probability
+    if completion.odds:
+        entry["odds"] = plain(completion.odds)
     return entry | ({"unfit": plain(unfit)} if unfit else {})
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from proctor.errors import UsageError
 from proctor.judging.asking import ModelJudge
 from proctor.judging.budget import Budget
+from proctor.judging.local import LocalEndpoint, LocalSpec
 from proctor.judging.model import Endpoint, Judge, Ledger
 from proctor.judging.pacing import Limits, Pace
 from proctor.judging.panel import Panel
+from proctor.judging.providers import ProviderEndpoint
 from proctor.judging.recall import Recall
 from proctor.judging.specs import JudgeSpec, PanelSpec, read_panel, wrong_kind
 from proctor.plain import canonical
@@ -70,11 +70,10 @@ class SharedChambers:
             from proctor.judging.embedded_judge import EmbeddedJudge
 
             return EmbeddedJudge()
-        if isinstance(spec.who, Path):
-            return self._model_judge(spec, _local(spec.who), None)
-        from proctor.judging.providers import ProviderEndpoint
-
         free = spec.who.temperature is None
+        if isinstance(spec.who, LocalSpec):
+            here = LocalEndpoint(spec.who)
+            return self._model_judge(spec, here, LocalEndpoint(spec.who, varied=True) if free else None)
         varied = ProviderEndpoint(spec.who, varied=True) if free else None
         return self._model_judge(spec, ProviderEndpoint(spec.who), varied)
 
@@ -84,14 +83,3 @@ class SharedChambers:
         return ModelJudge(
             endpoint, varied=varied, recall=self._recall, pace=pace, budget=self.budget, timeout=spec.timeout
         )
-
-
-def _local(path: Path) -> Endpoint:
-    if not path.is_file():
-        raise UsageError(f"the judge's model file {path} does not exist")
-    try:
-        local = importlib.import_module("proctor.judging.local")
-    except ImportError as error:
-        raise UsageError(f"models in files cannot be asked by this installation ({error})") from None
-    endpoint: Endpoint = local.LocalEndpoint(path)
-    return endpoint

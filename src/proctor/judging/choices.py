@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, create_model
 
@@ -17,24 +17,34 @@ class Choice(Graded):
 
     reason: str = Field(description="what speaks for and against each choice, in a few sentences")
     choice: str
+    worth: ClassVar[Mapping[str, float]] = {}
 
 
 def choose(
-    kind: str, instructions: str, choices: Mapping[str, str], material: Mapping[str, Texts], version: int = 1
+    kind: str,
+    instructions: str,
+    choices: Mapping[str, str],
+    material: Mapping[str, Texts],
+    version: int = 1,
+    *,
+    worth: Mapping[str, float] | None = None,
 ) -> Question[Choice]:
-    """A question whose `choices` each have a meaning, which may be empty where the instructions say it."""
+    """A question whose `choices` each have a meaning, which may be empty where the instructions say it.
+
+    Nobody who is asked sees what each is `worth`; it makes a degree of the odds, where a model shows them.
+    """
     listed = "\n".join(f"- {name}: {meaning}" if meaning else f"- {name}" for name, meaning in choices.items())
     return Question(
         kind=kind,
         version=version,
         instructions=f"{instructions.strip()}\n\nWeigh the choices first, then choose exactly one:\n{listed}",
         material=material,
-        reply=_reply_of(tuple(choices)),
+        reply=_reply_of(tuple(choices), tuple((worth or {}).items())),
     )
 
 
 @functools.cache
-def _reply_of(names: tuple[str, ...]) -> type[Choice]:
+def _reply_of(names: tuple[str, ...], worth: tuple[tuple[str, float], ...]) -> type[Choice]:
     """The shape of a reply that can only name these; small models write them in any case and with stops."""
     by_plain_name = {_plain(name): name for name in reversed(names)}
 
@@ -42,7 +52,9 @@ def _reply_of(names: tuple[str, ...]) -> type[Choice]:
         return value if value in names or not isinstance(value, str) else by_plain_name.get(_plain(value), value)
 
     field: Any = (Annotated[Literal[names], BeforeValidator(recognised)], Field(description="the one choice made"))
-    return create_model("Choice", __base__=Choice, choice=field)
+    made = create_model("Choice", __base__=Choice, choice=field)
+    made.worth = dict(worth)
+    return made
 
 
 def _plain(name: str) -> str:

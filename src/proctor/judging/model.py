@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from proctor.agents.model import Usage
+from proctor.cases.model import NOTHING
 from proctor.errors import JudgeFailed
 from proctor.plain import Json
 from proctor.records import record
@@ -91,7 +92,9 @@ class Completion:
     model: str = ""
     finish_reason: str | None = None
     probability: float | None = None
-    """How likely the model held its verdict to be, where its logits can be seen."""
+    """How likely the model held its verdict to be, where its logits can be seen; of several, the least certain one."""
+    odds: Mapping[str, Mapping[str, float]] = NOTHING
+    """By the JSON pointer of each choice in the reply: how likely each possible choice was."""
 
 
 class Endpoint(Protocol):
@@ -100,8 +103,11 @@ class Endpoint(Protocol):
     name: str
     address: str
     """Calls with the same address share one limit."""
-    parameters: Mapping[str, Json]
-    """Temperature and the like: with the name, what makes two answers comparable."""
+
+    @property
+    def parameters(self) -> Mapping[str, Json]:
+        """Temperature and the like: with the name, what makes two answers comparable."""
+        ...
 
     async def complete(self, prompt: Prompt, schema: Mapping[str, Json], *, timeout: float) -> Completion:
         """One request, never retried here; raises `EndpointFailed`."""

@@ -6,8 +6,8 @@ of each exactly once. A reason comes before its verdict, because a model reasons
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 from pydantic.json_schema import SkipJsonSchema
@@ -19,7 +19,10 @@ class Graded(BaseModel):
     """A verdict that may come with a degree. Models are not asked for one: what they would say is no measurement."""
 
     degree: SkipJsonSchema[float | None] = Field(None, ge=0, le=1)
-    """How far the verdict holds, from 0 (not at all what is wished) to 1; the embedded judge measures it."""
+    """How far the verdict holds, from 0 (not at all what is wished) to 1: by the rules of the embedded judge, or by the
+    logits of a model that shows them."""
+    worth: ClassVar[Mapping[str, float]] = {"yes": 1.0, "partly": 1.0, "supported": 1.0}
+    """What each verdict is worth where a model's logits show how likely it was; any other is worth nothing."""
 
 
 def each_once(count: int, field: str = "verdicts") -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -15,22 +16,24 @@ from proctor.cases.source import Pointer
 from proctor.errors import UsageError
 from proctor.judging.asking import TIMEOUT
 from proctor.judging.current import EMBEDDED
+from proctor.judging.local import LOCAL, LocalSpec
 from proctor.judging.pacing import NO_LIMITS, Limits
 from proctor.judging.providers import ModelSpec
 from proctor.judging.services import SERVICES, split_name
 from proctor.plain import Json
 from proctor.records import record
 
-LOCAL = "local:"
+LOCAL_TIMEOUT = 600.0
+"""Seconds for one request to a model on this machine: without a graphics card it may write ten words a second."""
 CONCEALED = "***"
 """What a reader of files puts in the place of a key that was written out."""
 
 
 @record
 class JudgeSpec:
-    """One judge: a model somewhere, a model file, or the embedded rules."""
+    """One judge: a model somewhere, a model on this machine, or the embedded rules."""
 
-    who: ModelSpec | Path | Literal["embedded"]
+    who: ModelSpec | LocalSpec | Literal["embedded"]
     timeout: float = TIMEOUT
     limits: Limits = NO_LIMITS
 
@@ -85,11 +88,29 @@ def _own(fields: Fields) -> PanelSpec | None:
             fields.problem(key, "needs a model to apply to")
         return PanelSpec(samples=samples)
     who = _named(named).who
-    if not isinstance(who, ModelSpec):
-        for key in settings.given:
-            fields.problem(key, f"has no meaning for the judge {named}")
+    meaningless = settings.given.keys() & _MEANINGLESS[_kind(who)]
+    for key in sorted(meaningless):
+        fields.problem(key, f"has no meaning for the judge {named}")
+    if meaningless or isinstance(who, str):
         return PanelSpec((JudgeSpec(who),), samples)
     return PanelSpec((settings.applied(who),), samples)
+
+
+_HERE = frozenset({"threads", "context"})
+_ELSEWHERE = frozenset({"base_url", "api_key_env"})
+_ANY_MODEL = frozenset("temperature top_p max_tokens timeout requests_per_minute tokens_per_minute concurrency".split())
+_MEANINGLESS = {
+    "provider": _HERE,
+    "file": _ELSEWHERE,
+    "server": _HERE | {"base_url"},
+    "embedded": _HERE | _ELSEWHERE | _ANY_MODEL,
+}
+
+
+def _kind(who: ModelSpec | LocalSpec | Literal["embedded"]) -> str:
+    if isinstance(who, LocalSpec):
+        return "file" if isinstance(who.source, Path) else "server"
+    return "provider" if isinstance(who, ModelSpec) else "embedded"
 
 
 def _several(fields: Fields, group: str, samples: int) -> PanelSpec | None:
@@ -134,11 +155,16 @@ class _Settings:
             "requests_per_minute": fields.integer("requests_per_minute", least=1),
             "tokens_per_minute": fields.integer("tokens_per_minute", least=1),
             "concurrency": fields.integer("concurrency", least=1),
+            "threads": fields.integer("threads", least=1),
+            "context": fields.integer("context", least=256),
         }
         self.given = {key: value for key, value in self.given.items() if value is not None}
 
-    def applied(self, who: ModelSpec) -> JudgeSpec:
+    def applied(self, who: ModelSpec | LocalSpec) -> JudgeSpec:
         given = self.given
+        limits = _limits(given.get("concurrency"), given.get("requests_per_minute"), given.get("tokens_per_minute"))
+        if isinstance(who, LocalSpec):
+            return _local(self._here(who), given.get("timeout"), limits)
         spec = ModelSpec(
             who.provider,
             who.model,
@@ -148,8 +174,27 @@ class _Settings:
             top_p=given.get("top_p"),
             max_tokens=given.get("max_tokens"),
         )
-        limits = _limits(given.get("concurrency"), given.get("requests_per_minute"), given.get("tokens_per_minute"))
         return JudgeSpec(spec, given.get("timeout", TIMEOUT), limits)
+
+    def _here(self, who: LocalSpec) -> LocalSpec:
+        given = self.given
+        return LocalSpec(
+            who.source,
+            threads=given.get("threads"),
+            context=given.get("context"),
+            slots=given.get("concurrency", 1),
+            temperature=given.get("temperature"),
+            top_p=given.get("top_p"),
+            max_tokens=given.get("max_tokens"),
+            api_key=_key_in(self._fields, given.get("api_key_env")),
+        )
+
+
+def _local(who: LocalSpec, timeout: float | None, limits: Limits) -> JudgeSpec:
+    """A model file answers no more at once than it was given room for, and takes the time it takes."""
+    if isinstance(who.source, Path):
+        limits = replace(limits, first=who.slots, most=who.slots)
+    return JudgeSpec(who, LOCAL_TIMEOUT if timeout is None else timeout, limits)
 
 
 def _holodeck(fields: Fields) -> PanelSpec | None:
@@ -208,8 +253,20 @@ def _named(named: str) -> JudgeSpec:
     if named == EMBEDDED:
         return JudgeSpec("embedded")
     if named.startswith(LOCAL):
-        return JudgeSpec(Path(named.removeprefix(LOCAL)).expanduser())
+        return _local(_here(named.removeprefix(LOCAL).strip()), None, NO_LIMITS)
     return JudgeSpec(ModelSpec(*split_name(named)))
+
+
+def _here(source: str) -> LocalSpec:
+    """A file, or the address of a server."""
+    if not source:
+        raise UsageError("local: needs a model file, such as local:models/qwen.gguf, or the address of a server")
+    if not source.startswith(("http://", "https://")):
+        return LocalSpec(Path(source).expanduser())
+    wrong = _unfit_address(source)
+    if wrong:
+        raise UsageError(f"the address of the judge {wrong}")
+    return LocalSpec(source.rstrip("/"))
 
 
 def _limits(concurrency: int | None, requests: int | None, tokens: int | None) -> Limits:
@@ -234,18 +291,25 @@ def _address(fields: Fields, name: str, given: str | None) -> str | None:
     if given is None:
         return None
     address = expand(given.strip())
+    wrong = _unfit_address(address)
+    if wrong:
+        fields.problem(name, wrong)
+        return None
+    return address.rstrip("/")
+
+
+def _unfit_address(address: str) -> str:
+    """What is wrong with an address; empty if nothing is."""
     try:
         parts = urlsplit(address)
         sound = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
     except ValueError:
         sound, parts = False, urlsplit("")
     if not sound:
-        fields.problem(name, "must be an address that begins with http:// or https://")
-        return None
+        return "must be an address that begins with http:// or https://"
     if parts.username or parts.password or parts.query:
-        fields.problem(name, "must hold no key or password; name the variable that does with api_key_env")
-        return None
-    return address.rstrip("/")
+        return "must hold no key or password; name the variable that does with api_key_env"
+    return ""
 
 
 def _key_in(fields: Fields, variable: str | None) -> str | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import Any
 
 from proctor.agents.model import ToolCall
 from proctor.plain import show
@@ -19,8 +18,8 @@ PLAIN_SIGNS = {"case": ">", "tool": "*", "ok": "[ok]", "bad": "[x]", "answer": "
 LONGEST = 500
 
 
-def case_line(trial: TrialResult, signs: dict[str, str]) -> str:
-    return f"{signs['case']} Running test case: {trial_name(trial.case.id, trial.number)}"
+def case_line(case_id: str, number: int, signs: dict[str, str]) -> str:
+    return f"{signs['case']} Running test case: {trial_name(case_id, number)}"
 
 
 def tool_lines(trial: TrialResult, signs: dict[str, str]) -> Iterator[str]:
@@ -41,9 +40,9 @@ def answer_lines(trial: TrialResult, signs: dict[str, str]) -> Iterator[str]:
         yield f"{signs['bad']} {shorten(trial.reason, LONGEST)}"
 
 
-def signs_for(*streams: Any) -> dict[str, str]:
-    """Signs that every one of the streams can show."""
-    for stream in streams:
+def present_signs() -> dict[str, str]:
+    """Signs that can be shown now, and later on the terminal if what is printed is kept until then."""
+    for stream in (sys.stdout, sys.__stdout__):
         encoding = getattr(stream, "encoding", None)
         if encoding is not None and encodable("".join(SIGNS.values()), encoding) != "".join(SIGNS.values()):
             return PLAIN_SIGNS

@@ -25,6 +25,7 @@ from proctor.running.keeping import Keeper
 from proctor.running.listening import Listener
 from proctor.running.options import RunOptions, limits_of
 from proctor.running.plan import Plan, PlannedTrial
+from proctor.running.reexecuting import answering_for_tools, reexecuted
 from proctor.running.scoring import Bench, needs_only_a_judge, score
 from proctor.running.users import User, WrittenUser
 from proctor.running.watchdog import Watchdog
@@ -144,6 +145,8 @@ class _Execution:
             return _result(planned, _unasked(Outcome.ERROR, self._broken_agents[id(suite.agent)]))
         limits = suite.limits if case.timeout is None else limits_of(self._options, suite.suite, case)
         answer = await ask(suite.agent, case, limits, self._options.backoff, self._watchdog, self._user_for(planned))
+        if suite.suite.reexecute is not None and answer.outcome is None:
+            answer = await reexecuted(answer, case, suite)
         return await self._scored(planned, answer, reused=False)
 
     def _user_for(self, planned: PlannedTrial) -> Callable[[], User]:
@@ -160,7 +163,8 @@ class _Execution:
         suite = planned.suite
         if answer.outcome is not None:
             return _result(planned, answer, reused=reused)
-        scores, warnings = await score(suite, _case_of(planned, answer), answer, self._bench)
+        with answering_for_tools(planned.case):
+            scores, warnings = await score(suite, _case_of(planned, answer), answer, self._bench)
         outcome, reason = trial_outcome(scores, suite.suite.criteria)
         warnings = answer.warnings + warnings + _unseen_files(planned)
         settled = replace(answer, outcome=outcome, reason=reason, warnings=())

@@ -27,7 +27,8 @@ EMBEDDED = "embedded"
 VARIABLE = "PROCTOR_JUDGE"
 GIVEN = "--judge"
 UNTELLING = frozenset(
-    "api_key api_key_env timeout concurrency requests_per_minute tokens_per_minute parallelism_limit".split()
+    "api_key api_key_env timeout concurrency requests_per_minute tokens_per_minute parallelism_limit threads "
+    "context".split()
 )
 """What may change about a judge without making another judge of it."""
 NAMING = frozenset("model jury cascade provider judge_model judgeModel".split())

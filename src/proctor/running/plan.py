@@ -163,6 +163,7 @@ def unresolved(suite: Suite, options: RunOptions = UNSAID_OPTIONS) -> list[Probl
     """What a suite names and nobody finds: evaluators, their judges, and the agent if it names one."""
     problems: list[Problem] = []
     _bind_all(suite, options, problems)
+    problems.extend(_unknown_tools(suite))
     if suite.agent is not None:
         agent = _agent_of(suite, None, problems)
         problems.extend([] if agent is None else _misfits(suite, agent))
@@ -172,12 +173,26 @@ def unresolved(suite: Suite, options: RunOptions = UNSAID_OPTIONS) -> list[Probl
 def _plan_suite(suite: Suite, options: RunOptions, agent: Any, problems: list[Problem]) -> PlannedSuite | None:
     found = _agent_of(suite, agent, problems)
     bound = _bind_all(suite, options, problems)
+    problems.extend(_unknown_tools(suite))
     if found is None:
         return None
     mark = getattr(found, "fingerprint", None) or fingerprint(found.name)
     planned = PlannedSuite(suite, found, str(mark), limits_of(options, suite), judge_of(options, suite).judge, bound)
     problems.extend(_misfits(suite, found))
     return planned
+
+
+def _unknown_tools(suite: Suite) -> list[Problem]:
+    """Tools that a suite names, to be called again, and nobody finds."""
+    if suite.reexecute is None:
+        return []
+    from proctor.agents.toolbox import toolbox
+
+    try:
+        toolbox(suite.reexecute, suite.base)
+    except UsageError as error:
+        return [Problem(f"reexecute: {error}", suite.path, line_with(suite.path, "reexecute"))]
+    return []
 
 
 def _agent_of(suite: Suite, override: Any, problems: list[Problem]) -> Agent | None:

@@ -78,10 +78,8 @@ def _lines(said: Sequence[Json], replies: Sequence[Reply], *, tools: bool) -> li
     for message, reply in zip(said, replies, strict=False):
         lines.append(f"user: {show(message)}")
         if tools:
-            lines += [
-                f"agent uses {call.name}({show(dict(call.arguments))}): {show(call.result)}"
-                for call in reply.tool_calls
-            ]
+            used = (f"{call.name}({show(dict(call.arguments))}): {show(call.result)}" for call in reply.tool_calls)
+            lines += [f"agent uses {call}" for call in used]
         lines.append(f"agent: {_answer(reply)}")
     return lines
 

@@ -8,10 +8,11 @@ import time
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast, overload
 
 from proctor.agents.doubles import answer, answer_async, is_doubled
 from proctor.agents.model import ToolCall
+from proctor.agents.toolbox import MARK, Tool, register
 from proctor.cases.model import NamedData
 from proctor.plain import Json, plain
 from proctor.references import describe
@@ -50,14 +51,32 @@ def current() -> Recording | None:
     return None if recording is None or recording.over else recording
 
 
-def tool(function: Callable[P, R]) -> Callable[P, R]:
+@overload
+def tool(function: Callable[P, R], /) -> Callable[P, R]: ...
+@overload
+def tool(*, side_effects: bool = False) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def tool(function: Callable[..., Any] | None = None, /, *, side_effects: bool = False) -> Callable[..., Any]:
     """Mark a function as one of the agent's tools: in a trial, each call is recorded with its arguments and result.
 
     Wherever a trace is captured, the call is a span of it. Outside a trial and a capture the function runs as if it
-    were not marked.
+    were not marked. A tool with `side_effects` is never called again to see whether it still answers the same.
     """
-    signature = inspect.signature(function)
+    if function is None:
+        return lambda given: _marked(given, side_effects)
+    return _marked(function, side_effects)
+
+
+def _marked(function: Callable[P, R], side_effects: bool) -> Callable[P, R]:
     name = getattr(function, "__name__", type(function).__name__)
+    recorded = _recorded(function, name)
+    mark = Tool(name, function, side_effects)
+    setattr(recorded, MARK, mark)
+    register(mark)
+    return recorded
+
+
+def _recorded(function: Callable[P, R], name: str) -> Callable[P, R]:
+    signature = inspect.signature(function)
 
     if inspect.iscoroutinefunction(function):
 

@@ -74,15 +74,13 @@ def read_config(document: Document) -> Gates:
             fields.problem(name, reason)
     criteria = fields.mapping("criteria", required=fields.valid)
     simulator, custom = _simulator(fields), _custom_metrics(fields)
-    notes = {
-        "customMetrics": fields.take("custom_metrics"),
-        "userSimulatorConfig": fields.take("user_simulator_config"),
-    }
+    kept = {"customMetrics": "custom_metrics", "userSimulatorConfig": "user_simulator_config"}
+    notes = {note: value for note, name in kept.items() if (value := fields.take(name))}
     fields.done()
     specs = () if criteria is None else read_criteria(document, criteria, fields.at("criteria"), custom)
     for name in custom.keys() - (criteria or {}).keys():
         document.warn((*fields.at("custom_metrics"), name), "is not among the criteria, so it is not measured")
-    return Gates(specs, chosen=True, simulator=simulator, notes={key: it for key, it in notes.items() if it})
+    return Gates(specs, chosen=True, simulator=simulator, notes=notes)
 
 
 def read_criteria(

@@ -75,6 +75,7 @@ def _read_suite(document: Document) -> Suite:
         criteria=_criteria(fields.inside("criteria")),
         settings=_settings(fields.inside("settings")),
         judge=_judge(fields),
+        reexecute=_reexecute(fields),
         cases=cases,
         path=document.path,
         format=NAME,
@@ -326,6 +327,19 @@ def _judge(fields: Fields) -> Json:
     if isinstance(judge, str) and judge.strip():
         return judge
     fields.problem("judge", "must be a model such as openai:gpt-5-mini, or an object that describes the judge")
+    return None
+
+
+def _reexecute(fields: Fields) -> Json:
+    """Which tools are called again; whether they are there is found out when the run is planned."""
+    given = fields.take("reexecute")
+    if given is None or isinstance(given, bool):
+        return given or None
+    if isinstance(given, str) and given.strip():
+        return given
+    if isinstance(given, Mapping) and given and all(isinstance(v, str) and v.strip() for v in given.values()):
+        return given
+    fields.problem("reexecute", "must be true, a reference such as tools.py:TOOLS, or an object of these by tool")
     return None
 
 

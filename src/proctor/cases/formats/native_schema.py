@@ -171,7 +171,7 @@ class CaseModel(BaseModel):
         json_schema_extra={
             "patternProperties": {"^x-": {"description": OWN}},
             "if": {"required": ["scenario"], "properties": {"scenario": {"type": "object"}}},
-            "then": {"properties": dict.fromkeys((*_OF_A_TURN, "turns"), False)},
+            "then": {"properties": {**dict.fromkeys(_OF_A_TURN, False), "turns": {"type": "null"}}},
             "else": {
                 "if": {"required": ["turns"], "properties": {"turns": {"type": "array"}}},
                 "then": {"properties": dict.fromkeys(_OF_A_TURN, False)},
@@ -232,6 +232,11 @@ class SuiteModel(_OpenModel):
     judge: Filled | dict[str, Json] | None = Field(
         default=None,
         description="Who judges where an evaluator needs a judge: openai:gpt-5-mini, embedded, or an object.",
+    )
+    reexecute: bool | Filled | Annotated[dict[str, Filled], Field(min_length=1)] | None = Field(
+        default=None,
+        description="Call the agent's tools again, so that answers are held against what they give: true for those "
+        "marked with @proctor.tool, tools.py:TOOLS, or an object of references by tool.",
     )
     evaluators: list[EvaluatorEntry] | None = Field(default=None, json_schema_extra=_NOT_INHERITED)
     criteria: CriteriaModel | None = None

@@ -17,7 +17,7 @@ from proctor.cases.formats.unsaid import json_text
 from proctor.cases.model import Suite
 from proctor.plain import Json, plain
 
-OF_A_SUITE = ("description", "agent", "judge", "criteria", "settings", "extra")
+OF_A_SUITE = ("description", "agent", "judge", "reexecute", "criteria", "settings", "extra")
 
 
 def write_text(suites: Sequence[Suite], ending: str = ".yaml") -> Written:

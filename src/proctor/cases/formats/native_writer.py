@@ -30,6 +30,8 @@ def suite_to_json(suite: Suite) -> dict[str, Json]:
     _put(data, "agent", suite.agent)
     if suite.judge is not None:
         data["judge"] = suite.judge
+    if suite.reexecute is not None:
+        data["reexecute"] = suite.reexecute
     _put(data, "evaluators", write_specs(suite.evaluators, defaults=()))
     _put(data, "criteria", _changed(suite.criteria, Criteria()))
     _put(data, "settings", _changed(suite.settings, Settings()))

@@ -18,8 +18,10 @@ from proctor.judging.embedded.words import GRAMMAR_WEIGHT, key
 
 FEW = 4
 """So many sentences are all read; of more, the best are chosen."""
+_LARGEST_RECORD = 24
+"""So many entries of one piece of data are read together: each says little without the others."""
 _MOST_POSTINGS = 200
-_MOST_CANDIDATES = 40
+_MOST_CANDIDATES = 16
 
 
 class Evidence:
@@ -104,8 +106,13 @@ class Library:
 
     def __init__(self, passages: Sequence[str]) -> None:
         self.readings: list[Reading] = []
+        self._records: dict[int, range] = {}
         for passage in passages:
+            before = len(self.readings)
             self.readings.extend(read(sentence) for sentence in statements(passage))
+            entries = range(before, len(self.readings))
+            if len(entries) <= _LARGEST_RECORD and passage.lstrip()[:1] in ("{", "["):
+                self._records |= dict.fromkeys(entries, entries)
         self._where: dict[str, list[int]] = {}
         for index, reading in enumerate(self.readings):
             for term_key in reading.keys:
@@ -119,7 +126,9 @@ class Library:
         """What the statement is compared with: all of few sentences, otherwise those that share most with it."""
         if len(self.readings) <= FEW:
             return self._all
-        chosen = self._chosen(statement)
+        chosen = dict.fromkeys(
+            other for index in self._chosen(statement) for other in self._records.get(index, (index,))
+        )
         return Evidence([self.readings[index] for index in chosen])
 
     def _chosen(self, statement: Reading) -> list[int]:

@@ -94,7 +94,7 @@ about approximately roughly around circa|hour hr|minute min|maximum max|minimum 
 medication medicine drug|surgery operation|kid child|contain include comprise|create make produce|win victory
 beat defeat|lose loss|marry marriage wed|originate origin|happen occur|holiday vacation|flight fly
 airplane plane aircraft|ticket fare|suitcase luggage baggage|lawyer attorney|teacher instructor|pupil student
-speak talk|street road|below under|above over|quit resign|wage salary pay|test exam|free complimentary gratis
+speak talk|street road|below under|above over|quit resign|wage salary pay payment|test exam|free complimentary gratis
 valid effective|expire lapse|account profile|password passphrase|sign log|trip journey|hike walk|sofa couch
 fall autumn|soccer football|begin found establish|show programme program|invest investment"""
 

@@ -66,6 +66,8 @@ def same(said: Quantity, known: Quantity) -> bool:
         return False
     if said.unit and known.spelled and not known.unit:
         return False
+    if {said.unit, known.unit} == {"percent", ""} and _share(said) == _share(known):
+        return True
     comparable = said.unit == known.unit
     one, other = (said.amount, known.amount) if comparable else (said.value, known.value)
     if comparable and said.size != known.size:
@@ -73,6 +75,11 @@ def same(said: Quantity, known: Quantity) -> bool:
     if abs(one - other) <= 1e-9 * max(1.0, abs(one), abs(other)):
         return True
     return _digits(one) < _digits(other) and _within_hedge(one, other, said.hedge)
+
+
+def _share(quantity: Quantity) -> float:
+    """What data writes as `0.05`, people call 5%."""
+    return round(quantity.value / 100 if quantity.unit else quantity.value, 9)
 
 
 def _loose(one: str, other: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 
 from proctor.judging.embedded import lexicon
 from proctor.judging.embedded.dates import Day, dates
@@ -105,6 +105,7 @@ def _terms(text: str, facts: list[Quantity | Day]) -> tuple[list[Term], set[int]
     return terms, breaks, stops
 
 
+@lru_cache(maxsize=1 << 15)
 def _term(word: str, *, cased: bool, starts_sentence: bool) -> Term:
     low = word.lower()
     told = weight(low.removesuffix("'s"))
@@ -127,6 +128,8 @@ def _fact_term(fact: Quantity | Day) -> Term:
 
 def _denied(text: str, terms: list[Term], breaks: set[int], stops: set[int]) -> tuple[list[Term], list[Denial]]:
     """Marks the terms that each negation reaches; two negations of one term cancel out."""
+    if not any(term.text.lower() in lexicon.NEGATIONS for term in terms):
+        return terms, []
     excused = _excused(text, terms)
     denied: dict[int, int] = {}
     denials: list[Denial] = []

@@ -26,7 +26,7 @@ def relevance(question: str, statement: str) -> tuple[float, str]:
         return (0.5, "it answers yes or no") if _yes_or_no(question, statement) else (0.0, "it says nothing")
     shared = _shared(asked, said)
     promised = _kind_asked_for(question, said)
-    score = max(min(1.0, shared + (_PROMISED if promised else 0.0)), likeness(question, statement) or 0.0)
+    score = _or_likeness(min(1.0, shared + (_PROMISED if promised else 0.0)), question, statement)
     if score >= RELEVANT_FROM:
         return score, f"it gives {promised}" if promised and not shared else "it speaks of what the question asks"
     return score, "it shares little with the question"
@@ -41,7 +41,7 @@ def context_relevance(question: str, passage: str) -> tuple[float, str]:
     lacking = {term.key for term in found.missing}
     told = [term for term in asked.terms if term.weight > GRAMMAR_WEIGHT]
     score = sum(term.weight for term in told if term.key not in lacking) / sum(term.weight for term in told)
-    score = max(score, likeness(question, passage) or 0.0)
+    score = _or_likeness(score, question, passage)
     if score >= RELEVANT_FROM:
         return score, "it speaks of what the question asks"
     return score, "it does not mention " + ", ".join(f"“{term.text}”" for term in found.missing[:5])
@@ -66,6 +66,11 @@ def _declining() -> re.Pattern[str]:
         r"|sorry, (?:but )?i (?:can|do|could)n?'?t)\b",
         re.IGNORECASE,
     )
+
+
+def _or_likeness(score: float, question: str, text: str) -> float:
+    """Where words alone do not show that a text is relevant, its meaning may, if sentence embeddings are installed."""
+    return score if score >= RELEVANT_FROM else max(score, likeness(question, text) or 0.0)
 
 
 def _shared(asked: Reading, said: Reading) -> float:

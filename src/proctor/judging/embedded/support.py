@@ -7,7 +7,6 @@ from typing import Literal
 
 from proctor.judging.embedded.contradictions import contradictions
 from proctor.judging.embedded.dates import Day, within
-from proctor.judging.embedded.embeddings import likeness
 from proctor.judging.embedded.evidence import Evidence, library
 from proctor.judging.embedded.quantities import Quantity, same
 from proctor.judging.embedded.reading import Reading, Term, read
@@ -28,9 +27,6 @@ _ABOUT_THE_SPEAKER = 0.8
 evidence does not know."""
 _REMARK = 0.7
 """The least that words without a claim get, such as a greeting: they are not from the evidence, yet do no harm."""
-_SAME_MEANING = 0.8
-_SENTENCES = 4
-"""From this likeness of sentence embeddings on, two sentences mean the same; and how many are tried."""
 _DENYING_PREFIXES = ("un", "in", "im", "ir", "il", "dis", "non")
 
 
@@ -112,18 +108,9 @@ def weigh(said: Reading, evidence: Evidence) -> Support:
         return Support(_CONTRADICTED * score, "contradicted", against)
     if specific:
         return Support(min(_SPECIFIC_MISSING, score), "unmentioned", _absent(specific))
-    if score < SUPPORTED_FROM and _meant(said, evidence):
-        return Support(SUPPORTED_FROM, "supported", "the context says so in other words")
     if score < SUPPORTED_FROM:
         return Support(score, "unmentioned", _absent(covered.missing))
     return Support(score, "supported", "the context says so")
-
-
-def _meant(said: Reading, evidence: Evidence) -> bool:
-    """Whether one sentence of the evidence means the same, if sentence embeddings are installed."""
-    return any(
-        (likeness(said.text, reading.text) or 0.0) >= _SAME_MEANING for reading in evidence.readings[:_SENTENCES]
-    )
 
 
 def coverage(said: Reading, evidence: Evidence) -> Coverage:
@@ -240,6 +227,8 @@ def _about_the_same(said: Reading, evidence: Evidence) -> Evidence:
     """The sentences of the evidence that share at least half of the words it has in common with the statement."""
     told = {term.key for term in said.terms if term.weight > GRAMMAR_WEIGHT and term.fact is None}
     common = told & evidence.polarity.keys()
+    if told and not common:
+        return Evidence([])
     return Evidence([reading for reading in evidence.readings if 2 * len(common & reading.keys) >= len(common)])
 
 

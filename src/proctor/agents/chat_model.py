@@ -1,0 +1,159 @@
+"""A model behind an OpenAI-compatible chat interface: messages in, words and requests for tools out."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
+
+from proctor.agents.chat_tools import ChatTool
+from proctor.agents.http import HttpAgent, HttpSession
+from proctor.agents.http_options import HttpOptions
+from proctor.agents.messages import text_of_parts
+from proctor.agents.model import Usage
+from proctor.agents.tool_calls import field, is_list, to_usage
+from proctor.cases.model import NOTHING, Case
+from proctor.errors import UnreadableReply
+from proctor.plain import Json, fingerprint, plain, show
+from proctor.records import record
+
+
+@record
+class Request:
+    """A tool that the model wants called."""
+
+    id: str
+    name: str
+    arguments: Json
+    """As the model wrote them: text that should be JSON, or an object."""
+
+
+@record
+class Answer:
+    """What a model said to the messages so far."""
+
+    text: str
+    requests: tuple[Request, ...] = ()
+    usage: Usage | None = None
+
+    @property
+    def message(self) -> Json:
+        """What is added to the conversation."""
+        calls = [
+            {"id": asked.id, "type": "function", "function": {"name": asked.name, "arguments": show(asked.arguments)}}
+            for asked in self.requests
+        ]
+        said: dict[str, Json] = {"role": "assistant", "content": self.text}
+        return said | {"tool_calls": calls} if calls else said
+
+
+class ChatLine(Protocol):
+    """A model as one conversation has it."""
+
+    async def complete(self, messages: Sequence[Json], tools: Sequence[ChatTool]) -> Answer: ...
+
+
+class ChatModel(Protocol):
+    """A model that may be in many conversations at once."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def fingerprint(self) -> str: ...
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+    def line(self, case: Case) -> AbstractAsyncContextManager[ChatLine]: ...
+
+
+class HttpChatModel:
+    """One model of one service; conversations share its connections."""
+
+    def __init__(self, model: str, service: HttpOptions, settings: Mapping[str, Json] = NOTHING) -> None:
+        self.model = model
+        self.settings = settings
+        self.name = service.name or model
+        self._http = HttpAgent(service)
+        self.fingerprint = fingerprint(service.url, model, plain(settings))
+
+    async def start(self) -> None:
+        await self._http.start()
+
+    async def stop(self) -> None:
+        await self._http.stop()
+
+    def line(self, case: Case) -> HttpChatLine:
+        return HttpChatLine(self, self._http, case)
+
+
+class HttpChatLine(HttpSession):
+    """Puts requests as any agent behind HTTP is asked: the same failures, the same secrets kept."""
+
+    def __init__(self, model: HttpChatModel, http: HttpAgent, case: Case) -> None:
+        super().__init__(http, case)
+        self._model = model
+
+    async def __aenter__(self) -> HttpChatLine:
+        await super().__aenter__()
+        return self
+
+    async def complete(self, messages: Sequence[Json], tools: Sequence[ChatTool]) -> Answer:
+        body = {"model": self._model.model, "messages": list(messages), **self._model.settings}
+        if tools:
+            body["tools"] = [tool.offer for tool in tools]
+        try:
+            response = await self._exchange(plain(body))
+            return read_completion(response.text)
+        except UnreadableReply as error:
+            raise UnreadableReply(self._hide(f"{self._agent.name}: {error}")) from None
+
+
+def read_completion(text: str) -> Answer:
+    """A chat completion as the many services write it; raises `UnreadableReply` when it is none."""
+    try:
+        body = json.loads(text)
+    except (ValueError, RecursionError):
+        raise UnreadableReply(f"the answer is not JSON: {show(text.strip(), 200)}") from None
+    choices = field(body, "choices") if isinstance(body, Mapping) else None
+    message = field(choices[0], "message") if is_list(choices) and choices else None
+    if not isinstance(message, Mapping):
+        raise UnreadableReply(f"the answer is no chat completion: {show(plain(body), 200)}")
+    return Answer(_text(message), _requests(message), _usage(body))
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    content = message.get("content")
+    if content is None or content == "":
+        content = message.get("refusal")
+    if content is None or isinstance(content, str):
+        return content or ""
+    parts = text_of_parts(content)
+    if parts is None:
+        raise UnreadableReply(f"the content of the message is {type(content).__name__}")
+    return parts
+
+
+def _requests(message: Mapping[str, Any]) -> tuple[Request, ...]:
+    given = message.get("tool_calls") or []
+    if not is_list(given):
+        raise UnreadableReply("the tool calls of the message are no list")
+    requests = []
+    for number, call in enumerate(given, 1):
+        function = field(call, "function")
+        name = field(function, "name")
+        if not isinstance(name, str) or not name:
+            raise UnreadableReply(f"tool call {number} has no name")
+        # Services that number nothing get numbers here: results are told apart by them.
+        requests.append(Request(str(field(call, "id") or f"call_{number}"), name, field(function, "arguments") or "{}"))
+    return tuple(requests)
+
+
+def _usage(body: Mapping[str, Any]) -> Usage:
+    """One call, and the tokens where the service counts them."""
+    spent = to_usage(body.get("usage"))
+    return Usage(model_calls=1) if spent is None else dataclasses.replace(spent, model_calls=1)

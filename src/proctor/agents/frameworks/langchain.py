@@ -1,0 +1,209 @@
+"""LangChain and LangGraph: agents, graphs, chains and chat models, whose tools and model calls are watched."""
+
+from __future__ import annotations
+
+import functools
+from contextvars import ContextVar
+from typing import Any
+
+from proctor.agents.doubles import answer, answer_async, is_doubled
+from proctor.agents.frameworks.contexts import context_from
+from proctor.agents.frameworks.langchain_shapes import Shape, described, message_text, read_shape
+from proctor.agents.frameworks.langchain_watching import watcher_class
+from proctor.agents.frameworks.sessions import FrameworkAgent, FrameworkSession, state_of
+from proctor.agents.model import Agent, Reply
+from proctor.agents.replies import to_reply
+from proctor.cases.model import Case, Turn
+from proctor.errors import AgentFailed
+from proctor.plain import fingerprint, plain, show
+
+WATCH: ContextVar[Any] = ContextVar("proctor_langchain_watch", default=None)
+
+
+def adapt(target: Any, name: str) -> Agent | None:
+    from langchain_core.runnables import Runnable
+    from langchain_core.tools import BaseTool
+
+    if not isinstance(target, Runnable) and callable(getattr(target, "compile", None)):
+        target = target.compile()
+    if not isinstance(target, Runnable) or isinstance(target, BaseTool):
+        return None
+    return LangChainAgent(target, name or target.get_name(), fingerprint(described(target)))
+
+
+class LangChainAgent(FrameworkAgent):
+    """Each trial has a thread of its own where the graph keeps threads, else messages of its own."""
+
+    def __init__(self, target: Any, name: str, fingerprint: str) -> None:
+        super().__init__(target, name, fingerprint)
+        self.shape = read_shape(target)
+
+    def session(self, case: Case) -> LangChainSession:
+        return LangChainSession(self.target, self.shape, case)
+
+    def check(self, case: Case) -> str | None:
+        try:
+            _context(self.shape, case)
+        except ValueError as error:
+            return str(error)
+        return next((reason for turn in case.turns if (reason := self.shape.misfit(turn.input, case.state))), None)
+
+
+class LangChainSession(FrameworkSession):
+    """One conversation."""
+
+    def __init__(self, target: Any, shape: Shape, case: Case) -> None:
+        super().__init__(case)
+        self._target = target
+        self._shape = shape
+        self._kept: dict[str, Any] = plain(case.state)
+        """What the next turn is given besides the question: the case's state, then what the graph knew."""
+        self._messages: list[Any] = []
+        self._interrupted = False
+
+    async def open(self) -> None:
+        import uuid
+
+        _watch_all_tools()
+        self._thread = f"proctor-{uuid.uuid4().hex}"
+        try:
+            self._context = _context(self._shape, self.case)
+        except ValueError as error:
+            raise AgentFailed(str(error)) from None
+
+    async def close(self) -> None:
+        """The thread is forgotten, where the graph's memory can forget."""
+        memory = self._shape.memory
+        for name, is_async in (("adelete_thread", True), ("delete_thread", False)):
+            if memory is not None and hasattr(memory, name):
+                try:
+                    forgotten = getattr(memory, name)(self._thread)
+                    if is_async:
+                        await forgotten
+                except NotImplementedError:
+                    continue
+                return
+
+    async def send(self, turn: Turn) -> Reply:
+        watcher = watcher_class()()
+        token = WATCH.set(watcher)
+        try:
+            result = await self._ask(self._given(turn), watcher)
+        finally:
+            WATCH.reset(token)
+        return self._read(result, watcher)
+
+    def _given(self, turn: Turn) -> Any:
+        if self._interrupted:
+            from langgraph.types import Command
+
+            return Command(resume=turn.input)
+        self._asked = ("human", show(plain(turn.input)))
+        return self._shape.filled(plain(turn.input), self._kept, self._messages)
+
+    async def _ask(self, given: Any, watcher: Any) -> Any:
+        config = {"callbacks": [watcher], "configurable": {"thread_id": self._thread}}
+        more = {} if self._context is None else {"context": self._context}
+        try:
+            return await self._target.ainvoke(given, config, **more)
+        except NotImplementedError:
+            if watcher.log.usage is not None or watcher.log.calls:
+                raise
+            from proctor.agents.threads import call_in_thread  # its memory, or a step of it, is synchronous only
+
+            return await call_in_thread(self._target.invoke, given, config, **more)
+
+    def _read(self, result: Any, watcher: Any) -> Reply:
+        from langchain_core.messages import BaseMessage
+
+        if isinstance(result, BaseMessage):
+            self._messages = [*self._messages, self._asked, result]
+            return Reply(message_text(result), watcher.all_calls([result]), watcher.log.usage, raw=result)
+        if not isinstance(result, dict):
+            reply = to_reply(result)
+            self._messages = [*self._messages, self._asked, ("ai", reply.text)]
+            return Reply(reply.text, watcher.all_calls([]), watcher.log.usage, structured=reply.structured, raw=result)
+        return self._read_state(dict(result), watcher)
+
+    def _read_state(self, state: dict[str, Any], watcher: Any) -> Reply:
+        """What a graph knows in the end; without a memory of its own, it is told so again in the next turn."""
+        waits = state.pop("__interrupt__", None)
+        self._interrupted = bool(waits)
+        messages = state.get("messages")
+        if self._shape.memory is None:
+            self._kept = self._kept | state
+            self._messages = list(messages or [])
+        else:
+            self._kept = {}
+        known = state_of({key: value for key, value in state.items() if key != "messages"})
+        structured = plain(state.get("structured_response"))
+        calls = watcher.all_calls(messages or [], structured)
+        if waits:
+            return Reply(show(plain(waits[0].value)), calls, watcher.log.usage, state=known, raw=state)
+        if not messages:
+            reply = to_reply(known)
+            return Reply(reply.text, calls, watcher.log.usage, structured=reply.structured, state=known, raw=state)
+        text = message_text(messages[-1]) or ("" if structured is None else show(structured))
+        return Reply(text, calls, watcher.log.usage, structured=structured, state=known, raw=state)
+
+
+def _context(shape: Shape, case: Case) -> Any:
+    return None if shape.context is None else context_from(shape.context, case.state)
+
+
+@functools.cache
+def _watch_all_tools() -> None:
+    """Every tool, in whatever graph and however deep, is run through these two; no callback can answer in its place.
+
+    Where no trial is under way, tools are as they were.
+    """
+    from langchain_core.tools import BaseTool
+
+    run, arun = BaseTool.run, BaseTool.arun
+
+    @functools.wraps(run)
+    def watched_run(self: Any, tool_input: Any, *given: Any, **named: Any) -> Any:
+        watcher = WATCH.get()
+        if watcher is None:
+            return run(self, tool_input, *given, **named)
+        with watcher.noting(self.name, tool_input, named.get("tool_call_id")) as call:
+            if not is_doubled(self.name):
+                call.result = run(self, tool_input, *given, **named)
+                return call.result
+            try:
+                result: Any = answer(self.name, call.arguments)
+            except Exception as error:
+                result = error
+            call.result = _as_told(self.name, result, named.get("tool_call_id"))
+            return call.result
+
+    @functools.wraps(arun)
+    async def watched_arun(self: Any, tool_input: Any, *given: Any, **named: Any) -> Any:
+        watcher = WATCH.get()
+        if watcher is None:
+            return await arun(self, tool_input, *given, **named)
+        with watcher.noting(self.name, tool_input, named.get("tool_call_id")) as call:
+            if not is_doubled(self.name):
+                call.result = await arun(self, tool_input, *given, **named)
+                return call.result
+            try:
+                result: Any = await answer_async(self.name, call.arguments)
+            except Exception as error:
+                result = error
+            call.result = _as_told(self.name, result, named.get("tool_call_id"))
+            return call.result
+
+    BaseTool.run, BaseTool.arun = watched_run, watched_arun
+
+
+def _as_told(name: str, result: Any, call_id: str | None) -> Any:
+    """What a double says, as the model is told it; a failure, too, where it was the model that called."""
+    if call_id is None:
+        if isinstance(result, Exception):
+            raise result
+        return result
+    from langchain_core.messages import ToolMessage
+
+    if isinstance(result, Exception):
+        return ToolMessage(str(result), name=name, tool_call_id=call_id, status="error")
+    return ToolMessage(show(result), name=name, tool_call_id=call_id)

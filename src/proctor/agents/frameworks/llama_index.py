@@ -1,0 +1,248 @@
+"""LlamaIndex: agents and workflows of agents, in a context of their own, watched through LlamaIndex's own spans."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import itertools
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
+from typing import Any
+
+from proctor.agents.doubles import answer, answer_async, is_doubled
+from proctor.agents.frameworks.sessions import CallLog, FrameworkAgent, FrameworkSession, text_of
+from proctor.agents.model import Agent, Reply, Usage
+from proctor.cases.model import Case, Turn
+from proctor.plain import fingerprint, plain
+
+_TOKENS = (
+    ("prompt_tokens", "completion_tokens"),
+    ("input_tokens", "output_tokens"),
+    ("prompt_token_count", "candidates_token_count"),
+)
+
+
+def adapt(target: Any, name: str) -> Agent | None:
+    """An agent that runs FunctionAgents, ReActAgents, CodeActAgents and AgentWorkflows."""
+    from llama_index.core.agent.workflow import AgentWorkflow
+    from llama_index.core.agent.workflow.base_agent import BaseWorkflowAgent
+
+    if not isinstance(target, (BaseWorkflowAgent, AgentWorkflow)):
+        return None
+    title = getattr(target, "name", None) or getattr(target, "root_agent", "")
+    return LlamaIndexAgent(target, name or str(title), _fingerprint(target))
+
+
+class LlamaIndexAgent(FrameworkAgent):
+    """Runs the agent itself: what a run knows is in its context, and each trial has one."""
+
+    def session(self, case: Case) -> LlamaIndexSession:
+        return LlamaIndexSession(self.target, case)
+
+
+class LlamaIndexSession(FrameworkSession):
+    """One context, with the memory of the conversation and the state of the case."""
+
+    def __init__(self, target: Any, case: Case) -> None:
+        super().__init__(case)
+        self._agent = _with_doubles(target) if case.doubles else target
+
+    async def open(self) -> None:
+        from llama_index.core.workflow import Context
+
+        _start_watching()
+        self._context = Context(self._agent)
+        if self.case.state:
+            own = copy.deepcopy(getattr(self._agent, "initial_state", None) or {})
+            await self._context.store.set("state", {**own, **plain(self.case.state)})
+
+    async def send(self, turn: Turn) -> Reply:
+        watched = Watched()
+        before = _WATCHED.set(watched)
+        try:
+            handler = self._agent.run(user_msg=text_of(turn), ctx=self._context)
+            async for event in handler.stream_events():
+                watched.note_unknown_tool(event)
+            result = await handler
+        finally:
+            _WATCHED.reset(before)
+        return Reply(
+            str(getattr(result.response, "content", None) or ""),
+            watched.log.calls,
+            watched.log.usage,
+            structured=plain(result.structured_response),
+            state=plain(await self._context.store.get("state", default={})),
+            retrieval_context=tuple(watched.passages) or None,
+        )
+
+
+class Watched:
+    """What happens in one turn, in nested agents too: they run in tasks that inherit the context."""
+
+    def __init__(self) -> None:
+        self.log = CallLog()
+        self.passages: list[str] = []
+        self._numbers = itertools.count(1)
+
+    def begin(self, tool: Any, given: Any) -> str:
+        name = tool.metadata.get_name()
+        return self.log.begin(f"{name}-{next(self._numbers)}", name, _arguments(tool, given))
+
+    def end(self, key: str, output: Any) -> None:
+        if getattr(output, "is_error", False):
+            self.log.end(key, error=str(output.content))
+            return
+        raw = getattr(output, "raw_output", output)
+        passages = list(_passages(raw))
+        self.passages += passages
+        self.log.end(key, str(output) if passages else raw)
+
+    def note_unknown_tool(self, event: Any) -> None:
+        """A call of a tool that does not exist reaches no tool; only the stream of events tells of it."""
+        output = getattr(event, "tool_output", None)
+        if output is not None and output.is_error and output.raw_output is None:
+            self.log.end(self.log.begin(event.tool_id, event.tool_name, event.tool_kwargs), error=str(output.content))
+
+
+_WATCHED: ContextVar[Watched | None] = ContextVar("proctor_llama_index", default=None)
+
+
+@functools.cache
+def _start_watching() -> None:
+    """Once for the process, which is all LlamaIndex offers; outside of a trial, the handlers do nothing."""
+    from llama_index.core.instrumentation import get_dispatcher
+    from llama_index.core.instrumentation.event_handlers import BaseEventHandler
+    from llama_index.core.instrumentation.events.llm import LLMChatEndEvent
+    from llama_index.core.instrumentation.span import BaseSpan
+    from llama_index.core.instrumentation.span_handlers import BaseSpanHandler
+    from llama_index.core.tools import BaseTool
+
+    class CallSpan(BaseSpan):  # type: ignore[misc]
+        watched: Any
+        key: str
+        name: str
+        outermost: bool = True
+
+    class Spans(BaseSpanHandler[CallSpan]):  # type: ignore[misc]
+        def new_span(
+            self, id_: str, bound_args: Any, instance: Any = None, parent_span_id: Any = None, **_: Any
+        ) -> Any:
+            watched = _WATCHED.get()
+            if watched is None or not isinstance(instance, BaseTool):
+                return None
+            around = self.open_spans.get(parent_span_id)
+            if around is not None and around.name == instance.metadata.get_name():
+                return CallSpan(id_=id_, watched=watched, key=around.key, name=around.name, outermost=False)
+            key = watched.begin(instance, bound_args)
+            return CallSpan(id_=id_, watched=watched, key=key, name=instance.metadata.get_name())
+
+        def prepare_to_exit_span(
+            self, id_: str, bound_args: Any, instance: Any = None, result: Any = None, **_: Any
+        ) -> Any:
+            span = self.open_spans.get(id_)
+            if span is not None and span.outermost:
+                span.watched.end(span.key, result)
+            return span
+
+        def prepare_to_drop_span(
+            self, id_: str, bound_args: Any, instance: Any = None, err: Any = None, **_: Any
+        ) -> Any:
+            span = self.open_spans.get(id_)
+            if span is not None and span.outermost:
+                span.watched.log.end(span.key, error=err or "it was cut short")
+            return span
+
+    class Events(BaseEventHandler):  # type: ignore[misc]
+        def handle(self, event: Any, **_: Any) -> None:
+            watched = _WATCHED.get()
+            if watched is not None and isinstance(event, LLMChatEndEvent):
+                watched.log.spend(_usage(event.response))
+
+    get_dispatcher().add_span_handler(Spans())
+    get_dispatcher().add_event_handler(Events())
+
+
+def _with_doubles(target: Any) -> Any:
+    """A copy that finds doubles among its tools; what a tool's own code runs is out of its reach."""
+    twin = copy.copy(target)
+    find = twin.get_tools
+
+    async def get_tools(*args: Any, **kwargs: Any) -> list[Any]:
+        tools = await find(*args, **kwargs)
+        return [_doubled_class()(tool.metadata) if is_doubled(tool.metadata.get_name()) else tool for tool in tools]
+
+    object.__setattr__(twin, "get_tools", get_tools)
+    return twin
+
+
+@functools.cache
+def _doubled_class() -> type[Any]:
+    from llama_index.core.tools import AsyncBaseTool, ToolOutput
+
+    class Doubled(AsyncBaseTool):  # type: ignore[misc]
+        def __init__(self, metadata: Any) -> None:
+            self._metadata = metadata
+
+        @property
+        def metadata(self) -> Any:
+            return self._metadata
+
+        def call(self, *_: Any, **arguments: Any) -> Any:
+            return self._output(arguments, answer(self._metadata.get_name(), arguments))
+
+        async def acall(self, *_: Any, **arguments: Any) -> Any:
+            return self._output(arguments, await answer_async(self._metadata.get_name(), arguments))
+
+        def _output(self, arguments: Any, result: Any) -> Any:
+            name = self._metadata.get_name()
+            return ToolOutput(tool_name=name, content=str(result), raw_input=arguments, raw_output=result)
+
+    return Doubled
+
+
+def _arguments(tool: Any, given: Any) -> dict[str, Any]:
+    """The arguments of a call by name, without the context that LlamaIndex adds to them."""
+    named: dict[str, Any] = {}
+    for name, value in given.arguments.items():
+        kind = given.signature.parameters[name].kind
+        if kind is kind.VAR_KEYWORD:
+            named |= value
+        elif kind is kind.VAR_POSITIONAL:
+            named |= dict(zip(tool.metadata.get_parameters_dict().get("properties", {}), value, strict=False))
+        else:
+            named[name] = value
+    named.pop(getattr(tool, "ctx_param_name", None) or "", None)
+    return named
+
+
+def _passages(raw: Any) -> Iterator[str]:
+    """The texts that a query engine or a retriever found."""
+    found = getattr(raw, "source_nodes", raw)
+    for node in found if isinstance(found, list) else ():
+        if hasattr(node, "score") and hasattr(node, "get_content"):
+            yield str(node.get_content())
+
+
+def _usage(response: Any) -> Usage:
+    """What one model call cost, in the words of whichever provider answered."""
+    raw = getattr(response, "raw", None)
+    data = raw if isinstance(raw, Mapping) else plain(raw) if hasattr(raw, "model_dump") else {}
+    places = [data.get("usage"), data.get("usage_metadata"), getattr(response, "additional_kwargs", None)]
+    for place in places:
+        counts = place if isinstance(place, Mapping) else vars(place) if hasattr(place, "__dict__") else {}
+        for given, got in _TOKENS:
+            if isinstance(counts.get(given), int) and isinstance(counts.get(got), int):
+                return Usage(counts[given], counts[got], model_calls=1)
+    return Usage(model_calls=1)
+
+
+def _fingerprint(target: Any) -> str:
+    """What makes two agents behave alike: prompts, models, tools, and the agents of a workflow."""
+    agents = getattr(target, "agents", None)
+    if isinstance(agents, dict):
+        below = [_fingerprint(agent) for agent in agents.values()]
+        return fingerprint(type(target).__name__, target.root_agent, plain(target.initial_state), below)
+    tools = [tool.metadata.name for tool in target.tools or ()]
+    model = getattr(target.llm.metadata, "model_name", "") or type(target.llm).__name__
+    told = [target.description, target.system_prompt, plain(target.can_handoff_to), plain(target.initial_state)]
+    return fingerprint(type(target).__name__, target.name, model, told, tools)

@@ -1,0 +1,129 @@
+"""The tools an agent may use, by name: those marked with `@proctor.tool`, given as a table, or shown by the agent."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from proctor.errors import UsageError
+from proctor.records import record
+from proctor.references import is_reference, resolve
+
+MARK = "__proctor_tool__"
+"""Where a marked function keeps what is known about it as a tool."""
+_CODE = ("func", "function", "fn", "coroutine")
+"""Where tool objects of frameworks keep the function behind them."""
+_OWNERS = ("target", "function")
+"""Where adapters keep the object they adapt."""
+
+
+@record
+class Tool:
+    """A function that an agent calls by name."""
+
+    name: str
+    function: Callable[..., Any]
+    side_effects: bool = False
+    """Whether it changes something outside, so that calling it twice is not the same as calling it once."""
+
+    @property
+    def home(self) -> str:
+        """The file it is written in, as far as that is known."""
+        code = getattr(inspect.unwrap(self.function), "__code__", None)
+        return "" if code is None else str(code.co_filename)
+
+
+_REGISTERED: dict[str, dict[tuple[str, str], Tool]] = {}
+"""By name, then by where it is written: a file that is loaded again replaces its own tools, and no others."""
+
+
+def register(tool: Tool) -> None:
+    """Let a tool be found by its name."""
+    place = tool.home, getattr(tool.function, "__qualname__", tool.name)
+    _REGISTERED.setdefault(tool.name, {})[place] = tool
+
+
+def registered(base: Path | None = None) -> dict[str, Tool]:
+    """The tools that were marked with `@proctor.tool` so far; of several of one name, the one below `base`.
+
+    A name that still means several tools is left out: nobody can say which of them the agent called.
+    """
+    found: dict[str, Tool] = {}
+    for name, tools in _REGISTERED.items():
+        chosen = list(tools.values())
+        if len(chosen) > 1 and base is not None:
+            chosen = [tool for tool in chosen if base in Path(tool.home).parents]
+        if len(chosen) == 1:
+            found[name] = chosen[0]
+    return found
+
+
+def toolbox(given: Any = None, base: Path | None = None, agent: Any = None) -> dict[str, Tool]:
+    """The tools by name: as `given`, or else those that are marked and those that the agent shows.
+
+    `given` is a table of names and functions, a list of functions, an object with `tools`, or a reference to any of
+    these. Raises `UsageError` for what is none of them.
+    """
+    if given is None or given is True:
+        return {**shown_by(agent), **registered(base)}
+    if isinstance(given, str):
+        given = _resolved(given, base)
+    if isinstance(given, Mapping):
+        return {str(name): _tool(item, str(name), base) for name, item in given.items()}
+    if isinstance(given, Iterable) and not isinstance(given, (str, bytes)):
+        return {tool.name: tool for tool in (_tool(item, None, base) for item in given)}
+    if isinstance(getattr(given, "tools", None), (Mapping, list, tuple)):
+        return toolbox(given.tools, base)
+    if callable(given):
+        tool = _tool(given, None, base)
+        return {tool.name: tool}
+    raise UsageError(f"tools are a table of names and functions, or a list of functions, not {given!r:.80}")
+
+
+def shown_by(agent: Any) -> dict[str, Tool]:
+    """The tools that an agent object lists itself; what is no function in the list is passed over."""
+    for owner in (agent, *(getattr(agent, name, None) for name in _OWNERS)):
+        listed = getattr(owner, "tools", None)
+        if isinstance(listed, (Mapping, list, tuple)):
+            items = listed.items() if isinstance(listed, Mapping) else ((None, item) for item in listed)
+            tools = (_read(item, name) for name, item in items)
+            return {tool.name: tool for tool in tools if tool is not None}
+    return {}
+
+
+def _tool(item: Any, name: str | None, base: Path | None) -> Tool:
+    tool = _read(_resolved(item, base) if isinstance(item, str) else item, name)
+    if tool is None:
+        raise UsageError(f"{item!r:.80} is no tool: give functions, or a mapping of names to functions")
+    return tool
+
+
+def _read(item: Any, name: str | None) -> Tool | None:
+    """A function as a tool; what a mark says about it holds, also of a method that is bound to its object."""
+    if isinstance(item, Tool):
+        return item
+    mark = getattr(item, MARK, None)
+    if isinstance(mark, Tool):
+        function = item if inspect.ismethod(item) else mark.function
+        return Tool(name or mark.name, function, mark.side_effects)
+    own = name or _name_of(item)
+    code = next((found for part in _CODE if callable(found := getattr(item, part, None))), None)
+    if not inspect.isroutine(item) and code is not None and own:
+        return _read(code, own)
+    return Tool(own, item) if callable(item) and own else None
+
+
+def _name_of(item: Any) -> str:
+    for name in ("name", "__name__"):
+        found = getattr(item, name, None)
+        if isinstance(found, str) and found:
+            return found
+    return ""
+
+
+def _resolved(text: str, base: Path | None) -> Any:
+    if not is_reference(text):
+        raise UsageError(f"{text!r} names no tools; write file.py:TOOLS or package.module:TOOLS")
+    return resolve(text, base)

@@ -1,0 +1,61 @@
+"""`proctor calibrate JUDGE ROWS`: how well a judge agrees with people."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+from proctor.cli.common import json_option, parse_evaluators, say, store_option
+from proctor.cli.configuration import read_configuration
+from proctor.errors import UsageError
+from proctor.reporting.calibration import calibration_data, calibration_lines
+from proctor.reporting.screen import is_terminal
+from proctor.running.calibrating import CalibrationOptions, Measurement, calibrate
+from proctor.running.calibration_rows import implied_evaluator, read_rows
+from proctor.running.loop import run_sync
+
+
+@click.command("calibrate")
+@click.argument("judge", metavar="JUDGE")
+@click.argument("rows", metavar="ROWS.jsonl", type=click.Path(path_type=Path))
+@click.option("-e", "--evaluator", metavar="NAME", help="What is judged (default: Faithfulness or Factuality).")
+@click.option("--positive", metavar="LABEL", help="The label of good answers, where it is not a usual word.")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="Only so many rows, chosen by their ids.")
+@click.option("--retest", type=click.IntRange(min=0), default=20, metavar="N", help="Ask so many twice (default: 20).")
+@click.option("-j", "--parallel", type=click.IntRange(min=1), default=8, metavar="N", help="Rows at once (default: 8).")
+@json_option
+@store_option
+def command(
+    judge: str,
+    rows: Path,
+    evaluator: str | None,
+    positive: str | None,
+    limit: int | None,
+    retest: int,
+    parallel: int,
+    as_json: bool,
+    store: str | None,
+) -> int:
+    """Compare the verdicts of JUDGE with those of people, and keep the result for the reports of later runs.
+
+    Each line of ROWS.jsonl is an object with an answer, a label (such as supported or unsupported, correct or
+    incorrect, yes or no), and what the judge is to hold it against: context, or reference; and, if there are, input and
+    id. Exits with 4 if no row could be judged.
+    """
+    data = read_rows(rows, positive, limit)
+    spec = implied_evaluator(data.rows) if evaluator is None else parse_evaluators((evaluator,))[0]
+    folder = read_configuration().store(store)
+    options = CalibrationOptions(parallel, retest, _progress())
+    measured = run_sync(calibrate(judge, data, spec, folder, options))
+    if as_json:
+        say(json.dumps(calibration_data(measured, data.unlabelled), indent=2))
+    elif measured.rows:
+        for line in calibration_lines(measured, data.unlabelled):
+            say(line)
+        say(f"\nkept in {folder}: runs judged like this show a corrected pass rate beside the one that was seen")
+    if not measured.rows:
+        raise _nothing(measured) if not as_json else click.exceptions.Exit(4)
+    return 0

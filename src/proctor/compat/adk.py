@@ -1,0 +1,174 @@
+"""ADK's `AgentEvaluator` for any agent Proctor can drive: instances, callables, modules, `module:name`, addresses.
+
+Every file is run before anything is raised, and the one error lists every failure of every file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+from proctor.cases.formats import adk
+from proctor.cases.formats.adk_config import DEFAULT_CRITERIA, FILE_NAME, read_config
+from proctor.cases.model import Settings, Suite
+from proctor.compat.adk_agents import agent_of
+from proctor.compat.adk_failures import AgentEvaluationFailed, failures_of
+from proctor.compat.adk_reading import read_eval_set, read_files
+from proctor.errors import UsageError
+from proctor.plain import Json
+from proctor.records import record
+from proctor.results.model import Run
+from proctor.running.options import RunOptions
+from proctor.running.synchronous import without_loop
+from proctor.running.verbs import Request, run_suites_async
+
+NUM_RUNS = 2
+
+__all__ = ["DEFAULT_CRITERIA", "NUM_RUNS", "AgentEvaluationFailed", "AgentEvaluator"]
+
+
+@record
+class _Wishes:
+    """How an evaluation is to be made and told of."""
+
+    num_runs: int = NUM_RUNS
+    agent_name: str | None = None
+    print_detailed_results: bool = False
+    output_file: str | Path | None = None
+    judge: Any = None
+    store: str | Path | None = None
+    parallel: int | None = None
+    timeout: float | None = None
+
+
+class AgentEvaluator:
+    """Runs EvalSets against an agent and raises if a metric stays below its threshold.
+
+    The methods are coroutines, as ADK documents them; those whose name ends in `_sync` are for code without a loop.
+    Beyond ADK's parameters, `judge` names who judges, `store` a folder that keeps the run, `parallel` how many
+    conversations are held at once, and `timeout` the seconds each may take.
+    """
+
+    @staticmethod
+    async def evaluate(
+        agent: Any = None,
+        eval_dataset_file_path_or_dir: str | Path = "",
+        num_runs: int = NUM_RUNS,
+        *,
+        agent_module: Any = None,
+        initial_session_file: str | Path | None = None,
+        **wishes: Any,
+    ) -> Run:
+        """Run every case of a file, or of all `*.test.json` under a folder, `num_runs` times each.
+
+        A metric is held against its mean over runs and turns. `agent_name` picks a sub-agent, `output_file` gets one
+        CSV row per score, and `print_detailed_results` prints every conversation with what was expected beside it.
+        """
+        wanted, who = _wishes(num_runs, wishes), _one_of(agent, agent_module)
+        return await _examine(read_files(eval_dataset_file_path_or_dir, initial_session_file), who, wanted)
+
+    @staticmethod
+    async def evaluate_eval_set(
+        agent: Any = None,
+        eval_set: Any = None,
+        criteria: Mapping[str, Json] | None = None,
+        num_runs: int = NUM_RUNS,
+        print_detailed_results: bool = False,
+        *,
+        agent_module: Any = None,
+        eval_config: Any = None,
+        **wishes: Any,
+    ) -> Run:
+        """The same for an EvalSet in memory: a mapping in either spelling, or an object of ADK's own class.
+
+        `criteria` are as in a `test_config.json`, `eval_config` is the whole of one; without either, ADK's defaults
+        hold. No file is read.
+        """
+        wanted = _wishes(num_runs, {"print_detailed_results": print_detailed_results, **wishes})
+        suite = read_eval_set(eval_set, criteria, eval_config)
+        return await _examine([suite], _one_of(agent, agent_module), wanted)
+
+    @staticmethod
+    async def find_config_for_test_file(test_file: str | Path) -> dict[str, Json]:
+        """The criteria in force for a file: those of `test_config.json` beside it, or ADK's defaults without one.
+
+        A config that cannot be used raises `InvalidSuite`; it is never replaced by the defaults.
+        """
+        path = Path(test_file).parent / FILE_NAME
+        if not path.exists():
+            return dict(DEFAULT_CRITERIA)
+        from proctor.cases.fields import Document
+        from proctor.cases.source import read_text
+
+        config = Document(path, read_text(path))
+        read_config(config)
+        config.finish()
+        return dict(config.data["criteria"])
+
+    @staticmethod
+    async def migrate_eval_data_to_new_schema(
+        old_eval_data_file: str | Path,
+        new_eval_data_file: str | Path,
+        initial_session_file: str | Path | None = None,
+    ) -> None:
+        """Write a file of the older array format as an EvalSet."""
+        if not str(old_eval_data_file) or not str(new_eval_data_file):
+            raise UsageError("name both the old file and the new one")
+        suites = read_files(old_eval_data_file, initial_session_file, announce=False)
+        target = Path(new_eval_data_file)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(adk.write(suites).text, encoding="utf-8")
+
+    evaluate_sync = staticmethod(without_loop(evaluate, __name__))
+    evaluate_eval_set_sync = staticmethod(without_loop(evaluate_eval_set, __name__))
+    find_config_for_test_file_sync = staticmethod(without_loop(find_config_for_test_file, __name__))
+    migrate_eval_data_to_new_schema_sync = staticmethod(without_loop(migrate_eval_data_to_new_schema, __name__))
+
+    evaluateEvalSet = evaluate_eval_set  # noqa: N815  ADK-TS spells them so
+    findConfigForTestFile = find_config_for_test_file  # noqa: N815
+    migrateEvalDataToNewSchema = migrate_eval_data_to_new_schema  # noqa: N815
+
+
+def _wishes(num_runs: Any, given: Mapping[str, Any]) -> _Wishes:
+    from dataclasses import fields
+
+    known = {item.name for item in fields(_Wishes)} - {"num_runs"}
+    if unknown := [name for name in given if name not in known]:
+        raise TypeError(f"AgentEvaluator has no parameter {unknown[0]!r}; it has {', '.join(sorted(known))}")
+    if isinstance(num_runs, bool) or not isinstance(num_runs, int) or num_runs < 1:
+        raise UsageError(f"num_runs must be a whole number of at least 1, not {num_runs!r:.80}")
+    return _Wishes(num_runs, **given)
+
+
+def _one_of(agent: Any, agent_module: Any) -> Any:
+    """adk-python calls it `agent_module`."""
+    if (agent is None) == (agent_module is None):
+        raise UsageError("name the agent to evaluate, once")
+    return agent_module if agent is None else agent
+
+
+async def _examine(suites: list[Suite], agent: Any, wanted: _Wishes) -> Run:
+    async with AsyncExitStack() as cleanup:
+        request = Request(
+            suites,
+            RunOptions(
+                given=Settings(repeat=wanted.num_runs, parallel=wanted.parallel, timeout=wanted.timeout),
+                judge=wanted.judge,
+            ),
+            agent=await agent_of(agent, wanted.agent_name, cleanup),
+            store=None if wanted.store is None else Path(wanted.store),
+        )
+        run, verdict = await run_suites_async(request)
+    if wanted.print_detailed_results:
+        from proctor.compat.adk_failures import print_conversations
+
+        print_conversations(run)
+    if wanted.output_file is not None:
+        from proctor.reporting.csv_report import append
+
+        append(run, Path(wanted.output_file))
+    if verdict.outcome != "passed":
+        raise AgentEvaluationFailed(failures_of(run, verdict), run)
+    return run

@@ -1,0 +1,154 @@
+"""The one error of an evaluation: every metric that failed, where and why, and apart from it what was not measured."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator, Sequence
+
+from proctor.cases.formats.adk_metrics import METRICS
+from proctor.records import record
+from proctor.reporting.explain import FULL, as_text, explain, shorten
+from proctor.results.model import Outcome, Run, Score, SuiteInfo, TrialResult
+from proctor.results.verdict import RunVerdict
+
+REASON = 300
+"""The most characters of one reason."""
+LOST = 5
+"""The most places at which a metric lost, that are told one by one."""
+
+
+@record
+class Failure:
+    """One thing that kept an evaluation from passing."""
+
+    file: str
+    eval_id: str
+    metric: str
+    """Empty where the agent gave no answer at all."""
+    threshold: float | None
+    score: float | None
+    """The mean over runs and turns, on the metric's own scale; `None` where nothing was measured."""
+    lost: tuple[str, ...]
+    """Each place that lost it, and why: `run 2, turn 1 (0.0): expected get_weather(...)`."""
+    measured: bool = True
+    """Whether it is the agent that failed, or nothing is known because something else broke."""
+
+    def __str__(self) -> str:
+        where = f"{self.file}: {self.eval_id}"
+        if not self.metric:
+            return "\n    ".join([where, *self.lost])
+        if not self.measured:
+            head = f"{where}: {self.metric} could not be measured"
+        else:
+            head = f"{where}: {self.metric} is {self.score:.4g}, below {self.threshold:g}"
+        return "\n    ".join([head, *self.lost])
+
+
+class AgentEvaluationFailed(AssertionError):
+    """An agent did not meet its criteria, or that could not be found out; `failures` has each, `run` everything."""
+
+    def __init__(self, failures: Sequence[Failure], run: Run) -> None:
+        self.failures = [failure for failure in failures if failure.measured]
+        self.errors = [failure for failure in failures if not failure.measured]
+        """What was not measured, through no fault of the agent as far as is known."""
+        self.run = run
+        super().__init__("\n".join(_told(self.failures, self.errors)))
+
+
+def _told(failures: Sequence[Failure], errors: Sequence[Failure]) -> Iterator[str]:
+    if failures:
+        yield f"{len(failures)} of the criteria were not met:" if len(failures) > 1 else "a criterion was not met:"
+        yield from (f"  {failure}" for failure in failures)
+    if errors:
+        yield f"{len(errors)} could not be measured, which says nothing about the agent:"
+        yield from (f"  {error}" for error in errors)
+
+
+def failures_of(run: Run, verdict: RunVerdict) -> list[Failure]:
+    """Everything that kept a run from passing, case by case in the order of its files."""
+    infos = {info.name: info for info in run.suites}
+    open_cases = {
+        (suite.name, case.case_id)
+        for suite in verdict.suites
+        for case in suite.cases
+        if case.outcome is not Outcome.PASSED
+    }
+    trials: dict[tuple[str, str], list[TrialResult]] = {}
+    for trial in run.trials:
+        if (trial.suite, trial.case.id) in open_cases:
+            trials.setdefault((trial.suite, trial.case.id), []).append(trial)
+    found = [failure for (suite, _), group in trials.items() for failure in _failures(infos[suite], group)]
+    if found:
+        return found
+    return [Failure(_file(info), "all cases", "", None, None, (verdict.reason,), False) for info in run.suites[:1]]
+
+
+def _failures(info: SuiteInfo, trials: Sequence[TrialResult]) -> Iterator[Failure]:
+    file, eval_id = _file(info), trials[0].case.id
+    for broken in (Outcome.FAILED, Outcome.ERROR, Outcome.SKIPPED, Outcome.PENDING):
+        reasons = [_at(trial, None, len(trials)) + trial.reason for trial in trials if _ended_so(trial, broken)]
+        if reasons:
+            yield Failure(file, eval_id, "", None, None, tuple(reasons), broken is Outcome.FAILED)
+    metrics = dict.fromkeys(score.evaluator for trial in trials for score in trial.scores if score.gates)
+    for metric in metrics:
+        scores = [(trial, score) for trial in trials for score in trial.scores if score.evaluator == metric]
+        failure = _failure(file, eval_id, metric, scores, len(trials))
+        if failure is not None:
+            yield failure
+
+
+def _ended_so(trial: TrialResult, outcome: Outcome) -> bool:
+    return trial.outcome is outcome and bool(trial.reason)
+
+
+def _failure(
+    file: str, eval_id: str, metric: str, scores: Sequence[tuple[TrialResult, Score]], runs: int
+) -> Failure | None:
+    """What a metric comes to over all runs and turns; `None` if it is met, or had nothing to compare."""
+    threshold = next((score.threshold for _, score in scores if score.threshold is not None), 0.0)
+    values = [score.value for _, score in scores if score.value is not None]
+    unmeasured = [pair for pair in scores if pair[1].outcome in (Outcome.ERROR, Outcome.PENDING)]
+    mean = math.fsum(values) / len(values) if values else None
+    best = (math.fsum(values) + len(unmeasured)) / max(1, len(values) + len(unmeasured))
+    if unmeasured and best >= threshold - 1e-12:
+        return Failure(file, eval_id, metric, _own(metric, threshold), None, _places(unmeasured, runs), False)
+    if mean is None or mean >= threshold - 1e-12:
+        return None
+    lost = [pair for pair in scores if pair[1].value is not None and pair[1].value < threshold - 1e-12]
+    return Failure(file, eval_id, metric, _own(metric, threshold), _own(metric, mean), _places(lost, runs, metric))
+
+
+def _own(metric: str, share: float) -> float:
+    """A score on the scale that its metric has in ADK."""
+    known = METRICS.get(metric)
+    return share if known is None else round(known.least + share * (known.most - known.least), 10)
+
+
+def _places(scores: Sequence[tuple[TrialResult, Score]], runs: int, metric: str = "") -> tuple[str, ...]:
+    told = []
+    for trial, score in scores[:LOST]:
+        value = "" if score.value is None else f"({_own(metric, score.value):.4g}) "
+        reason = " ".join(shorten(score.reasoning, REASON).split())
+        told.append(f"{_at(trial, score.turn, runs)}{value}{reason}".strip())
+    more = len(scores) - len(told)
+    return (*told, f"and {more} more") if more > 0 else tuple(told)
+
+
+def _at(trial: TrialResult, turn: int | None, runs: int) -> str:
+    places = [f"run {trial.number}"] if runs > 1 else []
+    places += [] if turn is None else [f"turn {turn + 1}"]
+    return f"{', '.join(places)}: " if places else ""
+
+
+def _file(info: SuiteInfo) -> str:
+    return info.path or info.name
+
+
+def print_conversations(run: Run) -> None:
+    """Every conversation with what was expected beside it, tool call by tool call."""
+    for trial in run.trials:
+        repeated = f" (run {trial.number})" if trial.number > 1 else ""
+        sys.stdout.write(f"{trial.outcome.value}  {trial.suite} / {trial.case.id}{repeated}\n")
+        text = as_text(explain(trial, FULL))
+        sys.stdout.write("".join(f"    {line}\n" for line in text.splitlines()) + "\n")

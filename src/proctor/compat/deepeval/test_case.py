@@ -1,0 +1,144 @@
+"""DeepEval's test cases: what was asked, what came back, and what was expected, under the names its users know."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from proctor.agents.model import ToolCall as Call
+from proctor.plain import plain, show
+
+
+class _Model(BaseModel):
+    """Fields go by both spellings, and one that nobody knows is refused instead of dropped."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True, extra="forbid", validate_assignment=True, strict=False
+    )
+    __test__: ClassVar[bool] = False
+
+
+def _tool(given: Any) -> Any:
+    """A name, a call as Proctor records it, or a call with `arguments` is a tool call too."""
+    if isinstance(given, str):
+        return {"name": given}
+    if isinstance(given, Call):
+        return {"name": given.name, "input_parameters": dict(given.arguments), "output": given.result}
+    if isinstance(given, Mapping) and "arguments" in given:
+        return {("input_parameters" if key == "arguments" else key): value for key, value in given.items()}
+    return given
+
+
+def _texts(given: Any) -> Any:
+    """Passages as text: what a tool returned as data is shown whole, as JSON."""
+    if isinstance(given, str) or not isinstance(given, (list, tuple)):
+        return given
+    return [item if isinstance(item, str) else show(plain(item)) for item in given]
+
+
+class ToolCall(_Model):
+    """A tool, and what it was called with; equal to another with the same name, parameters and output."""
+
+    name: str
+    description: str | None = None
+    reasoning: str | None = None
+    output: Any = None
+    input_parameters: dict[str, Any] | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ToolCall) and self._said() == other._said()
+
+    def __hash__(self) -> int:
+        from proctor.plain import canonical
+
+        return hash(canonical(plain(self._said())))
+
+    def _said(self) -> tuple[Any, ...]:
+        return self.name, self.input_parameters, self.output
+
+
+Tools = list[Annotated[ToolCall, BeforeValidator(_tool)]]
+Passages = Annotated[list[str], BeforeValidator(_texts)]
+
+
+class LLMTestCase(_Model):
+    """One question and its answer."""
+
+    input: str
+    actual_output: str | None = None
+    expected_output: str | None = None
+    context: Passages | None = None
+    retrieval_context: Passages | None = None
+    metadata: dict[str, Any] | None = Field(
+        default=None, validation_alias=AliasChoices("metadata", "additional_metadata", "additionalMetadata")
+    )
+    tools_called: Tools | None = None
+    expected_tools: Tools | None = None
+    comments: str | None = None
+    token_cost: float | None = None
+    input_token_count: int | None = None
+    output_token_count: int | None = None
+    completion_time: float | None = None
+    name: str | None = None
+    tags: list[str] | None = None
+
+    @property
+    def additional_metadata(self) -> dict[str, Any] | None:
+        return self.metadata
+
+
+class Turn(_Model):
+    """What one side of a conversation said."""
+
+    role: Literal["user", "assistant"]
+    content: str
+    user_id: str | None = None
+    retrieval_context: Passages | None = None
+    tools_called: Tools | None = None
+    metadata: dict[str, Any] | None = Field(
+        default=None, validation_alias=AliasChoices("metadata", "additional_metadata", "additionalMetadata")
+    )
+
+
+class ConversationalTestCase(_Model):
+    """A conversation."""
+
+    turns: list[Turn] = Field(min_length=1)
+    scenario: str | None = None
+    context: Passages | None = None
+    name: str | None = None
+    user_description: str | None = None
+    expected_outcome: str | None = None
+    chatbot_role: str | None = None
+    metadata: dict[str, Any] | None = Field(
+        default=None, validation_alias=AliasChoices("metadata", "additional_metadata", "additionalMetadata")
+    )
+    comments: str | None = None
+    tags: list[str] | None = None
+
+
+class LLMTestCaseParams(enum.Enum):
+    """The parts of a test case that criteria may be about."""
+
+    INPUT = "input"
+    ACTUAL_OUTPUT = "actual_output"
+    EXPECTED_OUTPUT = "expected_output"
+    CONTEXT = "context"
+    RETRIEVAL_CONTEXT = "retrieval_context"
+    TOOLS_CALLED = "tools_called"
+    EXPECTED_TOOLS = "expected_tools"
+    METADATA = "metadata"
+
+
+SingleTurnParams = LLMTestCaseParams
+
+
+class ToolCallParams(enum.Enum):
+    """What of a tool call is compared besides its name."""
+
+    INPUT_PARAMETERS = "input_parameters"
+    OUTPUT = "output"

@@ -1,0 +1,1 @@
+"""What the pytest plugin loads once there is something for it to do."""

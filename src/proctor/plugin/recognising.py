@@ -1,0 +1,64 @@
+"""Tells suites from other files by their names, then by a look at their first bytes; imports nothing to do so."""
+
+from __future__ import annotations
+
+import fnmatch
+import functools
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+LOOKED_AT = 65_536
+ENDINGS = (".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".csv")
+
+OWN = ".proctor."
+NAMED = (".test.json", ".evalset.json")
+HOLODECK = ("agent.yaml", "agent.yml")
+DATASET_FOLDERS = frozenset({"datasets", "pixie", "pixie_qa"})
+
+JSON_WORDS = (
+    rb'"(?:eval_?cases|eval_?set_?id|evalCases|evalSetId|cases|test_cases|TEST_CASES|expected_output_contains'
+    rb'|expected_tool_use|expected_intermediate_agent_responses)"\s*:'
+)
+YAML_WORDS = rb"^[\"']?(?:test_cases|test_cases_file|cases)[\"']?\s*:"
+DATASET_WORDS = rb'"(?:runnable|entry_kwargs|input_data|eval_input)"\s*:'
+
+
+def is_suite(path: Path, root: Path, patterns: Sequence[str], *, named: bool) -> bool:
+    """Whether pytest is to collect the file; `named` if somebody gave this very file on the command line."""
+    if OWN in path.name or _fits(path, root, patterns):
+        return True
+    words = _words(path)
+    if words is None and named:
+        words = rb"|".join((JSON_WORDS, YAML_WORDS, DATASET_WORDS))
+        return path.suffix in (".csv", ".jsonl", ".ndjson") or _mentions(path, words)
+    return words is not None and _mentions(path, words)
+
+
+def _words(path: Path) -> bytes | None:
+    """What a file of this name has in it if it is a suite; `None` if its name says nothing."""
+    if path.name.endswith(NAMED):
+        return JSON_WORDS
+    if path.name in HOLODECK:
+        return YAML_WORDS
+    if path.suffix == ".json" and ("dataset" in path.stem or path.parent.name in DATASET_FOLDERS):
+        return DATASET_WORDS
+    return None
+
+
+def _fits(path: Path, root: Path, patterns: Sequence[str]) -> bool:
+    inside = path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
+    return any(fnmatch.fnmatchcase(path.name, pattern) or fnmatch.fnmatchcase(inside, pattern) for pattern in patterns)
+
+
+def _mentions(path: Path, words: bytes) -> bool:
+    try:
+        with path.open("rb") as file:
+            return _compiled(words).search(file.read(LOOKED_AT)) is not None
+    except OSError:
+        return False
+
+
+@functools.cache
+def _compiled(words: bytes) -> re.Pattern[bytes]:
+    return re.compile(words, re.MULTILINE)

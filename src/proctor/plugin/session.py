@@ -1,0 +1,135 @@
+"""A test session in which agents are examined: what it runs, what it shares, and what it says in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from proctor.cases.model import Suite
+from proctor.plugin.settings import SessionSettings
+from proctor.plugin.stash import SESSION
+from proctor.results.model import Run, TrialResult
+from proctor.results.verdict import RunVerdict
+from proctor.running.agent_runs import AgentRun
+from proctor.running.plan import PlannedSuite
+from proctor.running.shared_runs import Address, Outline, SharedRuns, address_of
+
+if TYPE_CHECKING:
+    from proctor.plugin.collecting import TrialItem
+
+BATCHES = 4
+"""So many times what may run at once is begun together: enough to keep agents busy, little enough to see progress."""
+
+
+def session_of(config: pytest.Config) -> ProctorSession:
+    """The session, begun with the first suite or fixture that needs it; raises `UsageError`."""
+    if SESSION not in config.stash:
+        session = config.stash[SESSION] = ProctorSession(config)
+        config.pluginmanager.register(session, "proctor-session")
+    return config.stash[SESSION]
+
+
+class ProctorSession:
+    """Registered as a plugin of its own, so that sessions without agents have none of its hooks."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.settings = SessionSettings(config)
+        self.runs = SharedRuns(
+            self.settings.folder, self.settings.options, self.settings.sharing, fresh=self.settings.fresh
+        )
+        self.outlines: list[Outline] = []
+        """What other processes told."""
+        self.looked_at: AgentRun | None = None
+        """The run that the present test looked at last."""
+        self.result: tuple[Run, RunVerdict] | None = None
+        self.trouble = ""
+        self._waiting: dict[int, list[TrialItem]] = {}
+        self._made: dict[Address, TrialResult] = {}
+
+    def trial_of(self, item: TrialItem) -> TrialResult:
+        """The trial of an item; what comes after it in the same suite is begun together with it."""
+        from proctor.plugin.failures import TrialBroken
+
+        address = address_of(item.planned)
+        if address not in self._made:
+            self._made |= self.runs.make([other.planned for other in self._batch(item)])
+        trial = self._made.pop(address, None)
+        if trial is None:
+            notes = self.runs.outline().notes
+            raise TrialBroken(notes[-1] if notes else "the trial was not made")
+        return trial
+
+    def enlist(self, planned: PlannedSuite, trials: int) -> None:
+        """Make a suite part of the session's run, under a name that no other suite there has."""
+        name, known = planned.suite.name, self.runs.enlisted(planned.suite.name)
+        if known is not None and known.suite.path != planned.suite.path:
+            name = f"{name} ({self._place(planned.suite)})"
+            planned.suite = replace(planned.suite, name=name)
+        self.runs.enlist(planned, trials)
+
+    def look_at(self, run: AgentRun) -> None:
+        self.looked_at = run
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """What is selected is known now: give each trial its place in the run."""
+        from proctor.plugin.collecting import TrialItem
+
+        for position, item in enumerate(session.items):
+            if isinstance(item, TrialItem):
+                item.planned = replace(item.planned, position=position)
+                self._waiting.setdefault(id(item.planned.suite), []).append(item)
+        for items in self._waiting.values():
+            self.enlist(items[0].planned.suite, len(items))
+
+    def pytest_runtest_setup(self) -> None:
+        self.looked_at = None
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        from proctor.plugin.reporting import complete_report
+
+        report = yield
+        complete_report(report, item, call, self.looked_at)
+        return report
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        from proctor.plugin.reporting import close_session
+
+        close_session(self, session)
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        from proctor.plugin.reporting import tell_session
+
+        tell_session(self, terminalreporter)
+
+    def pytest_unconfigure(self) -> None:
+        self.runs.close(last=not self.settings.sharing.several)
+
+    def _batch(self, item: TrialItem) -> list[TrialItem]:
+        """The item alone where each failure matters at once, or where other processes take the others."""
+        waiting = self._waiting.get(id(item.planned.suite), [])
+        if self._is_step_by_step() or item not in waiting:
+            return [item]
+        begin = waiting.index(item)
+        size = BATCHES * item.planned.suite.limits.parallel
+        batch = waiting[begin : begin + size]
+        self._waiting[id(item.planned.suite)] = waiting[:begin] + waiting[begin + size :]
+        return batch
+
+    def _is_step_by_step(self) -> bool:
+        asked: Callable[[str], Any] = lambda name: self.config.getoption(name, None)  # noqa: E731
+        return self.settings.sharing.several or any(map(asked, ("maxfail", "stepwise", "usepdb", "setuponly")))
+
+    def _place(self, suite: Suite) -> str:
+        path, root = suite.path, self.config.rootpath
+        if path is None:
+            return "in Python"
+        return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)

@@ -1,0 +1,145 @@
+"""The pytest plugin: suites are collected like tests, and fixtures put agents into ordinary ones.
+
+It is loaded in every pytest run of its environment. So it imports nothing of Proctor until a suite is collected or a
+fixture is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from proctor.plugin.collecting import SuiteFile
+    from proctor.plugin.datasets import EvaluationDataset
+    from proctor.plugin.fixtures import CaseDisplay
+    from proctor.plugin.suite_runs import SuiteRun
+    from proctor.running.agent_runner import AgentRunner
+
+ENDINGS = (".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".csv")
+JUDGE_VARIABLE = "PROCTOR_JUDGE"
+MARKERS = (
+    "proctor(mode, suites): mode='full' needs a language model; suites are what evaluation_dataset runs.",
+    "proctor_full: needs a language model; skipped with --proctor-fast.",
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("proctor", "agents under examination")
+    group.addoption("--proctor-agent", metavar="REF", help="Instead of the suites' own: file.py:name, a URL, cmd:...")
+    group.addoption("--proctor-judge", metavar="MODEL", help="Who judges: openai:gpt-5-mini, embedded, ...")
+    group.addoption("--proctor-fast", action="store_true", help="Leave out whatever needs a language model.")
+    group.addoption("--proctor-fresh", action="store_true", help="Ask agents anew, also where nothing has changed.")
+    group.addoption("--proctor-store", metavar="DIR", help="Where results are kept (default: .proctor).")
+    parser.addini("proctor_agent", "The agent of suites that name none, and of agent_runner.")
+    parser.addini("proctor_suites", "Patterns of further files that are suites.", type="args")
+    parser.addini("proctor_dataset", "Suites that evaluation_dataset runs.", type="args")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for line in MARKERS:
+        config.addinivalue_line("markers", line)
+    judge = config.getoption("proctor_judge")
+    if judge:
+        before = os.environ.get(JUDGE_VARIABLE)
+        os.environ[JUDGE_VARIABLE] = judge
+        config.add_cleanup(lambda: _put_back(before))
+
+
+def _put_back(judge: str | None) -> None:
+    if judge is None:
+        os.environ.pop(JUDGE_VARIABLE, None)
+    else:
+        os.environ[JUDGE_VARIABLE] = judge
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile | None:
+    if not file_path.name.endswith(ENDINGS):
+        return None
+    from proctor.plugin.recognising import is_suite
+
+    config = parent.config
+    named = parent.session.isinitpath(file_path)
+    if not is_suite(file_path, config.rootpath, config.getini("proctor_suites"), named=named):
+        return None
+    from proctor.plugin.collecting import SuiteFile
+
+    suite: SuiteFile = SuiteFile.from_parent(parent, path=file_path)
+    return suite
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("proctor_fast"):
+        reason = pytest.mark.skip(reason="needs a language model (--proctor-fast)")
+        for item in items:
+            marker = item.get_closest_marker("proctor")
+            if item.get_closest_marker("proctor_full") or (marker is not None and marker.kwargs.get("mode") == "full"):
+                item.add_marker(reason)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Of pytest-xdist: all processes share one run."""
+    from proctor.plugin.stash import sharing_of
+
+    node.workerinput["proctor"] = sharing_of(node.config)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any, error: object) -> None:
+    """Of pytest-xdist: a process that examined agents has ended."""
+    told = getattr(node, "workeroutput", {}).get("proctor")
+    if told is not None:
+        from proctor.plugin.reporting import hear_outline
+        from proctor.plugin.session import session_of
+
+        hear_outline(session_of(node.config), told)
+
+
+@pytest.fixture(scope="session")
+def agent_runner(request: pytest.FixtureRequest) -> AgentRunner:
+    """Runs the configured agent: agent_runner.run_test_case("a question").tools_called"""
+    from proctor.plugin.fixtures import agent_runner
+
+    return agent_runner(request.config)
+
+
+@pytest.fixture(scope="module")
+def evaluation_cases(request: pytest.FixtureRequest) -> Any:
+    """The cases of evaluation_dataset: TEST_CASES of the module, unless a marker or the ini file names suites."""
+    from proctor.plugin.fixtures import evaluation_cases
+
+    return evaluation_cases(request)
+
+
+@pytest.fixture(scope="module")
+def evaluation_dataset(request: pytest.FixtureRequest, evaluation_cases: Any) -> EvaluationDataset:
+    """Every case of evaluation_cases with what the agent did; each is run once per session."""
+    from proctor.plugin.fixtures import evaluation_dataset
+
+    return evaluation_dataset(request, evaluation_cases)
+
+
+@pytest.fixture(scope="session")
+def proctor_run(request: pytest.FixtureRequest) -> Callable[..., SuiteRun]:
+    """Runs a suite once per session: proctor_run("faq.test.json", case="refund").assert_passed()"""
+
+    def run(suite: Any, *, case: str | None = None, agent: Any = None) -> SuiteRun:
+        from proctor.plugin.fixtures import proctor_run
+
+        return proctor_run(request.config, suite, case, agent)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def show_case() -> CaseDisplay:
+    """Prints the tool calls of a run with arguments and results: show_case(evaluation_dataset[0])"""
+    from proctor.plugin.fixtures import CaseDisplay
+
+    return CaseDisplay()

@@ -1,0 +1,172 @@
+"""The answers that a test session can have without asking: its own, other processes' of it, and earlier sessions'."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, Any
+
+from proctor.errors import StoreError
+from proctor.plain import fingerprint
+from proctor.records import record
+from proctor.results.model import TrialResult
+from proctor.results.store import Store
+from proctor.running.engine import broke_down
+from proctor.running.freshness import last_change
+
+FOLDER = "answers"
+"""Inside the store's folder: what single tests asked. They scored it themselves, so that it is no part of any run."""
+POLL_SECONDS = 0.02
+
+Key = tuple[str, str, int]
+"""Question, fingerprint of the agent, repetition."""
+
+
+@record
+class Sharing:
+    """What all processes of one test session agree on."""
+
+    run_id: str
+    started_at: float
+    several: bool = False
+    """Whether there are other processes."""
+
+
+class SessionAnswers:
+    """Finds an answer of the same agent to the same question, and remembers every new one."""
+
+    def __init__(self, folder: Path, sharing: Sharing, *, fresh: bool) -> None:
+        self._folder = folder
+        self._sharing = sharing
+        self._fresh = fresh
+        self._heard: dict[Key, TrialResult] = {}
+        self._reused: set[tuple[Key, str]] = set()
+        self._changed: dict[str, float] = {}
+
+    @property
+    def reused(self) -> int:
+        """How many answers of earlier sessions were taken."""
+        return len(self._reused)
+
+    def find(self, question: str, agent: Any, number: int, suite: str = "") -> TrialResult | None:
+        """The latest answer, unless it is an earlier session's and the agent may have changed since.
+
+        What `suite` asks is its own: an answer that another suite got in this session is not taken for it.
+        """
+        key = (question, mark_of(agent), number)
+        found = self._heard.get(key) or (self._from_others(key, agent.name) if self._sharing.several else None)
+        if found is not None and suite and found.suite not in (suite, agent.name) and self._is_of_now(found):
+            return None
+        if found is None and not self._fresh and not is_out_of_sight(agent):
+            found = self._from_earlier(key, agent)
+        if found is not None:
+            self._heard[key] = found
+            if not self._is_of_now(found):
+                self._reused.add((key, suite))
+        return found
+
+    def _is_of_now(self, trial: TrialResult) -> bool:
+        return trial.started_at >= self._sharing.started_at
+
+    def hear(self, question: str, trial: TrialResult) -> None:
+        """Remember what was answered, for as long as the session lasts."""
+        self._heard[question, trial.agent, trial.number] = trial
+
+    def keep(self, question: str, trial: TrialResult) -> None:
+        """Remember it, and write it down for other processes and later sessions."""
+        self.hear(question, trial)
+        if trial.replies:
+            store, no = self._book
+            store.add_trials(no, [replace(trial, case=replace(trial.case, id=question))])
+
+    @contextlib.asynccontextmanager
+    async def turn(self, key: str) -> AsyncIterator[None]:
+        """While one process asks a question, others wait for its answer; other questions do not wait."""
+        if not self._sharing.several:
+            yield
+            return
+        with self.lock_file(key) as handle:
+            while not locked(handle, exclusive=True, wait=False):
+                await asyncio.sleep(POLL_SECONDS)
+            yield
+
+    @contextlib.contextmanager
+    def lock_file(self, key: str) -> Iterator[IO[str]]:
+        """A file to lock, which the lock goes with when it is closed."""
+        folder = lock_folder(self._folder, self._sharing.run_id)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            handle = (folder / fingerprint(key)).open("w")
+        except OSError as error:
+            raise StoreError(f"{folder} cannot be written: {error}") from error
+        with handle:
+            yield handle
+
+    def close(self) -> None:
+        if "_book" in self.__dict__:
+            self._book[0].close()
+
+    @functools.cached_property
+    def _book(self) -> tuple[Store, int]:
+        store = Store(self._folder / FOLDER)
+        return store, row_of(store, self._sharing.run_id)
+
+    @functools.cached_property
+    def _earlier(self) -> list[tuple[Store, dict[Key, int]]]:
+        stores = [Store(self._folder)] if (self._folder / "results.db").is_file() else []
+        if (self._folder / FOLDER / "results.db").is_file():
+            stores.append(Store(self._folder / FOLDER))
+        return [(store, store.answers()) for store in stores]
+
+    def _from_earlier(self, key: Key, agent: Any) -> TrialResult | None:
+        found = [store.trial(known[key]) for store, known in self._earlier if key in known]
+        changed = self._changed.setdefault(key[1], last_change(agent) if found else 0.0)
+        whole = [trial for trial in found if not broke_down(trial) and trial.started_at > changed]
+        return max(whole, key=lambda trial: trial.started_at, default=None)
+
+    def _from_others(self, key: Key, agent: str) -> TrialResult | None:
+        question, mark, number = key
+        store, no = self._book
+        kept = store.trial_keys(no).get((agent, question, number))
+        return None if kept is None or kept.agent != mark else store.trial(kept.no)
+
+
+def mark_of(agent: Any) -> str:
+    return str(getattr(agent, "fingerprint", None) or fingerprint(agent.name))
+
+
+def is_out_of_sight(agent: Any) -> bool:
+    """Whether an agent could change without its fingerprint changing: a service, or an object that has none."""
+    return not getattr(agent, "fingerprint", None) or type(agent).__module__ == "proctor.agents.http"
+
+
+def row_of(store: Store, run_id: str) -> int:
+    """The run of the session, opened by whichever process comes first."""
+    for _ in range(2):
+        with contextlib.suppress(StoreError):
+            return store.find_run(run_id).no
+        with contextlib.suppress(StoreError):  # another process was quicker
+            return store.add_run(run_id, f"tests {run_id}", {"suites": []})
+    return store.find_run(run_id).no
+
+
+def lock_folder(folder: Path, run_id: str) -> Path:
+    return folder / f"{run_id}.locks"
+
+
+def locked(handle: IO[str], *, exclusive: bool, wait: bool) -> bool:
+    """Whether this process has the file now; platforms without such locks trust their users."""
+    try:
+        import fcntl
+    except ImportError:
+        return True
+    kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
+    try:
+        fcntl.flock(handle, kind | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,56 @@
+"""Scores for spreadsheets, and what became of one suite over time."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Command = Callable[..., Any]
+
+TWO = """
+name: desk
+agent: agents.py:echo
+cases: [{id: right, input: a, expected: a}, {id: wrong, input: b, expected: c}]
+"""
+
+
+def test_scores_are_written_as_csv_by_test_and_by_show(proctor: Command, suite: Command, here: Path) -> None:
+    suite(text=TWO)
+    assert proctor("test", "--csv", "r.csv").code == 1
+    rows = list(csv.DictReader((here / "r.csv").read_text(encoding="utf-8").splitlines()))
+    assert [(row["case"], row["outcome"]) for row in rows] == [("right", "passed"), ("wrong", "failed")]
+    shown = proctor("show", "last", "--csv", "-")
+    assert shown.out == (here / "r.csv").read_text(encoding="utf-8")
+
+
+def test_the_runs_of_one_suite_are_listed_with_pass_rate_scores_and_agent(proctor: Command, suite: Command) -> None:
+    suite(text=TWO)
+    proctor("test")
+    proctor("test", "--agent", "nop")
+    listed = proctor("runs", "--suite", "desk")
+    latest, first = listed.out.splitlines()
+    assert "0 of 2 passed (0%)  ExactMatch 0.000  nop nop-1" in latest
+    assert "1 of 2 passed (50%)  ExactMatch 0.500  agents.py:echo" in first
+    newest, oldest = json.loads(proctor("runs", "--suite", "desk", "--json").out)
+    assert (newest["pass_rate"], oldest["pass_rate"]) == (0.0, 0.5)
+    assert oldest["scores"] == {"ExactMatch": 0.5}
+    assert newest["agent_fingerprint"] != oldest["agent_fingerprint"]
+    assert len(json.loads(proctor("runs", "--suite", "desk", "-n", "1", "--json").out)) == 1
+
+
+def test_a_suite_nobody_ran_is_an_error_with_a_hint(proctor: Command, suite: Command) -> None:
+    suite(text=TWO)
+    proctor("test")
+    ended = proctor("runs", "--suite", "dsk")
+    assert ended.code == 2
+    assert "no run of a suite called 'dsk'" in ended.err
+    assert "did you mean 'desk'?" in ended.err
+
+
+def test_a_suite_whose_run_was_cut_off_or_skipped_has_no_pass_rate(proctor: Command, suite: Command) -> None:
+    suite(text="name: desk\nagent: agents.py:echo\ncases: [{id: a, input: a, expected: a, skip: later}]\n")
+    proctor("test")
+    assert "no verdict" in proctor("runs", "--suite", "desk").out

@@ -1,0 +1,8 @@
+"""Sessions inside a test's own process forget what they imported; what does not bear being imported twice is here."""
+
+from __future__ import annotations
+
+import yaml  # noqa: F401  its compiled part keeps the classes of its first import
+
+import proctor.plugin.fixtures
+import proctor.plugin.reporting  # noqa: F401

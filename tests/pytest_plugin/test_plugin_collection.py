@@ -1,0 +1,216 @@
+"""Which files pytest collects as suites, and what their items are called."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor.plugin.recognising import is_suite
+
+pytest_plugins = "pytester"
+
+AGENT = """
+def agent(question):
+    return question.upper()
+"""
+EVAL_SET = {
+    "evalSetId": "faq",
+    "evalCases": [
+        {
+            "evalId": "hello",
+            "conversation": [
+                {
+                    "userContent": {"parts": [{"text": "hello"}]},
+                    "finalResponse": {"parts": [{"text": "HELLO"}]},
+                }
+            ],
+        }
+    ],
+}
+
+
+def suite(*ids: str, **rest: object) -> str:
+    cases = [{"id": name, "input": name, "expected": name.upper()} for name in ids]
+    return json.dumps({"agent": "agent.py:agent", "evaluators": ["ExactMatch"], "cases": cases, **rest})
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester) -> pytest.Pytester:
+    (pytester.path / "agent.py").write_text(AGENT)
+    return pytester
+
+
+def write(project: pytest.Pytester, name: str, text: str) -> None:
+    path = project.path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def test_each_trial_of_a_case_is_an_item_with_a_node_id_that_can_be_run_alone(project: pytest.Pytester) -> None:
+    write(
+        project, "evaluation/faq.proctor.json", suite("one", "two", settings={"repeat": 2}, agent="../agent.py:agent")
+    )
+
+    listed = project.runpytest("--collect-only", "-q")
+    alone = project.runpytest("evaluation/faq.proctor.json::two[2]", "-v")
+
+    listed.stdout.fnmatch_lines([f"evaluation/faq.proctor.json::{n}" for n in ("one?1?", "one?2?", "two?1?", "two?2?")])
+    alone.assert_outcomes(passed=1)
+    alone.stdout.fnmatch_lines(["evaluation/faq.proctor.json::two?2? PASSED*"])
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("faq.test.json", json.dumps(EVAL_SET)),
+        ("faq.evalset.json", json.dumps(EVAL_SET)),
+        ("agent.yaml", "name: x\ninstructions: {inline: hi}\nagent: agent.py:agent\ntest_cases:\n"
+                       "  - {name: hello, input: hello, ground_truth: HELLO}\n"
+                       "evaluations: {metrics: [{type: standard, metric: equality}]}\n"),
+        ("a.proctor.yaml", "cases: [{id: hello, input: hello, expected: HELLO}]"),
+        ("a.proctor.jsonl", '{"id": "hello", "input": "hello", "expected": "HELLO"}\n'),
+        ("a.proctor.csv", "input,expected\nhello,HELLO\n"),
+        ("datasets/d.json", '{"name": "d", "runnable": "../agent.py:agent", "evaluators": ["ExactMatch"], '
+                            '"entries": [{"description": "hello", "input_data": "hello", "expectation": "HELLO"}]}'),
+    ],
+)  # fmt: skip
+def test_suites_of_every_format_are_found_in_a_folder(project: pytest.Pytester, name: str, text: str) -> None:
+    write(project, f"evaluation/{name}", text)
+    write(project, "evaluation/agent.py", AGENT)
+
+    done = project.runpytest("evaluation", "--proctor-agent", "agent.py:agent")
+
+    done.assert_outcomes(passed=1)
+
+
+def test_a_repository_with_500_other_json_files_is_left_alone(project: pytest.Pytester) -> None:
+    for number in range(500):
+        write(project, f"data/{number % 7}/record-{number}.json", json.dumps({"items": [number], "query": "x"}))
+    write(project, "data/broken.json", "{")
+    write(project, "snapshots/page.test.json", '{"title": "not a suite"}')
+    write(project, "deploy/agent.yaml", "kind: Deployment\n")
+    write(project, "datasets/numbers.json", "[1, 2, 3]")
+    write(project, "test_plain.py", "import pytest\n@pytest.mark.parametrize('n', range(3))\ndef test_it(n): pass\n")
+
+    done = project.runpytest()
+
+    done.assert_outcomes(passed=3)
+    assert "proctor" not in done.stdout.str().partition("collected")[2]
+    assert not (project.path / ".proctor").exists()
+
+
+def test_patterns_in_the_ini_file_name_further_suites(project: pytest.Pytester) -> None:
+    write(project, "checks/greeting.yaml", "agent: ../agent.py:agent\ncases: [{id: a, input: a, expected: A}]")
+    project.makeini("[pytest]\nproctor_suites = checks/*.yaml\n")
+
+    project.runpytest().assert_outcomes(passed=1)
+
+
+def test_a_suite_of_any_name_is_run_when_it_is_named_on_the_command_line(project: pytest.Pytester) -> None:
+    write(project, "greeting.yaml", "agent: agent.py:agent\ncases: [{id: a, input: a, expected: A}]")
+
+    project.runpytest().assert_outcomes()
+    project.runpytest("greeting.yaml").assert_outcomes(passed=1)
+
+
+def test_an_invalid_suite_is_a_collection_error_with_places_and_without_a_traceback(project: pytest.Pytester) -> None:
+    write(
+        project, "bad.proctor.yaml", "agent: agent.py:agent\ncases:\n  - {id: a, input: a, expcted: A}\n  - {id: a}\n"
+    )
+    write(project, "good.proctor.yaml", "agent: agent.py:agent\ncases: [{id: b, input: b, expected: B}]")
+
+    done = project.runpytest("--continue-on-collection-errors")
+
+    done.assert_outcomes(passed=1, errors=1)
+    done.stdout.fnmatch_lines(["*bad.proctor.yaml:3: *expcted*", "*bad.proctor.yaml:4: *"])
+    assert "Traceback" not in done.stdout.str()
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('{"cases": [', "*x.proctor.json:1: *"),
+        ('{"cases": []}', "*cases is empty*"),
+        ("", "*is empty*"),
+        ('{"agent": "nowhere.py:agent", "cases": [{"input": "a", "expected": "A"}]}', "*no file 'nowhere.py'*"),
+        ('{"agent": "agent.py:agent", "evaluators": ["Exactmatch"], "cases": [{"input": "a"}]}', "*did you mean*"),
+    ],
+)  # fmt: skip
+def test_everything_wrong_with_a_file_is_said_before_anything_runs(
+    project: pytest.Pytester, text: str, complaint: str
+) -> None:
+    write(project, "x.proctor.json", text)
+
+    done = project.runpytest()
+
+    assert done.ret == pytest.ExitCode.INTERRUPTED
+    done.stdout.fnmatch_lines([complaint])
+    assert "Traceback" not in done.stdout.str()
+
+
+def test_an_agent_that_cannot_be_loaded_is_one_message(project: pytest.Pytester) -> None:
+    write(project, "faq.test.json", json.dumps(EVAL_SET))
+
+    done = project.runpytest("--proctor-agent", "agent.py:agnt")
+
+    done.stdout.fnmatch_lines(["*has no 'agnt'; did you mean 'agent'?*"])
+    assert "Traceback" not in done.stdout.str()
+
+
+def test_a_suite_without_agent_is_skipped_where_it_is_found_and_wrong_where_it_is_named(
+    project: pytest.Pytester,
+) -> None:
+    write(project, "faq.test.json", json.dumps(EVAL_SET))
+
+    found, named = project.runpytest("-rs"), project.runpytest("faq.test.json")
+
+    found.assert_outcomes(skipped=1)
+    found.stdout.fnmatch_lines(["*faq.test.json*names no agent; give one with --proctor-agent*"])
+    named.assert_outcomes(errors=1)
+    named.stdout.fnmatch_lines(["*names no agent; give one with --proctor-agent*"])
+
+
+def test_words_and_tags_select_cases(project: pytest.Pytester) -> None:
+    cases = [{"id": "a", "input": "a", "expected": "A", "tags": ["slow"]}, {"id": "b", "input": "b", "expected": "B"}]
+    write(project, "x.proctor.json", json.dumps({"agent": "agent.py:agent", "cases": cases}))
+
+    done = project.runpytest("-k", "not slow", "-v")
+
+    done.assert_outcomes(passed=1, deselected=1)
+    done.stdout.fnmatch_lines(["*x.proctor.json::b PASSED*", "*1 trial*"])
+
+
+def test_two_suites_with_the_same_name_and_case_ids_are_kept_apart(project: pytest.Pytester) -> None:
+    write(project, "a/faq.proctor.json", suite("one", "two", name="faq", agent="../agent.py:agent"))
+    write(project, "b/faq.proctor.json", suite("one", name="faq", agent="../agent.py:agent"))
+
+    done = project.runpytest("-v")
+
+    done.assert_outcomes(passed=3)
+    done.stdout.fnmatch_lines(["a/faq.proctor.json::one PASSED*", "b/faq.proctor.json::one PASSED*"])
+    done.stdout.fnmatch_lines(["faq: 2 passed*", "faq (b/faq.proctor.json): 1 passed*", "3 trials"])
+
+
+def test_case_ids_that_no_node_id_can_hold_still_run(project: pytest.Pytester) -> None:
+    ids = ["a::b", "a:b", "line\nbreak", "päck \U0001f600", "with space", "[x]"]
+    write(project, "x.proctor.json", suite(*ids))
+
+    project.runpytest("-v").assert_outcomes(passed=len(ids))
+
+
+@given(
+    st.binary(max_size=200), st.sampled_from(["a.test.json", "agent.yaml", "datasets/x.json", "x.csv"]), st.booleans()
+)
+def test_looking_at_a_file_never_fails_whatever_is_in_it(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes, name: str, named: bool
+) -> None:
+    folder = tmp_path_factory.mktemp("looked")
+    path = folder / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(content)
+
+    assert is_suite(path, folder, [], named=named) in (True, False)
+    assert is_suite(folder / "gone.test.json", folder, [], named=named) is False

@@ -1,0 +1,301 @@
+"""What becomes of a trial in pytest: outcomes, failures, JUnit, the summary, selection, several processes."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = "pytester"
+
+PROJECT = '''
+import asyncio, time
+from pathlib import Path
+import proctor
+
+
+@proctor.tool
+def look_up(word):
+    """A tool."""
+    return {"found": word}
+
+
+def agent(question):
+    with Path(__file__).with_name("asked.log").open("a") as log:
+        log.write(question + "\\n")
+    look_up(word=question)
+    if question == "raise":
+        raise KeyError("lost")
+    if question == "hang":
+        time.sleep(60)
+    return question.upper()
+
+
+def unsure(evaluable):
+    raise proctor.EvaluationPending("a person looks at it")
+
+
+def broken(evaluable):
+    raise ZeroDivisionError("no luck")
+'''
+CASES = {
+    "right": {"expected": "RIGHT"},
+    "wrong": {"expected": "left", "tools": [{"name": "look_up", "args": {"word": "up"}}]},
+    "raise": {"expected": "x"},
+    "unmeasured": {"expected": "x", "evaluators": ["agent.py:broken"]},
+    "open": {"evaluators": ["agent.py:unsure"]},
+    "later": {"expected": "x", "skip": "not yet"},
+}
+
+
+def write_suite(folder: Path, *names: str, **rest: object) -> None:
+    cases = []
+    for name in names:
+        said = dict(CASES.get(name, {"expected": name.upper()}))
+        tools = said.pop("tools", None)
+        expected = {"output": said.pop("expected", "x")} | ({"tools": tools} if tools else {})
+        cases.append({"id": name, "input": name, "expected": expected} | said)
+    document = {"name": "faq", "agent": "agent.py:agent", "cases": cases, **rest}
+    (folder / "faq.proctor.json").write_text(json.dumps(document), encoding="utf-8")
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester) -> pytest.Pytester:
+    (pytester.path / "agent.py").write_text(PROJECT)
+    return pytester
+
+
+def asked(project: pytest.Pytester) -> list[str]:
+    log = project.path / "asked.log"
+    return sorted(log.read_text().split()) if log.exists() else []
+
+
+def test_each_outcome_has_its_counterpart_in_pytest(project: pytest.Pytester) -> None:
+    write_suite(project.path, *CASES)
+
+    done = project.runpytest("-rs")
+
+    done.assert_outcomes(passed=1, failed=2, errors=1, skipped=2)
+    done.stdout.fnmatch_lines(["*SKIPPED*pending: a person looks at it", "*SKIPPED*not yet"])
+
+
+def test_a_failure_shows_question_answer_calls_and_reasons_without_s(project: pytest.Pytester) -> None:
+    write_suite(project.path, "wrong")
+
+    done = project.runpytest()
+
+    done.stdout.fnmatch_lines(
+        [
+            "faq/wrong: failed",
+            "input*wrong",
+            "expected*left",
+            "got*WRONG",
+            "calls*expected*| made",
+            '*look_up(word="up")*| look_up(word="wrong") -> {"found": "wrong"}*',
+            "*FAILED faq.proctor.json::wrong - *",
+        ]
+    )
+    assert "Traceback" not in done.stdout.str()
+
+
+def test_an_error_says_that_nothing_is_known_about_the_agent(project: pytest.Pytester) -> None:
+    write_suite(project.path, "unmeasured")
+
+    done = project.runpytest()
+
+    done.stdout.fnmatch_lines(["*ERROR at setup of unmeasured*", "Nothing is known about the agent*", "*no luck*"])
+
+
+def test_an_agent_that_raises_or_hangs_has_failed_and_others_go_on(project: pytest.Pytester) -> None:
+    write_suite(project.path, "raise", "hang", "right", settings={"timeout": 0.5})
+
+    done = project.runpytest()
+
+    done.assert_outcomes(passed=1, failed=2)
+    done.stdout.fnmatch_lines(["*the agent raised KeyError: 'lost'*", "*the agent gave no answer within 0.5 s*"])
+
+
+def test_the_summary_and_the_store_say_what_proctor_test_says(project: pytest.Pytester) -> None:
+    write_suite(project.path, *CASES)
+    with_pytest = project.runpytest("-q")
+    of_pytest = junit_outcomes(project, "show", "last")
+    of_proctor = junit_outcomes(project, "test", "faq.proctor.json")
+
+    assert of_pytest == of_proctor
+    with_pytest.stdout.fnmatch_lines(
+        ["*- proctor -*", "faq: 1 passed, 2 failed, 1 error, 1 skipped, 1 pending; pass rate 33.3% ?*?*", "FAILED  *"]
+    )
+
+
+def junit_outcomes(project: pytest.Pytester, *command: str) -> dict[str, str]:
+    report = project.path / "report.xml"
+    subprocess.run(
+        [sys.executable, "-m", "proctor", *command, "--junit", str(report)], capture_output=True, check=False
+    )
+    cases = ElementTree.parse(report).iter("testcase")
+    return {case.attrib["name"]: next((child.tag for child in case), "passed") for case in cases}
+
+
+def test_pytests_own_junit_report_agrees_and_has_scores_as_properties(project: pytest.Pytester) -> None:
+    write_suite(project.path, *CASES)
+    project.runpytest("--junitxml=own.xml")
+    cases = {case.attrib["name"]: case for case in ElementTree.parse(project.path / "own.xml").iter("testcase")}
+
+    tags = {name: [child.tag for child in case if child.tag != "properties"] for name, case in cases.items()}
+    right = {item.attrib["name"]: item.attrib["value"] for item in cases["right"].iter("property")}
+
+    assert tags["right"] == ["system-out"] or tags["right"] == []
+    assert [tags[name][0] for name in ("wrong", "raise", "unmeasured", "open", "later")] == [
+        "failure", "failure", "error", "skipped", "skipped",
+    ]  # fmt: skip
+    assert right["proctor.outcome"] == "passed"
+    assert any(name.startswith("proctor.score.") for name in right)
+
+
+def test_x_stops_at_the_first_failure_and_asks_nothing_more(project: pytest.Pytester) -> None:
+    write_suite(project.path, "right", "wrong", "never", "ever")
+
+    done = project.runpytest("-x")
+
+    done.assert_outcomes(passed=1, failed=1)
+    assert asked(project) == ["right", "wrong"]
+
+
+def test_lf_runs_only_what_failed_and_takes_its_answer_from_the_store(project: pytest.Pytester) -> None:
+    write_suite(project.path, "right", "wrong")
+    project.runpytest()
+
+    again = project.runpytest("--lf")
+
+    again.assert_outcomes(failed=1)
+    again.stdout.fnmatch_lines(["*The answer is from an earlier session*", "1 answer reused*--proctor-fresh*"])
+    assert asked(project) == ["right", "wrong"]
+
+
+def test_unchanged_answers_are_reused_until_the_agent_changes_or_fresh_ones_are_wanted(
+    project: pytest.Pytester,
+) -> None:
+    write_suite(project.path, "right")
+    project.runpytest_subprocess()
+    project.runpytest_subprocess().stdout.fnmatch_lines(["1 answer reused from earlier sessions*"])
+    assert asked(project) == ["right"]
+
+    project.runpytest_subprocess("--proctor-fresh").stdout.no_fnmatch_line("* reused from*")
+    assert len(asked(project)) == 2
+
+    (project.path / "agent.py").write_text(PROJECT + "\n# changed\n")
+    project.runpytest_subprocess().stdout.no_fnmatch_line("* reused from*")
+    assert len(asked(project)) == 3
+
+
+def test_a_prompt_that_changed_makes_another_agent(project: pytest.Pytester) -> None:
+    write_suite(project.path, "right")
+    project.runpytest()
+    (project.path / "prompt.md").write_text("Answer in capitals.")
+
+    project.runpytest().stdout.no_fnmatch_line("* reused from*")
+
+    assert len(asked(project)) == 2
+
+
+def test_several_processes_make_one_run_of_it(project: pytest.Pytester) -> None:
+    names = [f"case-{number}" for number in range(8)]
+    write_suite(project.path, *names, "wrong", "unmeasured")
+
+    done = project.runpytest_subprocess("-n", "2")
+
+    done.assert_outcomes(passed=8, failed=1, errors=1)
+    done.stdout.fnmatch_lines(["faq: 8 passed, 1 failed, 1 error; pass rate *", "10 trials"])
+    assert asked(project) == sorted([*names, "wrong", "unmeasured"])
+    listed = subprocess.run([sys.executable, "-m", "proctor", "runs"], capture_output=True, text=True, check=True)
+    assert len(listed.stdout.splitlines()) == 1
+    assert not list((project.path / ".proctor").glob("*.locks"))
+
+
+def test_ctrl_c_ends_pytest_and_keeps_what_was_done(project: pytest.Pytester) -> None:
+    write_suite(project.path, "right", "hang")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pytest"], cwd=project.path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    while "hang" not in asked(project) or "right" not in asked(project):
+        assert process.poll() is None
+        time.sleep(0.05)
+    time.sleep(0.3)  # the answer that came at once is kept within milliseconds
+
+    process.send_signal(signal.SIGINT)
+    printed, _ = process.communicate(timeout=60)
+
+    assert process.returncode == pytest.ExitCode.INTERRUPTED
+    assert "Interrupted" in printed or "KeyboardInterrupt" in printed
+    assert "1 passed" in printed
+    listed = subprocess.run([sys.executable, "-m", "proctor", "runs"], capture_output=True, text=True, check=True)
+    assert "1 passed" in listed.stdout
+
+
+def test_a_terminal_that_knows_only_ascii_is_no_obstacle(
+    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_suite(project.path, "right", "größe", "wrong")
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+
+    done = project.runpytest_subprocess("-s", "-v")
+
+    done.assert_outcomes(passed=2, failed=1)
+    done.stdout.fnmatch_lines(["*> Running test case: right", "[*] Tool: look_up"])
+    assert "INTERNALERROR" not in done.stdout.str()
+
+
+def test_s_shows_each_case_as_it_is_run(project: pytest.Pytester) -> None:
+    write_suite(project.path, "right")
+
+    project.runpytest("-s").stdout.fnmatch_lines(
+        [
+            "*Running test case: right",
+            "*Tool: look_up",
+            "   Arguments:",
+            "     - word: right",
+            '   Result: {"found": *}',
+        ]
+    )
+
+
+def test_fast_leaves_out_what_needs_a_model_and_says_so(project: pytest.Pytester) -> None:
+    write_suite(project.path, "right", evaluators=["ExactMatch"])
+    judged = {"agent": "agent.py:agent", "evaluators": ["GEval"], "cases": [{"id": "a", "input": "a"}]}
+    judged["evaluators"] = [{"GEval": {"criteria": "is polite"}}]
+    (project.path / "judged.proctor.json").write_text(json.dumps(judged))
+    project.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.proctor_full
+        def test_a(): raise AssertionError
+
+        @pytest.mark.proctor(mode="full")
+        def test_b(): raise AssertionError
+
+        def test_c(): pass
+        """
+    )
+
+    done = project.runpytest("--proctor-fast", "-rs", "--strict-markers")
+
+    done.assert_outcomes(passed=2, skipped=3)
+    done.stdout.fnmatch_lines(["*needs a language model (--proctor-fast)*"])
+
+
+def test_a_store_that_cannot_be_written_is_an_error_and_not_a_verdict(project: pytest.Pytester) -> None:
+    write_suite(project.path, "right")
+    (project.path / "taken").write_text("a file")
+
+    done = project.runpytest("--proctor-store", "taken")
+
+    done.assert_outcomes(errors=1)
+    assert "INTERNALERROR" not in done.stdout.str()
+    assert "Traceback" not in done.stdout.str()
