@@ -1,6 +1,6 @@
 """EvalSets with a tool trajectory and ROUGE, beside adk-python's own AgentEvaluator on the same set and agent.
 
-Three contenders: Proctor with a plain function, Proctor driving the ADK agent, and ADK driving it. The model is a script
+Three contenders: Proctor with a plain function, Proctor driving the ADK agent, ADK driving it. The model is a script
 (one tool call, then a text), so that what is left is the framework. The peer's environment is 900 MB and more; it is
 made only when this group is asked for by name.
 """
@@ -84,7 +84,7 @@ def measure_adk(proctor: Interpreter, folder: Path, cases: int, rounds: int, *, 
         (folder / f"desk-{size}.test.json").write_text(json.dumps(eval_set(size)), encoding="utf-8")
     package = folder / "desk"
     package.mkdir()
-    (package / "__init__.py").write_text("", encoding="utf-8")
+    (package / "__init__.py").write_text("from . import agent\n", encoding="utf-8")
     (package / "agent.py").write_text(AGENT, encoding="utf-8")
     (folder / "plain.py").write_text(FUNCTION, encoding="utf-8")
     contenders = _contenders("proctor, a function", proctor, "drive_adk.py", "plain", folder, cases)

@@ -19,9 +19,11 @@ PEERS = {
     "deepeval": ("deepeval", "rapidfuzz"),
     "pydantic-evals": ("pydantic-evals", "rapidfuzz"),
 }
+"""What each peer's environment gets; those without a fast edit distance get the library that Proctor uses."""
 ON_REQUEST = {"google-adk": ("google-adk[eval]",)}
 """Peers too large to be installed unless somebody asks for them."""
-"""What each peer's environment gets; those without a fast edit distance get the library that Proctor uses."""
+HOSTS = {"pytest": ("pytest",)}
+"""What Proctor is put into, to see what it adds there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ def base_install() -> Interpreter:
 def peer(name: str) -> Interpreter | None:
     """The environment of a peer, or `None` when it cannot be installed."""
     mark = VENVS / f"{name}.state"
-    packages = (PEERS | ON_REQUEST)[name]
+    packages = (PEERS | ON_REQUEST | HOSTS)[name]
     wanted = " ".join(packages)
     if not mark.is_file() or mark.read_text() != wanted:
         try:

@@ -22,11 +22,12 @@ from environments import Interpreter, base_install
 from growth import measure_growth
 from install_size import measure_install
 from measuring import Broken
+from pytest_run import measure_pytest
 from startup import measure_startup
 from table import Row, as_text
 from wrapping import measure_wrap
 
-GROUPS = ("startup", "engine", "wrap", "growth", "concurrency", "install")
+GROUPS = ("startup", "engine", "wrap", "growth", "concurrency", "install", "pytest")
 ON_REQUEST = ("adk",)
 """Groups that are measured only if they are named: what they need takes minutes and a gigabyte to install."""
 
@@ -55,6 +56,7 @@ def _measured(name: str, proctor: Interpreter, options: argparse.Namespace) -> l
         "growth": lambda: measure_growth(proctor, folder, cases, rounds),
         "concurrency": lambda: measure_concurrency(proctor, folder, waiting, rounds),
         "install": lambda: measure_install(proctor),
+        "pytest": lambda: measure_pytest(proctor if options.here else None, folder, rounds, peers=not quick),
         "adk": lambda: measure_adk(proctor, folder, options.cases or 500, rounds, peers=not quick),
     }
     try:

@@ -8,11 +8,13 @@ set -eu
 packages() {
     case "$1" in
     google_adk) echo "google-adk" ;;
+    langchain) echo "langchain langgraph" ;;
+    openai_agents) echo "openai-agents" ;;
     *) return 1 ;;
     esac
 }
 
-[ $# -gt 0 ] || set -- google_adk
+[ $# -gt 0 ] || set -- google_adk langchain openai_agents
 for name in "$@"; do
     wanted=$(packages "$name") || { echo "no framework $name" >&2; exit 2; }
     echo "$name: $wanted"

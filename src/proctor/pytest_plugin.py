@@ -125,14 +125,14 @@ def evaluation_dataset(request: pytest.FixtureRequest, evaluation_cases: Any) ->
     return evaluation_dataset(request, evaluation_cases)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def proctor_run(request: pytest.FixtureRequest) -> Callable[..., SuiteRun]:
     """Runs a suite once per session: proctor_run("faq.test.json", case="refund").assert_passed()"""
 
     def run(suite: Any, *, case: str | None = None, agent: Any = None) -> SuiteRun:
         from proctor.plugin.fixtures import proctor_run
 
-        return proctor_run(request.config, suite, case, agent)
+        return proctor_run(request.config, request.path, suite, case, agent)
 
     return run
 

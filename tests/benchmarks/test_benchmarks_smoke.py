@@ -13,6 +13,7 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 CASES = 12
 
 ROWS = {
+    "adk": ["- 12 EvalSet cases: proctor, a function"],
     "engine": [
         "engine / bare loop, sync agent",
         "engine / bare loop, async agent",
@@ -40,6 +41,7 @@ ROWS = {
         "12 cases x 50 ms, async agent, -j 20",
         "12 cases x 50 ms, sync agent, -j 20",
     ],
+    "pytest": ["proctor's plugin, unused, adds to a pytest run"],
 }
 
 

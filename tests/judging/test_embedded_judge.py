@@ -23,6 +23,7 @@ from proctor.evaluators.retrieval import (
     ContextualRelevancy,
 )
 from proctor.judging import embedded_judge
+from proctor.judging.embedded.relevance import RELEVANT_FROM, relevances
 from proctor.judging.chambers import SharedChambers
 from proctor.judging.current import Sitting, sitting
 from proctor.judging.docket import docket
@@ -203,3 +204,18 @@ def test_degrees_keep_the_order_of_scores_and_part_at_the_line(one: float, other
     low, high = sorted([one, other])
     assert 0 <= graded(low, line) <= graded(high, line) <= 1
     assert (graded(one, line) >= 0.5) == (one >= line)
+
+
+def test_a_statement_that_carries_on_what_a_relevant_one_says_is_relevant_too() -> None:
+    question = "What would a $50,000 loan at 5% over 48 months cost?"
+    told = ["A $50,000 loan at 5% over 48 months costs $1,151.46 a month.", "You would pay $55,270.30 in total."]
+    scores = [score for score, _ in relevances(question, [*told, "Bananas are rich in potassium."])]
+    assert [score >= RELEVANT_FROM for score in scores] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("answer", "relevant"), [("Paris.", True), ("In 1945.", True), ("I like cheese.", False), ("I don't know.", False)]
+)
+def test_a_short_answer_counts_if_it_names_something(answer: str, relevant: bool) -> None:
+    [(score, _)] = relevances("What is the capital of France?", [answer])
+    assert (score >= RELEVANT_FROM) is relevant

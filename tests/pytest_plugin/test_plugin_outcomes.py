@@ -43,6 +43,13 @@ def unsure(evaluable):
 
 def broken(evaluable):
     raise ZeroDivisionError("no luck")
+
+
+def judged(evaluable):
+    raise AssertionError
+
+
+judged.needs_judge = True
 '''
 CASES = {
     "right": {"expected": "RIGHT"},
@@ -267,8 +274,7 @@ def test_s_shows_each_case_as_it_is_run(project: pytest.Pytester) -> None:
 
 def test_fast_leaves_out_what_needs_a_model_and_says_so(project: pytest.Pytester) -> None:
     write_suite(project.path, "right", evaluators=["ExactMatch"])
-    judged = {"agent": "agent.py:agent", "evaluators": ["GEval"], "cases": [{"id": "a", "input": "a"}]}
-    judged["evaluators"] = [{"GEval": {"criteria": "is polite"}}]
+    judged = {"agent": "agent.py:agent", "evaluators": ["agent.py:judged"], "cases": [{"id": "a", "input": "a"}]}
     (project.path / "judged.proctor.json").write_text(json.dumps(judged))
     project.makepyfile(
         """

@@ -39,6 +39,7 @@ class ChatAgent:
     def __init__(self, model: ChatModel, character: ChatCharacter, name: str = "") -> None:
         self.model = model
         self.character = character
+        self.tools = character.tools
         self.name = name or model.name
         tools = [[tool.name, tool.description, tool.parameters, tool.fingerprint] for tool in character.tools]
         self.fingerprint = fingerprint(model.fingerprint, character.instructions, tools, character.max_turns)
@@ -85,11 +86,14 @@ class ChatSession:
             self._messages += [await self._serve(request, log) for request in answer.requests]
         names = ", ".join(sorted({call.name for call in log.calls}))
         limit = self._character.max_turns
-        raise AgentFailed(f"gave no answer after {limit} model calls (max_turns), all of which asked for tools: {names}")
+        raise AgentFailed(
+            f"gave no answer after {limit} model calls (max_turns), all of which asked for tools: {names}"
+        )
 
     async def _serve(self, request: Request, log: CallLog) -> Json:
         """Call a tool; what goes wrong is told to the model, which may know better next time."""
-        key = log.begin(f"{len(log.calls) + 1}:{request.id}", request.name, request.arguments)
+        taken = any(call.id == request.id for call in log.calls)  # some services begin to count anew each time
+        key = log.begin(None if taken else request.id, request.name, request.arguments)
         try:
             result = plain(await self._call(request))
         except Exception as error:

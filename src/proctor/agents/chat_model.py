@@ -108,7 +108,7 @@ class HttpChatLine(HttpSession):
             body["tools"] = [tool.offer for tool in tools]
         try:
             response = await self._exchange(plain(body))
-            return read_completion(response.text)
+            return read_completion(response.content.decode("utf-8", "replace"))
         except UnreadableReply as error:
             raise UnreadableReply(self._hide(f"{self._agent.name}: {error}")) from None
 

@@ -29,6 +29,8 @@ class ChatTool:
     """A JSON Schema of an object."""
     call: Callable[[Mapping[str, Json]], Awaitable[Any]]
     fingerprint: str = ""
+    function: Callable[..., Any] | None = None
+    """The code behind it, where there is some here: evaluators call it again."""
 
     @property
     def offer(self) -> Json:
@@ -58,7 +60,7 @@ def tool_of(function: Any, where: str = "") -> ChatTool:
         raise UsageError(f"{place} is no function that could be a tool")
     if not re.fullmatch(_NAME, name):
         raise UsageError(f"{place}: {name!r} is no name for a tool; define it with letters, digits and _")
-    called = function if inspect.isroutine(function) else function.__call__
+    called: Any = function if inspect.isroutine(function) else function.__call__
     try:
         from pydantic import TypeAdapter, validate_call
 
@@ -66,9 +68,11 @@ def tool_of(function: Any, where: str = "") -> ChatTool:
     except Exception as error:
         raise UsageError(f"{place} cannot be a tool: {describe(error)}") from None
     if schema.get("type") != "object":
-        raise UsageError(f"{place} cannot be a tool: a model gives arguments by name, and it takes some by position only")
+        raise UsageError(
+            f"{place} cannot be a tool: a model gives arguments by name, and it takes some by position only"
+        )
     call = functools.partial(_call, checked, is_async(function))
-    return ChatTool(name, inspect.getdoc(function) or "", schema, call, source_fingerprint(function))
+    return ChatTool(name, inspect.getdoc(function) or "", schema, call, source_fingerprint(function), function)
 
 
 async def _call(function: Callable[..., Any], asynchronous: bool, arguments: Mapping[str, Json]) -> Any:

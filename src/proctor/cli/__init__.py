@@ -20,6 +20,7 @@ COMMANDS = {
     "record": "Write what an agent did, once a person accepts it, as what is expected of it.",
     "rescore": "Score the answers of a run anew, without asking the agent.",
     "grade": "Give the scores of a run that wait for a person or an agent.",
+    "calibrate": "Say how well a judge agrees with people.",
     "trace": "List, show, import and export what happened inside applications.",
     "format": "Make an entry for a dataset of a trace.",
     "dataset": "Validate, convert, list, create and fill datasets.",

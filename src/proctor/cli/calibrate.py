@@ -10,10 +10,9 @@ import click
 
 from proctor.cli.common import json_option, parse_evaluators, say, store_option
 from proctor.cli.configuration import read_configuration
-from proctor.errors import UsageError
 from proctor.reporting.calibration import calibration_data, calibration_lines
 from proctor.reporting.screen import is_terminal
-from proctor.running.calibrating import CalibrationOptions, Measurement, calibrate
+from proctor.running.calibrating import CalibrationOptions, Progress, calibrate
 from proctor.running.calibration_rows import implied_evaluator, read_rows
 from proctor.running.loop import run_sync
 
@@ -52,10 +51,23 @@ def command(
     measured = run_sync(calibrate(judge, data, spec, folder, options))
     if as_json:
         say(json.dumps(calibration_data(measured, data.unlabelled), indent=2))
-    elif measured.rows:
+    else:
         for line in calibration_lines(measured, data.unlabelled):
             say(line)
-        say(f"\nkept in {folder}: runs judged like this show a corrected pass rate beside the one that was seen")
     if not measured.rows:
-        raise _nothing(measured) if not as_json else click.exceptions.Exit(4)
+        return 4
+    kept = f"kept in {folder}: runs that are judged like this show a corrected pass rate beside the one that was seen"
+    say(kept if as_json else f"\n{kept}", err=as_json)
     return 0
+
+
+def _progress() -> Progress:
+    """A line that counts, where somebody may be watching."""
+    if not is_terminal(sys.stderr):
+        return lambda done, planned: None
+
+    def told(done: int, planned: int) -> None:
+        sys.stderr.write(f"\r{done:,} of {planned:,} rows" + ("\n" if done == planned else ""))
+        sys.stderr.flush()
+
+    return told

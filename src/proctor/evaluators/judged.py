@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
-from proctor.agents.model import Usage
+from proctor.agents.model import ToolCall, Usage
 from proctor.cases.model import UNSET
-from proctor.evaluators.calls import actual_text
 from proctor.evaluators.model import Evaluable, Evaluation, NothingToCompare
 from proctor.judging.current import present_sitting
 from proctor.judging.docket import docket
@@ -117,8 +116,16 @@ def passages(evaluable: Evaluable, *, ideal_first: bool = False) -> list[str]:
 
 def _tool_results(evaluable: Evaluable) -> tuple[str, ...]:
     """What the agent's tools told it is what it has to go by, where nobody gives other passages."""
-    told = [(call, call.error if call.result is None else call.result) for call in evaluable.tool_calls]
-    return tuple(f"{actual_text(call)}: {as_text(said)}" for call, said in told if said is not None)
+    told = [
+        {"tool": call.name, "arguments": plain(call.arguments), **_outcome(call)}
+        for call in evaluable.tool_calls
+        if call.result is not None or call.error is not None
+    ]
+    return tuple(show(item) for item in told)
+
+
+def _outcome(call: ToolCall) -> dict[str, Json]:
+    return {"error": call.error} if call.result is None else {"result": plain(call.result)}
 
 
 def as_text(value: Any) -> str:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from proctor.judging.embedded.agreement import AGREES_FROM, Agreement, agreement
 from proctor.judging.embedded.entities import entities
 from proctor.judging.embedded.reading import read
-from proctor.judging.embedded.relevance import RELEVANT_FROM, noncommittal, relevance
+from proctor.judging.embedded.relevance import RELEVANT_FROM, noncommittal, relevance, relevances
 from proctor.judging.embedded.statements import statements
 from proctor.judging.embedded.support import SUPPORTED_FROM, Support, support
 from proctor.judging.embedded.words import GRAMMAR_WEIGHT
@@ -35,8 +35,8 @@ def graded(score: float, line: float, low: float = FAILS_UP_TO, high: float = HO
 def answer_statements(material: Material) -> Reply:
     question = _text(material, "question")
     found = []
-    for text in statements(_text(material, "answer")):
-        score, reason = relevance(question, text)
+    texts = statements(_text(material, "answer"))
+    for text, (score, reason) in zip(texts, relevances(question, texts), strict=True):
         relevant = score >= RELEVANT_FROM
         found.append(
             {

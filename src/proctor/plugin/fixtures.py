@@ -64,12 +64,11 @@ def evaluation_dataset(request: pytest.FixtureRequest, given: Any) -> Evaluation
     """Every case, run once per session; those of a suite with an agent of its own are put to that one."""
     with said_plainly():
         session = session_of(request.config)
-        path = Path(request.module.__file__ or "tests.py")
         cases = [given] if isinstance(given, Case) else given
         if isinstance(cases, Sequence) and cases and all(isinstance(case, Case) for case in cases):
             runs = _shared(request.getfixturevalue("agent_runner"), session).run_cases(cases)
         else:
-            runs = [run for suite in suites_of(given, path) for run in _runs_of(request, session, suite)]
+            runs = [run for suite in suites_of(given, request.path) for run in _runs_of(request, session, suite)]
         return EvaluationDataset(runs, session.look_at)
 
 

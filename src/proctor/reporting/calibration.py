@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 from proctor.plain import Json, plain, show
 from proctor.records import record
@@ -94,13 +93,16 @@ def calibration_data(measured: Measurement, unlabelled: int) -> dict[str, Json]:
 def calibration_lines(measured: Measurement, unlabelled: int) -> list[str]:
     """The same in words."""
     found = measured.calibration
+    if not found.rows:
+        return [f"{found.judge} judged none of the rows of {found.source}", *_left_out(measured.unjudged, unlabelled)]
     report = report_on(measured)
     agreement = report.agreement
+    single = max(agreement.base_rate, 1 - agreement.base_rate)
     lines = [
         f"{found.judge} as judge of {found.evaluator} at {found.threshold:g}, on {counted(len(found.rows), 'row')} "
         f"of {found.source}, of which people passed {agreement.base_rate:.1%}",
         "",
-        _line("accuracy", agreement.accuracy, f"always one verdict: {max(agreement.base_rate, 1 - agreement.base_rate):.3f}"),
+        _line("accuracy", agreement.accuracy, f"always the same verdict: {single:.3f}"),
         _line("Cohen's kappa", agreement.kappa, "0 is what chance would give"),
         _line("true-positive rate", agreement.true_positive_rate, "of what people passed, the judge passed"),
         _line("true-negative rate", agreement.true_negative_rate, "of what people failed, the judge failed"),
@@ -145,7 +147,9 @@ def _threshold_lines(report: CalibrationReport) -> list[str]:
         f"suggested threshold {suggestion.value:.3f}, chosen on {counted(suggestion.chosen_on.count, 'row')}; "
         f"on the other {checked.count:,}:",
         _line("accuracy", checked.accuracy, f"with the usual threshold: {usual.accuracy.mean:.3f}"),
-        _line("Cohen's kappa", checked.kappa, "" if usual.kappa is None else f"with the usual: {usual.kappa.value:.3f}"),
+        _line(
+            "Cohen's kappa", checked.kappa, "" if usual.kappa is None else f"with the usual: {usual.kappa.value:.3f}"
+        ),
     ]
 
 
@@ -159,13 +163,3 @@ def _left_out(unjudged: tuple[Unjudged, ...], unlabelled: int) -> list[str]:
     if unlabelled:
         lines.append(f"{counted(unlabelled, 'row')} without a label left out")
     return ["", *lines] if lines else []
-
-
-def correction_text(correction: Any) -> str:
-    """A pass rate as it was seen, and as it would be without the judge's known mistakes."""
-    seen = f"{correction.evaluator} at {correction.threshold:g} passed {correction.observed.mean:.1%}"
-    by = f"by {correction.judge}'s agreement with people on {counted(correction.rows, 'row')}"
-    rate = correction.corrected
-    if rate.value is None:
-        return f"{seen}; cannot be corrected {by}: {rate.reason}"
-    return f"{seen}; corrected {by}: {rate.value:.1%} [{rate.low:.1%}, {rate.high:.1%}]"

@@ -10,7 +10,7 @@ from proctor.reporting.html_page import page_end, page_head, write_filter
 from proctor.reporting.html_summary import write_evaluators, write_suites
 from proctor.reporting.html_text import GLYPHS, badge, code, escape, facts, inline
 from proctor.reporting.html_trial import write_trial
-from proctor.reporting.judges import judge_lines
+from proctor.reporting.judges import correction_lines, judge_lines
 from proctor.reporting.wording import counted, counts_text, duration, money, when
 from proctor.results.model import Run
 from proctor.results.verdict import RunVerdict
@@ -64,6 +64,7 @@ def _run_facts(run: Run, verdict: RunVerdict) -> list[tuple[str, str]]:
     for model, text in judge_lines(run):
         title = "Not counted" if model == "not counted" else "Judge"
         pairs.append((title, inline(text if title != "Judge" else f"{model}: {text}", 500)))
+    pairs.extend(("Corrected pass rate", inline(text, 500)) for text in correction_lines(run))
     pairs.append(("Started", when(run.started_at)))
     pairs.append(("Run", code(run.id)))
     return pairs

@@ -9,6 +9,7 @@ from typing import TextIO
 from proctor.agents.model import Reply, ToolCall, Usage
 from proctor.cases.formats.native_writer import write_case
 from proctor.plain import Json, plain
+from proctor.results.corrections import corrections
 from proctor.results.model import Run, Score, SuiteInfo, TrialResult
 from proctor.results.statistics import Estimate
 from proctor.results.verdict import EvaluatorSummary, RunVerdict, SuiteVerdict
@@ -42,6 +43,7 @@ def run_data(run: Run) -> dict[str, Json]:
         "store": run.store,
         "judges": [plain(judge) | {"cost_usd": _finite(judge.cost_usd)} for judge in run.judges],
         "uncounted": run.uncounted,
+        "corrections": [plain(item) for item in corrections(run)],
     }
 
 

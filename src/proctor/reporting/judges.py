@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from proctor.reporting.wording import counted, money
+from proctor.results.corrections import Correction, corrections
 from proctor.results.judgements import JudgeSummary
 from proctor.results.model import Run
 
@@ -11,6 +12,21 @@ def judge_lines(run: Run) -> list[tuple[str, str]]:
     """Each judge of a run with what it did; and what a budget did not cover."""
     lines = [(judge.model, judge_text(judge)) for judge in run.judges]
     return [*lines, ("not counted", run.uncounted)] if run.uncounted else lines
+
+
+def correction_lines(run: Run) -> list[str]:
+    """For each evaluator whose judge was compared with people: its pass rate, and what is left of it."""
+    return [correction_text(item) for item in corrections(run)]
+
+
+def correction_text(item: Correction) -> str:
+    """A pass rate as it was seen, and as it would be without the judge's known mistakes."""
+    seen = f"{item.evaluator} at {item.threshold:g} passed {item.observed.mean:.1%}"
+    by = f"by {item.judge}'s agreement with people on {counted(item.rows, 'row')}"
+    rate = item.corrected
+    if rate.value is None:
+        return f"{seen}; cannot be corrected {by}: {rate.reason}"
+    return f"{seen}; corrected {by}: {rate.value:.1%} [{rate.low:.1%}, {rate.high:.1%}]"
 
 
 def judge_text(judge: JudgeSummary) -> str:

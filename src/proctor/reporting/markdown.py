@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TextIO
 
 from proctor.reporting.by_suite import suites_with_trials
-from proctor.reporting.judges import judge_lines
+from proctor.reporting.judges import correction_lines, judge_lines
 from proctor.reporting.markdown_text import MARKS, code, inline, row, table_head
 from proctor.reporting.markdown_trial import write_trial
 from proctor.reporting.wording import counted, counts_text, duration, money, share, when
@@ -81,6 +81,8 @@ def _write_summary(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     for model, text in judge_lines(run):
         title = "Not counted" if model == "not counted" else f"Judge {inline(model)}"
         out.write(row(title, inline(text)))
+    for text in correction_lines(run):
+        out.write(row("Corrected pass rate", inline(text)))
     out.write("\nIntervals in brackets are 95 % intervals. Pass rates count the cases that have a verdict.\n\n")
 
 

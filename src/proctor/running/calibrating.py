@@ -14,6 +14,7 @@ from proctor.evaluators.calling import BadVerdict
 from proctor.evaluators.model import Evaluation, NothingToCompare
 from proctor.evaluators.registry import Bound, build
 from proctor.records import record
+from proctor.references import describe
 from proctor.results.calibrations import Calibration, Calibrations, Measured, prompt_versions
 from proctor.running.calibration_rows import LabelledRow, LabelledRows
 from proctor.running.judges import EMBEDDED, GIVEN, Choice, judged_by, refusal
@@ -149,6 +150,8 @@ class _Bench:
             return Unjudged(row.id, "skipped", str(error))
         except (JudgeFailed, BadVerdict) as error:
             return Unjudged(row.id, "error", str(error))
+        except Exception as error:  # an evaluator of somebody's own may raise anything
+            return Unjudged(row.id, "error", describe(error))
         return said or Unjudged(row.id, "skipped", "there was nothing to compare")
 
 

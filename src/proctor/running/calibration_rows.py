@@ -153,7 +153,7 @@ def _plain(label: Json) -> str:
 
 
 def implied_evaluator(rows: Sequence[LabelledRow]) -> EvaluatorSpec:
-    """What the rows are made for: with passages, whether the answer keeps to them; with a reference, whether it agrees."""
+    """What rows are made for: with context, whether the answer keeps to it; with a reference, whether it agrees."""
     if all(row.context for row in rows):
         return EvaluatorSpec("Faithfulness")
     if all(row.reference is not None for row in rows):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import functools
 import itertools
@@ -46,6 +47,7 @@ class LlamaIndexSession(FrameworkSession):
     def __init__(self, target: Any, case: Case) -> None:
         super().__init__(case)
         self._agent = _with_doubles(target) if case.doubles else target
+        self._memory: Any = None
 
     async def open(self) -> None:
         from llama_index.core.workflow import Context
@@ -60,12 +62,17 @@ class LlamaIndexSession(FrameworkSession):
         watched = Watched()
         before = _WATCHED.set(watched)
         try:
-            handler = self._agent.run(user_msg=text_of(turn), ctx=self._context)
-            async for event in handler.stream_events():
-                watched.note_unknown_tool(event)
-            result = await handler
+            handler = self._agent.run(user_msg=text_of(turn), ctx=self._context, memory=self._memory)
+            try:
+                async for event in handler.stream_events():
+                    watched.note_unknown_tool(event)
+                result = await handler
+            except asyncio.CancelledError:
+                await handler.cancel_run()
+                raise
         finally:
             _WATCHED.reset(before)
+        await self._keep_memory()
         return Reply(
             str(getattr(result.response, "content", None) or ""),
             watched.log.calls,
@@ -74,6 +81,11 @@ class LlamaIndexSession(FrameworkSession):
             state=plain(await self._context.store.get("state", default={})),
             retrieval_context=tuple(watched.passages) or None,
         )
+
+    async def _keep_memory(self) -> None:
+        """A context that is used again loses the memory in it, which cannot be serialised; so it is handed over."""
+        self._memory = await self._context.store.get("memory", default=None)
+        await self._context.store.set("memory", None)
 
 
 class Watched:

@@ -67,6 +67,9 @@ class SmolagentsSession(FrameworkSession):
         except asyncio.CancelledError:
             bench.agent.interrupt()  # the thread goes on to the end of the step it is in, and no further
             raise
+        except Exception as error:
+            # what a model's service said, for instance that it is busy, is what matters, not that smolagents met it
+            raise error.__cause__ or error from None
         self._fresh = False
         structured = None if output is None or isinstance(output, str) else plain(output)
         text = str(output or "") if structured is None else show(structured)

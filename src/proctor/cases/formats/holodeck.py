@@ -7,6 +7,8 @@ from pathlib import Path
 
 from proctor.cases.fields import Document, Fields
 from proctor.cases.formats.environment import substitute
+from proctor.cases.formats.holodeck_config import config_files
+from proctor.cases.formats.holodeck_execution import DEFAULT, read_execution, resolve_execution
 from proctor.cases.formats.holodeck_metrics import read_metrics
 from proctor.cases.formats.holodeck_tests import AgentTests
 from proctor.cases.formats.model import Written
@@ -32,15 +34,10 @@ KEPT = (
 )
 """What describes the agent itself, kept as it is written."""
 
-IDLE_EXECUTION = {
-    "file_timeout": Fields.number,
-    "download_timeout": Fields.number,
-    "cache_enabled": Fields.flag,
-    "cache_dir": Fields.text,
-    "verbose": Fields.flag,
-    "quiet": Fields.flag,
-}
-"""Settings that are understood and kept, and change nothing in a run."""
+FILE_SETTINGS = ("file_timeout", "download_timeout", "cache_enabled", "cache_dir")
+"""How files of a test are fetched and read; nothing reads them yet."""
+SAID_ELSEWHERE = ("observability", "deployment")
+"""What is about running the agent for others, and changes nothing in a test."""
 
 _UNREADABLE = (EvaluatorSpec(""),)
 """Stands for metrics whose problems are reported, so that no test is also said to lack them."""
@@ -68,6 +65,9 @@ def read(document: Document) -> list[Suite]:
     description = fields.text("description", blank=False) or ""
     agent = _agent(fields)
     kept = {key: fields.take(key) for key in KEPT if fields.has(key)}
+    for key in SAID_ELSEWHERE:
+        if kept.get(key) is not None:
+            document.warn((key,), "is kept, but has no effect on tests")
     defaults, judge = _read_evaluations(fields, kept)
     settings = _read_execution(fields, kept)
     cases = _read_tests(fields, defaults)
@@ -134,20 +134,22 @@ def _read_evaluations(fields: Fields, kept: dict[str, Json]) -> tuple[tuple[Eval
 
 
 def _read_execution(fields: Fields, kept: dict[str, Json]) -> Settings:
+    document = fields.document
     inside = fields.inside("execution")
-    if inside is None or not inside.valid:
-        return Settings(parallel=1)
-    timeout = inside.number("llm_timeout")
-    if timeout is not None and timeout <= 0:
-        inside.problem("llm_timeout", "must be more than 0 seconds")
-    parallel = inside.integer("parallel_test_cases", 1, least=1)
-    idle = {key: take(inside, key) for key, take in IDLE_EXECUTION.items() if inside.take(key) is not None}
-    for key in idle:
-        inside.document.warn(inside.at(key), "is kept, but has no effect yet")
-    if idle:
-        kept["execution"] = idle
-    inside.done()
-    return Settings(parallel=parallel, timeout=timeout)
+    own = {} if inside is None or not inside.valid else read_execution(inside)
+    rest = {key: value for key, value in own.items() if key not in ("llm_timeout", "parallel_test_cases")}
+    for key in FILE_SETTINGS:
+        if key in own:
+            document.warn(("execution", key), "is kept, but has no effect yet")
+    if rest:
+        kept["execution"] = rest
+    files, problems = config_files(document.path.resolve().parent)
+    found, more = resolve_execution(own, str(document.path), files)
+    document.problems.extend([*problems, *more])
+    timeout = found["llm_timeout"]
+    return Settings(
+        parallel=found["parallel_test_cases"].value, timeout=None if timeout.origin == DEFAULT else timeout.value
+    )
 
 
 def _read_tests(fields: Fields, defaults: tuple[EvaluatorSpec, ...]) -> tuple[Case, ...]:

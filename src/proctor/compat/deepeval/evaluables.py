@@ -99,6 +99,6 @@ def _expected(tools: Sequence[ToolCall] | None) -> tuple[ExpectedCall, ...] | No
 
 
 def _literal(given: dict[str, Any]) -> dict[str, Any]:
-    from proctor.cases.matchers import Literal
+    from proctor.cases.matchers import Equals
 
-    return {name: Literal(plain(value)) for name, value in given.items()}
+    return {name: Equals(plain(value)) for name, value in given.items()}

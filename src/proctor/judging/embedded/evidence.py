@@ -27,8 +27,10 @@ _MOST_CANDIDATES = 16
 class Evidence:
     """The sentences that a statement is compared with, looked up in one go."""
 
-    def __init__(self, readings: Sequence[Reading]) -> None:
+    def __init__(self, readings: Sequence[Reading], *, is_data: bool = False) -> None:
         self.readings = tuple(readings)
+        self.is_data = is_data
+        """All of it comes from data, such as a tool's result, which has values and no sentences."""
 
     @cached_property
     def polarity(self) -> dict[str, set[bool]]:
@@ -107,6 +109,7 @@ class Library:
     def __init__(self, passages: Sequence[str]) -> None:
         self.readings: list[Reading] = []
         self._records: dict[int, range] = {}
+        self._is_data = bool(passages) and all(passage.lstrip()[:1] in ("{", "[") for passage in passages)
         for passage in passages:
             before = len(self.readings)
             self.readings.extend(read(sentence) for sentence in statements(passage))
@@ -120,7 +123,7 @@ class Library:
 
     @cached_property
     def _all(self) -> Evidence:
-        return Evidence(self.readings)
+        return Evidence(self.readings, is_data=self._is_data)
 
     def evidence(self, statement: Reading) -> Evidence:
         """What the statement is compared with: all of few sentences, otherwise those that share most with it."""
@@ -129,7 +132,7 @@ class Library:
         chosen = dict.fromkeys(
             other for index in self._chosen(statement) for other in self._records.get(index, (index,))
         )
-        return Evidence([self.readings[index] for index in chosen])
+        return Evidence([self.readings[index] for index in chosen], is_data=self._is_data)
 
     def _chosen(self, statement: Reading) -> list[int]:
         told = {term.key: term.weight for term in statement.terms if term.weight > GRAMMAR_WEIGHT}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 
-from proctor.judging.embedded.embeddings import likeness
 from proctor.judging.embedded.evidence import Evidence, library
 from proctor.judging.embedded.reading import Reading, read
 from proctor.judging.embedded.support import coverage
@@ -13,23 +13,64 @@ from proctor.judging.embedded.words import GRAMMAR_WEIGHT
 
 RELEVANT_FROM = 0.35
 """From this score on a statement counts as speaking to the question, and a passage as useful for it."""
-_PROMISED = 0.3
+DECLINES = "it does not commit itself to an answer"
+_SHORT = 4
+"""Telling words of an answer that is no more than the answer."""
+_PROMISED = 0.35
 """What a statement earns that has the kind of thing asked for: a number for `how many`, a name for `who`."""
 
 
 def relevance(question: str, statement: str) -> tuple[float, str]:
     """How far a statement addresses the question, with the reason."""
     if noncommittal(statement):
-        return 0.0, "it does not commit itself to an answer"
+        return 0.0, DECLINES
     asked, said = read(question), read(statement)
     if not any(term.weight > GRAMMAR_WEIGHT for term in said.terms):
         return (0.5, "it answers yes or no") if _yes_or_no(question, statement) else (0.0, "it says nothing")
     shared = _shared(asked, said)
-    promised = _kind_asked_for(question, said)
-    score = _or_likeness(min(1.0, shared + (_PROMISED if promised else 0.0)), question, statement)
+    promised = _kind_asked_for(question, said) or _figure_like_those_asked_about(asked, said)
+    score = min(1.0, shared + (_PROMISED if promised else 0.0))
     if score >= RELEVANT_FROM:
         return score, f"it gives {promised}" if promised and not shared else "it speaks of what the question asks"
     return score, "it shares little with the question"
+
+
+def relevances(question: str, texts: Sequence[str]) -> list[tuple[float, str]]:
+    """How far each statement of an answer addresses the question.
+
+    A statement that carries on what a relevant one says is relevant too, however little it repeats of the question; and
+    a short answer that commits itself is an answer.
+    """
+    own = [relevance(question, text) for text in texts]
+    if len(texts) == 1 and own[0][0] < RELEVANT_FROM and own[0][1] != DECLINES and _is_short_answer(texts[0]):
+        return [(RELEVANT_FROM, "a short answer")]
+    readings = [read(text) for text in texts]
+    reached = {i for i, (score, _) in enumerate(own) if score >= RELEVANT_FROM}
+    while further := {
+        i
+        for i, (score, reason) in enumerate(own)
+        if i not in reached and reason != DECLINES and any(_carries_on(readings[i], readings[j]) for j in reached)
+    }:
+        reached |= further
+    return [
+        (RELEVANT_FROM, "it carries on what was said") if i in reached and found[0] < RELEVANT_FROM else found
+        for i, found in enumerate(own)
+    ]
+
+
+def _is_short_answer(text: str) -> bool:
+    """A name, a date or a figure, with hardly a word around it."""
+    said = read(text)
+    telling = [term for term in said.terms if term.weight > GRAMMAR_WEIGHT]
+    names = any(term.name for term in telling)
+    return len(telling) <= _SHORT and bool(names or said.quantities or said.days)
+
+
+def _carries_on(one: Reading, other: Reading) -> bool:
+    """Whether two statements speak of the same thing, or both give figures."""
+    mine = {term.key for term in one.terms if term.weight > GRAMMAR_WEIGHT}
+    theirs = {term.key for term in other.terms if term.weight > GRAMMAR_WEIGHT}
+    return bool(mine & theirs) or bool(one.quantities and other.quantities)
 
 
 def context_relevance(question: str, passage: str) -> tuple[float, str]:
@@ -41,7 +82,6 @@ def context_relevance(question: str, passage: str) -> tuple[float, str]:
     lacking = {term.key for term in found.missing}
     told = [term for term in asked.terms if term.weight > GRAMMAR_WEIGHT]
     score = sum(term.weight for term in told if term.key not in lacking) / sum(term.weight for term in told)
-    score = _or_likeness(score, question, passage)
     if score >= RELEVANT_FROM:
         return score, "it speaks of what the question asks"
     return score, "it does not mention " + ", ".join(f"“{term.text}”" for term in found.missing[:5])
@@ -68,11 +108,6 @@ def _declining() -> re.Pattern[str]:
     )
 
 
-def _or_likeness(score: float, question: str, text: str) -> float:
-    """Where words alone do not show that a text is relevant, its meaning may, if sentence embeddings are installed."""
-    return score if score >= RELEVANT_FROM else max(score, likeness(question, text) or 0.0)
-
-
 def _shared(asked: Reading, said: Reading) -> float:
     """The larger of two shares: of the question in the statement, and of the statement in the question."""
     forth, back = coverage(asked, Evidence([said])), coverage(said, Evidence([asked]))
@@ -86,9 +121,19 @@ def _told(reading: Reading, missing: tuple[object, ...]) -> float:
     return 1 - lacking / total if total else 0.0
 
 
+def _figure_like_those_asked_about(asked: Reading, said: Reading) -> str:
+    """Money where the question speaks of money, months where it speaks of months."""
+    units = {item.unit for item in asked.quantities if item.unit}
+    return "a figure of the kind asked about" if any(item.unit in units for item in said.quantities) else ""
+
+
 def _kind_asked_for(question: str, said: Reading) -> str:
     low = question.lower()
-    if re.search(r"\bhow (?:many|much|long|old|far|tall|often|big)\b|\bwhat (?:percentage|number|price)\b", low):
+    if re.search(
+        r"\bhow (?:many|much|long|old|far|tall|often|big)\b|\bwhat (?:percentage|number|price)\b"
+        r"|\b(?:calculate|compute|compare|estimate|schedule|cost|costs|price|amount|total)\b",
+        low,
+    ):
         return "a number" if said.quantities else ""
     if re.search(r"\bwhen\b|\bwhat (?:year|date|day|time)\b", low):
         return "a date" if said.days or said.quantities else ""

@@ -108,9 +108,18 @@ def weigh(said: Reading, evidence: Evidence) -> Support:
         return Support(_CONTRADICTED * score, "contradicted", against)
     if specific:
         return Support(min(_SPECIFIC_MISSING, score), "unmentioned", _absent(specific))
+    if score < SUPPORTED_FROM and evidence.is_data and _borne_out(said, covered):
+        return Support(SUPPORTED_FROM, "supported", "the data says so, as far as data can")
     if score < SUPPORTED_FROM:
         return Support(score, "unmentioned", _absent(covered.missing))
     return Support(score, "supported", "the context says so")
+
+
+def _borne_out(said: Reading, covered: Coverage) -> bool:
+    """Data has no words around its values: all facts of a statement are there, or at least half of its words."""
+    telling = [term for term in said.terms if term.weight > GRAMMAR_WEIGHT]
+    facts = [term for term in telling if term.fact is not None]
+    return bool(facts) or 2 * len(covered.missing) <= len(telling)
 
 
 def coverage(said: Reading, evidence: Evidence) -> Coverage:

@@ -1,0 +1,139 @@
+"""Cuts files into passages: plain text by words, JSON and CSV by records, PDF by its text."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from proctor.cases.model import NOTHING
+from proctor.declarative.spec import RecordSpec
+from proctor.errors import UsageError
+from proctor.plain import Json, show
+from proctor.records import record
+
+TEXTS = (".txt", ".md", ".markdown")
+RECORDS = (".json", ".jsonl", ".csv")
+ENDINGS = (*TEXTS, *RECORDS, ".pdf")
+
+
+@record
+class Passage:
+    """A piece of a file, small enough to be about one thing."""
+
+    text: str
+    source: str
+    id: str = ""
+    meta: Mapping[str, Json] = NOTHING
+
+
+def files_of(source: Path) -> list[Path]:
+    """The file itself, or all files of a folder that can be searched, in an order that stays."""
+    if source.is_file():
+        return [source] if source.suffix.lower() in ENDINGS else []
+    return sorted(path for path in source.rglob("*") if path.is_file() and path.suffix.lower() in ENDINGS)
+
+
+def missing_package(files: Iterable[Path]) -> str | None:
+    """What has to be installed before these files can be read."""
+    if any(path.suffix.lower() == ".pdf" for path in files) and importlib.util.find_spec("pypdf") is None:
+        return "holds PDF files, which need more packages: pip install 'proctor[files]'"
+    return None
+
+
+def passages_of(source: Path, size: int, overlap: int, records: RecordSpec | None = None) -> list[Passage]:
+    """Every passage of every file; raises `UsageError` for a file that cannot be read."""
+    root = source if source.is_dir() else source.parent
+    found: list[Passage] = []
+    for path in files_of(source):
+        name = path.relative_to(root).as_posix()
+        try:
+            whole = list(_records(path, name, records)) or [Passage(_text(path), name)]
+        except (OSError, ValueError, csv.Error) as error:
+            raise UsageError(f"{path} cannot be searched: {error}") from None
+        for passage in whole:
+            found += _cut(passage, size, overlap)
+    return found
+
+
+def _cut(passage: Passage, size: int, overlap: int) -> Iterator[Passage]:
+    pieces = chunks(passage.text, size, overlap)
+    for number, piece in enumerate(pieces, 1):
+        mark = passage.id if len(pieces) == 1 else f"{passage.id}#{number}" if passage.id else str(number)
+        yield Passage(piece, passage.source, mark, passage.meta)
+
+
+def chunks(text: str, size: int, overlap: int) -> list[str]:
+    """Runs of at most `size` words, each beginning with the last `overlap` words of the one before.
+
+    A text that is short enough stays as it is written, line breaks and all.
+    """
+    words = text.split()
+    if not words:
+        return []
+    if len(words) <= size:
+        return [text.strip()]
+    step = size - overlap
+    starts = range(0, max(len(words) - overlap, 1), step)
+    return [" ".join(words[start : start + size]) for start in starts]
+
+
+def _text(path: Path) -> str:
+    if path.suffix.lower() != ".pdf":
+        return path.read_text(encoding="utf-8-sig")
+    import pypdf
+
+    try:
+        return "\n\n".join(page.extract_text() for page in pypdf.PdfReader(path).pages)
+    except pypdf.errors.PyPdfError as error:
+        raise ValueError(f"is not a PDF that can be read: {error}") from None
+
+
+def _records(path: Path, name: str, spec: RecordSpec | None) -> Iterator[Passage]:
+    """The records of a JSON or CSV file as passages; nothing for other files, and for JSON that holds no list."""
+    ending = path.suffix.lower()
+    if ending not in RECORDS:
+        return
+    spec = spec or RecordSpec()
+    text = path.read_text(encoding="utf-8-sig")
+    rows: Sequence[Json]
+    if ending == ".csv":
+        rows = list(csv.DictReader(io.StringIO(text, newline=""), delimiter=spec.delimiter))
+    elif ending == ".jsonl":
+        rows = [json.loads(line) for line in text.splitlines() if line.strip()]
+    else:
+        rows = _list_in(json.loads(text), spec.path)
+    for number, row in enumerate(rows, 1):
+        yield _passage(row, name, number, spec)
+
+
+def _list_in(data: Json, path: tuple[str, ...]) -> Sequence[Json]:
+    for key in path:
+        if not isinstance(data, dict) or key not in data:
+            raise ValueError(f"has nothing at {'.'.join(path)}")
+        data = data[key]
+    if isinstance(data, list):
+        return data
+    return [data]
+
+
+def _passage(row: Json, name: str, number: int, spec: RecordSpec) -> Passage:
+    if not isinstance(row, dict):
+        return Passage(row if isinstance(row, str) else show(row), name, str(number))
+    missing = [key for key in spec.text_fields if key not in row]
+    if missing:
+        raise ValueError(f"has no field {missing[0]!r} in record {number}")
+    if spec.text_fields:
+        text = spec.separator.join(_shown(row[key]) for key in spec.text_fields)
+    else:
+        text = spec.separator.join(f"{key}: {_shown(value)}" for key, value in row.items() if key is not None)
+    mark = row.get(spec.id_field) if spec.id_field else None
+    meta = {f"{spec.meta_prefix}{key}": row[key] for key in spec.meta_fields if key in row}
+    return Passage(text, name, str(number if mark is None else mark), meta or NOTHING)
+
+
+def _shown(value: Json) -> str:
+    return value if isinstance(value, str) else "" if value is None else show(value)

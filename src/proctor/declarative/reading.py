@@ -1,0 +1,163 @@
+"""Reads the agent that an agent.yaml describes; everything that is wrong with it is found before it is asked."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from proctor.cases.fields import Document, Fields
+from proctor.cases.formats.holodeck import EXTENSION
+from proctor.cases.formats.holodeck_config import ConfigFile, config_files, provider_defaults
+from proctor.cases.model import Suite
+from proctor.cases.source import parse, read_text
+from proctor.declarative.passages import files_of
+from proctor.declarative.reading_manner import read_manner
+from proctor.declarative.reading_model import missing_for, missing_key, read_model
+from proctor.declarative.reading_tools import ToolReader, read_inline_or_file
+from proctor.declarative.schemas import schema_problem
+from proctor.declarative.spec import AgentSpec, FunctionSpec, Manner, StoreSpec
+from proctor.errors import InvalidSuite
+from proctor.judging.providers import ModelSpec
+from proctor.plain import Json, fingerprint, plain
+from proctor.references import source_fingerprint
+
+TELLING = ("model", "instructions", "tools", "response_format", "embedding_provider", "claude", "openai")
+"""What makes two agents behave alike; keys stand in it by the name of their variable only."""
+
+
+def describes_agent(suite: Suite) -> bool:
+    """Whether the suite's file describes an agent that can be built."""
+    kept = suite.extra.get(EXTENSION)
+    return isinstance(kept, Mapping) and kept.get("model") is not None
+
+
+def read_agent(suite: Suite, *, sdk: bool = False) -> AgentSpec:
+    """The agent that the suite's file describes; raises `InvalidSuite` with everything that is wrong with it.
+
+    With `sdk`, a vendor's own SDK asks the model, so that our model library need not be there.
+    """
+    kept: Mapping[str, Json] = suite.extra.get(EXTENSION) or {}
+    path = suite.path or Path("agent.yaml")
+    text = read_text(path) if path.is_file() else ""
+    document = Document(path, text, dict(kept), None if text else lambda pointer: None)
+    reader = _AgentReader(document, suite.base or Path.cwd(), kept, sdk)
+    spec = reader.read(suite.name)
+    document.finish()
+    assert spec is not None  # nothing is missing without a problem that says so
+    return spec
+
+
+class _AgentReader:
+    def __init__(self, document: Document, base: Path, kept: Mapping[str, Json], sdk: bool) -> None:
+        self.document = document
+        self.base = base
+        self.kept = kept
+        self.sdk = sdk
+        self.root = Fields(document, {key: kept[key] for key in TELLING if kept.get(key) is not None})
+        self.configs, problems = config_files(base)
+        document.problems.extend(problems)
+        self.defaults = provider_defaults(self.configs)
+
+    def read(self, name: str) -> AgentSpec | None:
+        model = self._model("model")
+        if not self.root.has("model"):
+            self.document.problem((), "needs 'model' (which model answers)")
+        embedder = self._model("embedding_provider", embeds=True)
+        instructions = self._instructions()
+        tools = ToolReader(self.document, self.base, model, embedder, self.defaults)
+        tools.read(self.root.items("tools") or [], self.root.at("tools"))
+        self._shared_servers(tools)
+        schema = self._response_schema()
+        manner = Manner() if model is None else read_manner(self.root, model)
+        if model is None or instructions is None:
+            return None
+        mark = self._fingerprint(name, model, instructions, schema, tools)
+        return AgentSpec(
+            name, model, instructions, tuple(tools.found), tuple(tools.servers), schema, manner, mark
+        )
+
+    def _model(self, key: str, *, embeds: bool = False) -> ModelSpec | None:
+        block = self.root.mapping(key)
+        if block is None:
+            return None
+        merged = {**self.defaults(block), **block}
+        model = read_model(Fields(self.document, merged, self.root.at(key)), sampled=not embeds)
+        if model is None or embeds:
+            return model
+        missing = missing_key(model) if self.sdk else missing_for(model)
+        if missing:
+            self.root.problem(key, f"cannot be asked: {missing}")
+        return model
+
+    def _instructions(self) -> str | None:
+        inside = self.root.inside("instructions")
+        if inside is None:
+            self.document.problem((), "needs 'instructions' (with 'inline' or 'file')")
+            return None
+        text = read_inline_or_file(inside, "inline", self.base) if inside.valid else None
+        inside.done()
+        return text if text is None or inside.take("file") is None else _without_front_matter(text)
+
+    def _response_schema(self) -> Mapping[str, Json] | None:
+        given = self.root.take("response_format")
+        if isinstance(given, str):
+            try:
+                given = parse(self.base / given, read_text(self.base / given))
+            except InvalidSuite as error:
+                self.document.problems.extend(error.problems)
+                return None
+        if given is None:
+            return None
+        if not isinstance(given, dict) or (given and given.get("type") != "object"):
+            self.root.problem("response_format", "must be the JSON Schema of an object, or a file with one")
+            return None
+        reason = schema_problem(given)
+        if reason is not None:
+            self.root.problem("response_format", f"is not a JSON Schema: {reason}")
+            return None
+        return given or None
+
+    def _shared_servers(self, tools: ToolReader) -> None:
+        """Servers of tools that configuration files give to every agent."""
+        known = {server.name for server in tools.servers} | {spec.name for spec in tools.found}
+        for file in self.configs:
+            servers = file.block("mcp_servers")
+            items = [item for item in servers or [] if isinstance(item, dict) and item.get("name") not in known]
+            known |= {item.get("name") for item in items}
+            self._read_shared(file, items, tools)
+
+    def _read_shared(self, file: ConfigFile, items: list[dict[str, Json]], tools: ToolReader) -> None:
+        elsewhere = Document(file.path, file.document.text, {})
+        apart = ToolReader(elsewhere, file.path.parent, tools.model, tools.embedder, self.defaults)
+        apart.read([{"type": "mcp", **item} for item in items], ("mcp_servers",))
+        self.document.problems.extend(elsewhere.problems)
+        tools.servers.extend(apart.servers)
+
+    def _fingerprint(
+        self, name: str, model: ModelSpec, instructions: str, schema: Json, tools: ToolReader
+    ) -> str:
+        told: list[Any] = [name, {key: plain(self.kept.get(key)) for key in TELLING}, instructions, schema]
+        told.append([model.name, model.base_url, model.temperature, model.top_p, model.max_tokens])
+        told += [source_fingerprint(spec.function) for spec in tools.found if isinstance(spec, FunctionSpec)]
+        told += [_digest(spec.source) for spec in tools.found if isinstance(spec, StoreSpec)]
+        told += [[server.name, server.command, list(server.args), server.url] for server in tools.servers]
+        return fingerprint(*told)
+
+
+def _digest(source: Path) -> str:
+    content = hashlib.blake2b(digest_size=12)
+    for path in files_of(source):
+        content.update(path.name.encode("utf-8", "replace"))
+        content.update(path.read_bytes())
+    return content.hexdigest()
+
+
+def _without_front_matter(text: str) -> str:
+    """A file of instructions may begin with notes about itself, between two lines of dashes."""
+    lines = text.splitlines(keepends=True)
+    if not lines or lines[0].strip() != "---":
+        return text
+    end = next((number for number, line in enumerate(lines[1:], 1) if line.strip() == "---"), None)
+    return text if end is None else "".join(lines[end + 1 :]).lstrip("\n")
