@@ -1,20 +1,29 @@
 #!/bin/sh
 # Runs the tests of each framework's adapter with the real package, in an environment of its own: some of these packages
 # refuse to live together, and none of them is needed to work on anything else.
-#   frameworks.sh            all of them
-#   frameworks.sh agno adk   only these
+#   frameworks.sh                   the usual ones
+#   frameworks.sh all               also those that are too heavy for every day: claude-agent-sdk brings a program of 366 MB
+#   frameworks.sh agno google_adk   only these
 set -eu
 
 packages() {
     case "$1" in
+    agno) echo "agno" ;;
+    claude_agent_sdk) echo "claude-agent-sdk" ;;
     google_adk) echo "google-adk" ;;
     langchain) echo "langchain langgraph" ;;
+    llama_index) echo "llama-index-core" ;;
     openai_agents) echo "openai-agents" ;;
+    smolagents) echo "smolagents" ;;
     *) return 1 ;;
     esac
 }
 
-[ $# -gt 0 ] || set -- google_adk langchain openai_agents
+usual="agno google_adk langchain llama_index openai_agents smolagents"
+# shellcheck disable=SC2086  the names are words
+[ $# -gt 0 ] || set -- $usual
+# shellcheck disable=SC2086
+[ "$1" != all ] || set -- $usual claude_agent_sdk
 for name in "$@"; do
     wanted=$(packages "$name") || { echo "no framework $name" >&2; exit 2; }
     echo "$name: $wanted"

@@ -1,4 +1,4 @@
-"""Runs with the real claude-agent-sdk in an environment of its own: `make frameworks-all`. No Claude Code is started."""
+"""Runs with the real claude-agent-sdk in an environment of its own: `make frameworks-all`. Starts no Claude Code."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ pytest.importorskip("claude_agent_sdk", reason="claude-agent-sdk has an environm
 
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, HookMatcher, create_sdk_mcp_server, tool
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "frameworks"
-sys.path.insert(0, str(EXAMPLE / "claude_agent_sdk"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "examples" / "frameworks" / "claude_agent_sdk"))
 from claude_code import RuledClaudeCode
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
+EXAMPLE = Path(__file__).parents[2] / "examples" / "frameworks"
 TOUCHED: list[str] = []
 
 

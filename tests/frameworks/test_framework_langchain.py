@@ -137,6 +137,21 @@ def test_turns_of_one_case_share_messages_and_state(memory: Any) -> None:
     assert memory is None or list(memory.list(None)) == []
 
 
+def test_a_memory_that_is_synchronous_only_will_do() -> None:
+    class Synchronous(InMemorySaver):
+        async def aget_tuple(self, config: Any) -> Any:
+            raise NotImplementedError
+
+        async def adelete_thread(self, thread_id: str) -> None:
+            raise NotImplementedError
+
+    memory = Synchronous()
+    replies = talked(agent(checkpointer=memory), "Oslo", "Rome")
+    assert [reply.text[:2] for reply in replies] == ["1:", "2:"]
+    assert [len(reply.tool_calls) for reply in replies] == [1, 1]
+    assert list(memory.list(None)) == []
+
+
 class Shop(BaseModel):
     currency: str
 

@@ -19,10 +19,28 @@ from proctor.errors import InvalidSuite, UsageError
 
 pytest.importorskip("agents.run", reason="openai-agents has an environment of its own: make frameworks")
 
-from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
+from openai.types.responses import (
+    ResponseFunctionToolCall,
+    ResponseFunctionWebSearch,
+    ResponseOutputMessage,
+    ResponseOutputText,
+)
 from pydantic import BaseModel
 
-from agents import Agent, Model, ModelResponse, RunConfig, RunContextWrapper, Runner, Usage, function_tool, tracing
+from agents import (
+    Agent,
+    Model,
+    ModelResponse,
+    RunConfig,
+    RunContextWrapper,
+    Runner,
+    ToolGuardrailFunctionOutput,
+    Usage,
+    WebSearchTool,
+    function_tool,
+    tool_input_guardrail,
+    tracing,
+)
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "frameworks"
 TOUCHED: list[str] = []
@@ -239,6 +257,37 @@ def test_an_agent_that_waits_for_approval_has_not_answered() -> None:
     (trial,) = ran(agent(get_rate), case("Oslo"))
     assert trial.outcome == "failed"
     assert "approve get_rate" in trial.reason
+
+
+def test_calls_that_the_service_runs_or_a_guardrail_turns_away_are_seen_too() -> None:
+    @tool_input_guardrail
+    def never(data: Any) -> ToolGuardrailFunctionOutput:
+        return ToolGuardrailFunctionOutput.reject_content("not today")
+
+    @function_tool(tool_input_guardrails=[never])
+    def get_rate(city: str) -> str:
+        """The rate in a city."""
+        TOUCHED.append(city)
+        return city
+
+    search = ResponseFunctionWebSearch.model_validate(
+        {"id": "s1", "status": "completed", "type": "web_search_call", "action": {"type": "search", "query": "rates"}}
+    )
+
+    class Both(Scripted):
+        async def get_response(self, *given: Any, **named: Any) -> ModelResponse:
+            response = await super().get_response(*given, **named)
+            if response.output[0].type == "function_call":
+                response.output.insert(0, search)
+            return response
+
+    (trial,) = ran(agent(get_rate, WebSearchTool(), model=Both()), case("Oslo"))
+    (reply,) = trial.replies
+    assert TOUCHED == []
+    assert reply.text == "1: not today"
+    found = {call.name: (dict(call.arguments), call.result) for call in reply.tool_calls}
+    assert found["get_rate"] == ({"city": "Oslo"}, "not today")
+    assert found["web_search"][0]["query"] == "rates"
 
 
 def test_nothing_is_traced_also_not_by_agents_with_a_configuration_of_their_own() -> None:

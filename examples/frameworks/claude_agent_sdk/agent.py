@@ -11,7 +11,8 @@ from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, create_sdk_mcp
 
 from proctor.agents.frameworks.claude_agent_sdk import ClaudeAgent
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 from claude_code import RuledClaudeCode
 from loan_desk import INSTRUCTIONS, TOOLS, next_step
 

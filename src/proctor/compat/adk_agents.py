@@ -12,8 +12,6 @@ from typing import Any
 from proctor.errors import UsageError
 from proctor.references import describe, find_file, load_file
 
-PLACES = ("root_agent", "agent", "get_agent_async", "app")
-
 
 async def agent_of(agent: Any, name: str | None, cleanup: AsyncExitStack) -> Any:
     """Whatever `agent` means, or its sub-agent called `name`; what it opened is closed with `cleanup`."""
@@ -26,7 +24,7 @@ async def _in_module(agent: Any, cleanup: AsyncExitStack) -> Any:
     if module is None:
         return agent
     for place in _places(module):
-        if isinstance(found := getattr(place, "root_agent", None), object) and found is not None:
+        if (found := getattr(place, "root_agent", None)) is not None:
             return found
         make = getattr(place, "get_agent_async", None)
         if callable(make):

@@ -96,7 +96,7 @@ class ToolReader:
             fields.problem("function", f"{called} does not say what it takes ({schema}); describe it in 'parameters'")
             return None
         told = description or _summary(function)
-        return FunctionSpec(name, told, function, schema, given is None, deferred)
+        return FunctionSpec(name, told, function, schema, deferred)
 
     def _resolved(self, fields: Fields, file: str, called: str) -> Callable[..., Any] | None:
         if not file.endswith(".py"):

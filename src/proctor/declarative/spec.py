@@ -23,8 +23,6 @@ class FunctionSpec:
     description: str
     function: Callable[..., Any]
     schema: Mapping[str, Json]
-    fits: bool
-    """Whether the schema was made from the function's own parameters."""
     deferred: bool = False
 
 
@@ -94,6 +92,11 @@ class McpSpec:
         """How the names of its tools begin, so that those of two servers never meet."""
         return f"mcp__{self.name}__"
 
+    @property
+    def prefixes(self) -> tuple[str, ...]:
+        """The same, and as OpenAI's SDK has it."""
+        return self.prefix, f"mcp_{self.name}__"
+
 
 @record
 class Manner:
@@ -134,7 +137,7 @@ class AgentSpec:
     def is_retrieval(self, tool: str) -> bool:
         """Whether a tool's results are passages that an answer may rest on."""
         stores = {tool_name(spec) for spec in self.tools if isinstance(spec, StoreSpec)}
-        return tool in stores or any(tool.startswith(s.prefix) for s in self.servers if s.retrieval)
+        return tool in stores or any(tool.startswith(s.prefixes) for s in self.servers if s.retrieval)
 
 
 def tool_name(spec: ToolSpec) -> str:

@@ -27,16 +27,15 @@ class VectorStore:
         self._passages: Sequence[Passage] | None = None
         self._vectors: list[Vector] = []
 
-    async def search(self, query: str, top_k: int | None = None) -> list[dict[str, Json]]:
+    async def search(self, query: str) -> list[dict[str, Json]]:
         """The passages nearest to a query, the nearest first."""
         await self._prepare()
         [wanted] = await self._embed([query])
         scored = [(cosine(wanted, vector), index) for index, vector in enumerate(self._vectors)]
         scored.sort(key=lambda pair: (-pair[0], pair[1]))
         least = self._spec.least_score
-        most = self._spec.top_k if top_k is None else max(1, min(top_k, self._spec.top_k))
         near = [pair for pair in scored if least is None or pair[0] >= least]
-        return [self._told(score, index) for score, index in near[:most]]
+        return [self._told(score, index) for score, index in near[: self._spec.top_k]]
 
     async def _prepare(self) -> None:
         async with self._lock:

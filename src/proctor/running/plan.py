@@ -78,7 +78,7 @@ class Plan:
 
 _HOW = {
     "native": "add `agent: app.py:agent`, or ",
-    "holodeck": "add `agent: app.py:agent`, or ",
+    "holodeck": "describe one with `model` and `instructions`, add `agent: app.py:agent`, or ",
     "pixie": 'add "runnable": "app.py:App", or ',
 }
 
@@ -160,11 +160,11 @@ def _scored(suite: Suite) -> Suite:
 
 
 def unresolved(suite: Suite, options: RunOptions = UNSAID_OPTIONS) -> list[Problem]:
-    """What a suite names and nobody finds: evaluators, their judges, and the agent if it names one."""
+    """What a suite names and nobody finds: evaluators, their judges, and the agent if it names or describes one."""
     problems: list[Problem] = []
     _bind_all(suite, options, problems)
     problems.extend(_unknown_tools(suite))
-    if suite.agent is not None:
+    if suite.agent is not None or _describes_agent(suite):
         agent = _agent_of(suite, None, problems)
         problems.extend([] if agent is None else _misfits(suite, agent))
     return problems
@@ -197,6 +197,8 @@ def _unknown_tools(suite: Suite) -> list[Problem]:
 
 def _agent_of(suite: Suite, override: Any, problems: list[Problem]) -> Agent | None:
     reference, base = (override, Path.cwd()) if override is not None else (suite.agent, suite.base)
+    if reference is None and _describes_agent(suite):
+        return _declared(suite, problems)
     if reference is None:
         problems.append(
             Problem(f"names no agent; {_HOW.get(suite.format, '')}give one with --agent app.py:agent", suite.path)
@@ -209,6 +211,25 @@ def _agent_of(suite: Suite, override: Any, problems: list[Problem]) -> Agent | N
         problem = Problem(f"agent: {error}", where, line_with(where, str(reference)))
         if problem not in problems:
             problems.append(problem)
+        return None
+
+
+def _describes_agent(suite: Suite) -> bool:
+    """Whether the suite's own file says what its agent is made of."""
+    if suite.format != "holodeck":
+        return False
+    from proctor.declarative.reading import describes_agent
+
+    return describes_agent(suite)
+
+
+def _declared(suite: Suite, problems: list[Problem]) -> Agent | None:
+    from proctor.declarative.agent import declared_agent
+
+    try:
+        return declared_agent(suite)
+    except InvalidSuite as error:
+        problems.extend(error.problems)
         return None
 
 

@@ -21,7 +21,6 @@ MODULES = {
     "langchain_core": "langchain",
     "llama_index": "llama_index",
     "smolagents": "smolagents",
-    "crewai": "crewai",
     "claude_agent_sdk": "claude_agent_sdk",
 }
 """By the package in which a class or one of its bases is defined."""

@@ -41,7 +41,7 @@ class DoublingServer:
 def _doubled_call(message: Any) -> Any:
     """The request, if it is a call of a tool that is doubled; older versions of mcp wrap it once more."""
     told = getattr(message, "message", None)
-    request = getattr(told, "root", told)
+    request: Any = getattr(told, "root", told)
     if getattr(request, "method", None) != "tools/call" or not isinstance(request.params, dict):
         return None
     return request if is_doubled(str(request.params.get("name"))) else None

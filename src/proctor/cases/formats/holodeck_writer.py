@@ -194,6 +194,8 @@ def _unsaid(case: Case) -> dict[str, bool]:
         "repeat": case.repeat is not None,
         "timeout": case.timeout is not None,
         "skip": case.skip is not None,
+        "doubles of tools": bool(case.doubles),
+        "scenario": case.scenario is not None,
     }
 
 

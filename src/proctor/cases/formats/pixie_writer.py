@@ -110,6 +110,8 @@ def _unsaid(case: Case, turn: Turn) -> list[str]:
         "repeat": case.repeat is not None,
         "timeout": case.timeout is not None,
         "skip": case.skip is not None,
+        "doubles of tools": bool(case.doubles),
+        "scenario": case.scenario is not None,
     }
     return [name for name, is_given in given.items() if is_given]
 

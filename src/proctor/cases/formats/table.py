@@ -34,6 +34,8 @@ OF_A_CASE = {
     "repeat": "repeat",
     "timeout": "timeout",
     "skip": "skip",
+    "doubles": "doubles",
+    "scenario": "scenario",
     "extra": "what another format said of it",
 }
 OF_A_TURN = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 from proctor.compat.deepeval.evaluables import evaluable_of
 from proctor.errors import JudgeFailed
@@ -54,7 +54,7 @@ class BaseMetric:
 
     @property
     def __name__(self) -> str:
-        return spoken(type(self).__name__)
+        return spoken(type(self).__qualname__.rpartition(".")[2])
 
 
 class BaseConversationalMetric(BaseMetric):
@@ -64,7 +64,7 @@ class BaseConversationalMetric(BaseMetric):
 class ProctorMetric(BaseMetric):
     """A metric that one of Proctor's evaluators measures. Nothing is asked of a model before it is needed."""
 
-    needs: ClassVar[tuple[str, ...]] = ("input", "actual_output")
+    needs: tuple[str, ...] = ("input", "actual_output")
     """The fields a test case must have; `a|b` is met by either."""
 
     def __init__(
@@ -118,7 +118,7 @@ class ProctorMetric(BaseMetric):
             found = await self._scorer.evaluate(evaluable)
         except NothingToCompare as nothing:
             if isinstance(nothing.__cause__, JudgeFailed):
-                raise JudgeFailed(f"{nothing}; name one with model= or PROCTOR_JUDGE") from None
+                raise JudgeFailed(f"{str(nothing).partition(';')[0]}; name one: model= or PROCTOR_JUDGE") from None
             raise
         if found is None:
             raise NothingToCompare("it had nothing to compare")
@@ -161,7 +161,7 @@ class SingleTurnMetric(ProctorMetric):
 class ConversationMetric(ProctorMetric, BaseConversationalMetric):
     """Measures a `ConversationalTestCase`."""
 
-    needs = ("turns",)
+    needs: tuple[str, ...] = ("turns",)
 
 
 def spoken(class_name: str) -> str:

@@ -13,7 +13,7 @@ from proctor.agents.model import ToolCall as Call
 from proctor.plain import plain, show
 
 
-class _Model(BaseModel):
+class Shape(BaseModel):
     """Fields go by both spellings, and one that nobody knows is refused instead of dropped."""
 
     model_config = ConfigDict(
@@ -40,7 +40,7 @@ def _texts(given: Any) -> Any:
     return [item if isinstance(item, str) else show(plain(item)) for item in given]
 
 
-class ToolCall(_Model):
+class ToolCall(Shape):
     """A tool, and what it was called with; equal to another with the same name, parameters and output."""
 
     name: str
@@ -65,7 +65,7 @@ Tools = list[Annotated[ToolCall, BeforeValidator(_tool)]]
 Passages = Annotated[list[str], BeforeValidator(_texts)]
 
 
-class LLMTestCase(_Model):
+class LLMTestCase(Shape):
     """One question and its answer."""
 
     input: str
@@ -91,7 +91,7 @@ class LLMTestCase(_Model):
         return self.metadata
 
 
-class Turn(_Model):
+class Turn(Shape):
     """What one side of a conversation said."""
 
     role: Literal["user", "assistant"]
@@ -104,7 +104,7 @@ class Turn(_Model):
     )
 
 
-class ConversationalTestCase(_Model):
+class ConversationalTestCase(Shape):
     """A conversation."""
 
     turns: list[Turn] = Field(min_length=1)

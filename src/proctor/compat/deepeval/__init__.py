@@ -1,0 +1,150 @@
+"""DeepEval's documented names: write `proctor.compat.deepeval` for `deepeval`, here and in its modules.
+
+`proctor.compat.deepeval.metrics`, `.test_case` and `.dataset` have what DeepEval's modules of these names have; all
+of it can be imported from here as well. Everything is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from proctor.compat.deepeval.metrics import HOMES as _METRICS
+
+if TYPE_CHECKING:
+    from proctor.compat.deepeval.base import MissingTestCaseParamsError
+    from proctor.compat.deepeval.dag import (
+        BinaryJudgementNode,
+        DeepAcyclicGraph,
+        NonBinaryJudgementNode,
+        TaskNode,
+        VerdictNode,
+    )
+    from proctor.compat.deepeval.dataset import ConversationalGolden, EvaluationDataset, Golden
+    from proctor.compat.deepeval.metrics import (
+        AnswerRelevancyMetric,
+        ArgumentCorrectnessMetric,
+        BaseConversationalMetric,
+        BaseMetric,
+        BiasMetric,
+        ContextualPrecisionMetric,
+        ContextualRecallMetric,
+        ContextualRelevancyMetric,
+        ConversationCompletenessMetric,
+        DAGMetric,
+        ExactMatchMetric,
+        FaithfulnessMetric,
+        GEval,
+        HallucinationMetric,
+        JsonCorrectnessMetric,
+        KeywordsMetric,
+        KnowledgeRetentionMetric,
+        PatternMatchMetric,
+        PIILeakageMetric,
+        PromptAlignmentMetric,
+        RoleAdherenceMetric,
+        TaskCompletionMetric,
+        ToolConsistencyMetric,
+        ToolCorrectnessMetric,
+        ToxicityMetric,
+        TurnRelevancyMetric,
+    )
+    from proctor.compat.deepeval.other_metrics import Rubric
+    from proctor.compat.deepeval.results import (
+        AsyncConfig,
+        DisplayConfig,
+        ErrorConfig,
+        EvaluationResult,
+        MetricData,
+        TestResult,
+    )
+    from proctor.compat.deepeval.running import a_assert_test, a_evaluate, assert_test, evaluate
+    from proctor.compat.deepeval.test_case import (
+        ConversationalTestCase,
+        LLMTestCase,
+        LLMTestCaseParams,
+        SingleTurnParams,
+        ToolCall,
+        ToolCallParams,
+        Turn,
+    )
+
+_HOMES = _METRICS | {
+    "base": f"{_METRICS['base']} MissingTestCaseParamsError",
+    "dag": f"{_METRICS['dag']} BinaryJudgementNode DeepAcyclicGraph NonBinaryJudgementNode TaskNode VerdictNode",
+    "dataset": "ConversationalGolden EvaluationDataset Golden",
+    "other_metrics": f"{_METRICS['other_metrics']} Rubric",
+    "results": "AsyncConfig DisplayConfig ErrorConfig EvaluationResult MetricData TestResult",
+    "running": "a_assert_test a_evaluate assert_test evaluate",
+    "test_case": "ConversationalTestCase LLMTestCase LLMTestCaseParams SingleTurnParams ToolCall ToolCallParams Turn",
+}
+_HOME_OF = {name: f"proctor.compat.deepeval.{module}" for module, names in _HOMES.items() for name in names.split()}
+
+__all__ = [
+    "AnswerRelevancyMetric",
+    "ArgumentCorrectnessMetric",
+    "AsyncConfig",
+    "BaseConversationalMetric",
+    "BaseMetric",
+    "BiasMetric",
+    "BinaryJudgementNode",
+    "ContextualPrecisionMetric",
+    "ContextualRecallMetric",
+    "ContextualRelevancyMetric",
+    "ConversationCompletenessMetric",
+    "ConversationalGolden",
+    "ConversationalTestCase",
+    "DAGMetric",
+    "DeepAcyclicGraph",
+    "DisplayConfig",
+    "ErrorConfig",
+    "EvaluationDataset",
+    "EvaluationResult",
+    "ExactMatchMetric",
+    "FaithfulnessMetric",
+    "GEval",
+    "Golden",
+    "HallucinationMetric",
+    "JsonCorrectnessMetric",
+    "KeywordsMetric",
+    "KnowledgeRetentionMetric",
+    "LLMTestCase",
+    "LLMTestCaseParams",
+    "MetricData",
+    "MissingTestCaseParamsError",
+    "NonBinaryJudgementNode",
+    "PIILeakageMetric",
+    "PatternMatchMetric",
+    "PromptAlignmentMetric",
+    "RoleAdherenceMetric",
+    "Rubric",
+    "SingleTurnParams",
+    "TaskCompletionMetric",
+    "TaskNode",
+    "TestResult",
+    "ToolCall",
+    "ToolCallParams",
+    "ToolConsistencyMetric",
+    "ToolCorrectnessMetric",
+    "ToxicityMetric",
+    "Turn",
+    "TurnRelevancyMetric",
+    "VerdictNode",
+    "a_assert_test",
+    "a_evaluate",
+    "assert_test",
+    "evaluate",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'proctor.compat.deepeval' has no attribute {name!r}")
+    value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,158 @@
+"""DeepEval's datasets: goldens, which say what is asked, and test cases, which also say what came back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from pydantic import AliasChoices, Field
+
+from proctor.compat.deepeval.test_case import (
+    ConversationalTestCase,
+    LLMTestCase,
+    Passages,
+    Shape,
+    Tools,
+    Turn,
+)
+
+METADATA = AliasChoices("additional_metadata", "additionalMetadata", "metadata")
+
+
+class Golden(Shape):
+    """A question, and what is known about it."""
+
+    input: str
+    actual_output: str | None = None
+    expected_output: str | None = None
+    context: Passages | None = None
+    retrieval_context: Passages | None = None
+    additional_metadata: dict[str, Any] | None = Field(default=None, validation_alias=METADATA)
+    comments: str | None = None
+    tools_called: Tools | None = None
+    expected_tools: Tools | None = None
+    source_file: str | None = None
+    name: str | None = None
+
+    def test_case(self, **found: Any) -> LLMTestCase:
+        """The test case it becomes with what the application answered."""
+        fields = (
+            "input actual_output expected_output context retrieval_context comments tools_called expected_tools name"
+        )
+        known = {field: getattr(self, field) for field in fields.split()}
+        return LLMTestCase(**{**known, "metadata": self.additional_metadata, **found})
+
+
+class ConversationalGolden(Shape):
+    """A conversation that is to be held."""
+
+    scenario: str
+    expected_outcome: str | None = None
+    user_description: str | None = None
+    context: Passages | None = None
+    additional_metadata: dict[str, Any] | None = Field(default=None, validation_alias=METADATA)
+    comments: str | None = None
+    name: str | None = None
+    turns: list[Turn] | None = None
+
+
+Entry = Golden | ConversationalGolden | LLMTestCase | ConversationalTestCase
+_SINGLE = (Golden, LLMTestCase)
+
+
+class EvaluationDataset:
+    """Goldens and test cases of one kind: questions, or conversations, never both."""
+
+    __test__: ClassVar[bool] = False
+
+    def __init__(self, goldens: Iterable[Golden | ConversationalGolden] = (), test_cases: Iterable[Any] = ()) -> None:
+        self._goldens: list[Any] = []
+        self._test_cases: list[Any] = []
+        for golden in goldens:
+            self.add_golden(golden)
+        for case in test_cases:
+            self.add_test_case(case)
+
+    @property
+    def goldens(self) -> list[Any]:
+        return self._goldens
+
+    @goldens.setter
+    def goldens(self, given: Iterable[Any]) -> None:
+        self._goldens = list(EvaluationDataset(given, self._test_cases)._goldens)
+
+    @property
+    def test_cases(self) -> list[Any]:
+        return self._test_cases
+
+    @test_cases.setter
+    def test_cases(self, given: Iterable[Any]) -> None:
+        self._test_cases = list(EvaluationDataset(self._goldens, given)._test_cases)
+
+    def add_golden(self, golden: Golden | ConversationalGolden) -> None:
+        self._add(golden, self._goldens, (Golden, ConversationalGolden))
+
+    def add_test_case(self, test_case: LLMTestCase | ConversationalTestCase) -> None:
+        self._add(test_case, self._test_cases, (LLMTestCase, ConversationalTestCase))
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._test_cases)
+
+    def __len__(self) -> int:
+        return len(self._goldens) + len(self._test_cases)
+
+    def evaluate(self, metrics: Any, **options: Any) -> Any:
+        """`evaluate` for its test cases."""
+        from proctor.compat.deepeval.running import evaluate
+
+        return evaluate(self._test_cases, metrics, **options)
+
+    def save_as(
+        self,
+        file_type: Literal["json", "jsonl", "csv"],
+        directory: str | Path = ".",
+        file_name: str | None = None,
+        include_test_cases: bool = False,
+    ) -> Path:
+        """Write the goldens, and the test cases if asked for; returns the file."""
+        from proctor.compat.deepeval.dataset_files import save
+
+        entries = [*self._goldens, *(self._test_cases if include_test_cases else ())]
+        return save(entries, file_type, Path(directory), file_name)
+
+    def add_goldens_from_json_file(self, file_path: str | Path) -> None:
+        self._read(file_path, "json", golden=True)
+
+    def add_goldens_from_jsonl_file(self, file_path: str | Path) -> None:
+        self._read(file_path, "jsonl", golden=True)
+
+    def add_goldens_from_csv_file(self, file_path: str | Path) -> None:
+        self._read(file_path, "csv", golden=True)
+
+    def add_test_cases_from_json_file(self, file_path: str | Path) -> None:
+        self._read(file_path, "json", golden=False)
+
+    def add_test_cases_from_jsonl_file(self, file_path: str | Path) -> None:
+        self._read(file_path, "jsonl", golden=False)
+
+    def add_test_cases_from_csv_file(self, file_path: str | Path) -> None:
+        self._read(file_path, "csv", golden=False)
+
+    def _read(self, file_path: str | Path, file_type: str, *, golden: bool) -> None:
+        """All of a file or nothing: what is wrong with it is told before anything is added."""
+        from proctor.compat.deepeval.dataset_files import read
+
+        entries = read(Path(file_path), file_type, golden=golden)
+        checked = EvaluationDataset(self._goldens, self._test_cases)
+        for entry in entries:
+            (checked.add_golden if golden else checked.add_test_case)(entry)
+        self._goldens, self._test_cases = checked._goldens, checked._test_cases
+
+    def _add(self, entry: Any, to: list[Any], kinds: tuple[type, ...]) -> None:
+        if not isinstance(entry, kinds):
+            raise TypeError(f"expected {' or '.join(kind.__name__ for kind in kinds)}, not {type(entry).__name__}")
+        known = next(iter([*self._goldens, *self._test_cases]), entry)
+        if isinstance(entry, _SINGLE) != isinstance(known, _SINGLE):
+            raise TypeError("a dataset holds questions or conversations, not both")
+        to.append(entry)

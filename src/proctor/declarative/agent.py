@@ -1,0 +1,127 @@
+"""A declared agent while it is examined: built once for a run, with a session for each trial."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from typing import Any
+
+from proctor.agents.model import Agent, Reply, Session, ToolCall
+from proctor.cases.model import Case, Suite, Turn
+from proctor.declarative.reading import read_agent
+from proctor.declarative.spec import AgentSpec
+from proctor.errors import AgentFailed
+from proctor.plain import Json, show
+from proctor.references import describe
+
+Builder = Callable[[AgentSpec], AbstractAsyncContextManager[Agent]]
+"""Makes an agent of what a file says, with its servers of tools running as long as the context lasts."""
+
+
+def declared_agent(suite: Suite) -> DeclaredAgent:
+    """The agent that a suite's file describes; raises `InvalidSuite` with everything that is wrong with it."""
+    from proctor.declarative.with_pydantic_ai import built
+
+    return DeclaredAgent(read_agent(suite), built)
+
+
+class DeclaredAgent:
+    """An agent made by a builder in `start`, and unmade in `stop`.
+
+    Both happen in a task of its own: what servers of tools open must be closed by whoever opened it.
+    """
+
+    takes_files = False
+
+    def __init__(self, spec: AgentSpec, builder: Builder) -> None:
+        self.spec = spec
+        self.name = spec.name
+        self.fingerprint = spec.fingerprint
+        self._builder = builder
+        self._inner: Agent | None = None
+        self._life: asyncio.Task[None] | None = None
+        self._over: asyncio.Event | None = None
+
+    def __repr__(self) -> str:
+        return f"DeclaredAgent({self.name})"
+
+    async def start(self) -> None:
+        self._over = asyncio.Event()
+        ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._life = asyncio.create_task(self._live(ready, self._over))
+        try:
+            await ready
+        except asyncio.CancelledError:
+            self._life.cancel()
+            raise
+
+    async def stop(self) -> None:
+        if self._over is not None and self._life is not None:
+            self._over.set()
+            await self._life
+
+    async def _live(self, ready: asyncio.Future[None], over: asyncio.Event) -> None:
+        try:
+            async with self._builder(self.spec) as agent:
+                self._inner = agent
+                ready.set_result(None)
+                await over.wait()
+        except Exception as error:
+            if ready.done():
+                raise
+            told = error if isinstance(error, AgentFailed) else AgentFailed(_first_cause(error))
+            ready.set_exception(told)
+        finally:
+            self._inner = None
+
+    def session(self, case: Case) -> DeclaredSession:
+        if self._inner is None:
+            raise AgentFailed(f"the agent {self.name} has not been started")
+        return DeclaredSession(self._inner.session(case), self.spec)
+
+
+class DeclaredSession:
+    """One conversation, whose retrieved passages are told beside the answer."""
+
+    def __init__(self, inner: AbstractAsyncContextManager[Session], spec: AgentSpec) -> None:
+        self._opening = inner
+        self._spec = spec
+        self._passages: list[str] = []
+
+    async def __aenter__(self) -> DeclaredSession:
+        self._session = await self._opening.__aenter__()
+        return self
+
+    async def __aexit__(self, *raised: Any) -> bool | None:
+        return await self._opening.__aexit__(*raised)
+
+    async def send(self, turn: Turn) -> Reply:
+        """A turn that retrieves nothing rests on what earlier ones retrieved."""
+        reply = await self._session.send(turn)
+        found = retrieved(reply.tool_calls, self._spec)
+        self._passages += [passage for passage in found if passage not in self._passages]
+        return replace(reply, retrieval_context=tuple(found or self._passages) or None)
+
+
+def retrieved(calls: Iterable[ToolCall], spec: AgentSpec) -> list[str]:
+    """What tools that retrieve gave back: a text as it is, each item of a list, the text of a passage."""
+    found: list[str] = []
+    for call in calls:
+        if call.error is None and spec.is_retrieval(call.name):
+            items = call.result if isinstance(call.result, list) else [call.result]
+            found += [text for text in map(_as_passage, items) if text]
+    return found
+
+
+def _as_passage(item: Json) -> str:
+    if isinstance(item, dict) and isinstance(item.get("text"), str):
+        return str(item["text"])
+    return "" if item is None else item if isinstance(item, str) else show(item)
+
+
+def _first_cause(error: BaseException) -> str:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return describe(error)
