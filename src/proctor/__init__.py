@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         Suite,
         Turn,
     )
+    from proctor.compat.adk import AgentEvaluator
     from proctor.errors import AgentFailed, InvalidSuite, JudgeFailed, ProctorError, StoreError, UsageError
     from proctor.evaluators.adk_hallucinations import Hallucinations
     from proctor.evaluators.adk_judged import FinalResponseMatch, ResponseEvaluation, Safety
@@ -126,6 +127,7 @@ _HOMES = {
     "agents.runnable": "Runnable",
     "api": "load run run_async",
     "cases.model": "UNSET Case Criteria EvaluatorSpec Expected ExpectedCall Keywords NamedData Settings Suite Turn",
+    "compat.adk": "AgentEvaluator",
     "errors": "AgentFailed InvalidSuite JudgeFailed ProctorError StoreError UsageError",
     "evaluators.calling": "evaluate",
     "evaluators.adk_hallucinations": "Hallucinations",
@@ -192,6 +194,7 @@ __all__ = [
     "UNSET",
     "Agent",
     "AgentEvaluationPending",
+    "AgentEvaluator",
     "AgentFailed",
     "AnswerCorrectness",
     "AnswerRelevancy",

@@ -261,9 +261,16 @@ SCENARIOS = st.builds(
     st.sampled_from(["", "Be brief."]),
     st.booleans(),
 )
-CASES |= st.builds(
-    lambda case, scenario: replace(case, turns=(Turn(scenario.start),), scenario=scenario), CASES, SCENARIOS
-)
+WRITTEN_CASES = CASES
+
+
+@st.composite
+def _some_simulated(draw: st.DrawFn) -> Case:
+    case, scenario = draw(WRITTEN_CASES), draw(st.none() | SCENARIOS)
+    return case if scenario is None else replace(case, turns=(Turn(scenario.start),), scenario=scenario)
+
+
+CASES = _some_simulated()
 
 
 def _settle(suite: Suite) -> Suite:

@@ -18,7 +18,7 @@ CASE = Case(
 )
 
 
-@pytest.mark.parametrize("name", ["holodeck", "pixie", "keywords", "table"])
+@pytest.mark.parametrize("name", ["holodeck", "pixie", "table"])
 def test_a_format_that_cannot_hold_a_scenario_says_so(name: str) -> None:
     losses = shipped_format(name).write([Suite("desk", (CASE,))]).losses
     assert any("scenario" in loss for loss in losses), losses

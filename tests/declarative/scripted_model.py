@@ -1,6 +1,6 @@
 """A model on the loopback interface that uses tools: it speaks OpenAI chat completions and Anthropic messages.
 
-    with model_server(lambda talk: calls("lookup", city=talk.user) if not talk.results else says(talk.results[-1])):
+with model_server(lambda talk: calls("lookup", city=talk.user) if not talk.results else says(talk.results[-1])):
 """
 
 from __future__ import annotations

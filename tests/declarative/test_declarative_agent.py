@@ -65,7 +65,10 @@ def test_two_tools_in_three_turns(tmp_path: Path) -> None:
         {
             "input": city,
             "ground_truth": f"turn {n}: {1200 * n / 360:.2f} in {city}",
-            "expected_tools": [{"name": "rate", "args": {"city": city}}, {"name": "monthly", "args": {"amount": 1200 * n}}],
+            "expected_tools": [
+                {"name": "rate", "args": {"city": city}},
+                {"name": "monthly", "args": {"amount": 1200 * n}},
+            ],
         }
         for n, city in enumerate(("Oslo", "Rome", "Lima"), 1)
     ]

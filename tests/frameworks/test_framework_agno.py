@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,12 +11,14 @@ from typing import Any
 import pytest
 
 import proctor
+from proctor.agents.resolving import resolve_agent
 from proctor.cases.model import Case, Double, EvaluatorSpec, Expected, ExpectedCall, Suite, Turn
 
 pytest.importorskip("agno", reason="agno has an environment of its own: make frameworks")
 
 from agno.agent import Agent
 from agno.db.in_memory import InMemoryDb
+from agno.exceptions import ModelRateLimitError
 from agno.metrics import MessageMetrics
 from agno.models.base import Model
 from agno.models.response import ModelResponse
@@ -270,9 +273,21 @@ def test_a_model_that_fails_is_a_failure_with_its_reason() -> None:
     assert "on strike" in trial.reason
 
 
-def test_agents_that_differ_have_other_fingerprints() -> None:
-    from proctor.agents.resolving import resolve_agent
+def test_a_busy_service_is_not_held_against_the_agent() -> None:
+    class Busy(Scripted):
+        def invoke(self, messages: Any, **_: Any) -> ModelResponse:
+            raise ModelRateLimitError("slow down")
 
+    async def ask() -> None:
+        async with resolve_agent(Agent(name="rates", model=Busy())).session(case("Oslo")) as session:
+            await session.send(Turn("Oslo"))
+
+    with pytest.raises(ModelRateLimitError) as caught:
+        asyncio.run(ask())
+    assert caught.value.status_code == 429
+
+
+def test_agents_that_differ_have_other_fingerprints() -> None:
     def mark(target: Any) -> str:
         return str(resolve_agent(target).fingerprint)  # type: ignore[attr-defined]
 
@@ -283,8 +298,6 @@ def test_agents_that_differ_have_other_fingerprints() -> None:
 
 def test_the_object_is_recognised_by_its_type_from_a_reference(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text("from agno.agent import Agent\nagent = Agent(name='rates')\n")
-    from proctor.agents.resolving import resolve_agent
-
     found = resolve_agent("app.py:agent", tmp_path)
     assert type(found).__name__ == "AgnoAdapter"
     assert found.name == "app.py:agent"

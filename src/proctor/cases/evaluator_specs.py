@@ -15,7 +15,7 @@ from proctor.plain import Json, plain
 
 INHERITED = "..."
 
-SETTINGS = ("threshold", "name", "gate", "scope", "output", "timeout")
+SETTINGS = ("threshold", "name", "gate", "scope", "output", "timeout", "output_path", "retries", "optional")
 """The keys that say how a score is used; every other key is an argument of the evaluator."""
 
 
@@ -92,6 +92,9 @@ def _with_options(document: Document, name: str, options: Json, pointer: Pointer
         scope=fields.choice("scope", ("turn", "case")),
         output=fields.text("output", blank=False),
         timeout=timeout,
+        path=fields.text("output_path", blank=False),
+        retries=fields.integer("retries", 0, least=0),
+        optional=fields.flag("optional", False),
         arguments=fields.rest() or NOTHING,
     )
 
@@ -105,6 +108,9 @@ def _write_spec(spec: EvaluatorSpec) -> Json:
         "scope": spec.scope,
         "output": spec.output,
         "timeout": spec.timeout,
+        "output_path": spec.path,
+        "retries": spec.retries or None,
+        "optional": spec.optional or None,
     }
     options |= {key: value for key, value in given.items() if value is not None}
     return {spec.name: options} if options else spec.name

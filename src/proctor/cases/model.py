@@ -149,6 +149,12 @@ class EvaluatorSpec:
     output: str | None = None
     """The named output it looks at, where the agent has several."""
     timeout: float | None = None
+    path: str | None = None
+    """Where in the output it looks, for an answer that is data: `order.total`, `items[0].name`."""
+    retries: int = 0
+    """How often it is asked again when it breaks."""
+    optional: bool = False
+    """Whether it is skipped when it breaks, instead of leaving the case without a verdict."""
 
     @property
     def title(self) -> str:

@@ -4,38 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from proctor.cases.formats.loading import load, shipped_format
-from proctor.cases.formats.model import Written
+from proctor.cases.formats.loading import load
 from proctor.cases.model import Suite
 from proctor.cases.moving import moved
 from proctor.cli.common import F, json_option, say, stdout_kept_clear, store_option
-from proctor.errors import InvalidSuite, Problem, StoreError, UsageError
-
-WRITABLE = {
-    "native": "native",
-    "adk": "adk",
-    "pixie": "pixie",
-    "holodeck": "holodeck",
-    "keywords": "keywords",
-    "csv": "table",
-}
-_YAML_OR_JSON = (".yaml", ".yml", ".json")
-ENDINGS = {
-    "native": (*_YAML_OR_JSON, ".jsonl", ".ndjson"),
-    "adk": (".json",),
-    "pixie": (".json",),
-    "holodeck": _YAML_OR_JSON,
-    "keywords": (".json",),
-    "csv": (".csv",),
-}
-"""The files that each format is read from again."""
-
+from proctor.cli.suite_files import WRITABLE, check_ending, format_for, write_file, written_as
+from proctor.errors import InvalidSuite, Problem, UsageError
 
 SELECTIONS = ("root", "last_llm_call", "by_name")
 
@@ -145,16 +124,15 @@ def save(name: str, **given: Any) -> int:
 @click.option("--force", is_flag=True, help="Overwrite.")
 def convert(source: str, target: Path, name: str | None, force: bool) -> int:
     """Turn a suite of any format into another; what cannot be expressed there is listed, never dropped silently."""
-    form = name or _format_for(target)
-    if target.suffix not in ENDINGS[form]:
-        raise UsageError(f"{target.name!r} cannot hold the format {form}; it is kept in {' or '.join(ENDINGS[form])}")
+    form = name or format_for(target)
+    check_ending(form, target)
     suites = [moved(suite, target.parent) for suite in load([source])]
-    written = _written(suites, form, target)
+    written = written_as(suites, form, target)
     files = {target: written.text, **{target.parent / companion: text for companion, text in written.companions}}
     if taken := [path for path in files if path.exists() and not force]:
         raise UsageError(f"{taken[0]} exists; say --force to overwrite it")
     for path, text in files.items():
-        _write(path, text)
+        write_file(path, text)
     for loss in written.losses:
         say(f"not expressed: {loss}", err=True)
     again, problems = _load_all([str(target)])
@@ -201,41 +179,6 @@ def _unresolved(suites: Sequence[Suite]) -> list[Problem]:
     from proctor.running.plan import unresolved
 
     return [problem for suite in suites for problem in unresolved(suite)]
-
-
-def _format_for(target: Path) -> str:
-    name = target.name
-    if name.endswith((".test.json", ".evalset.json")):
-        return "adk"
-    if name in ("agent.yaml", "agent.yml"):
-        return "holodeck"
-    if target.suffix == ".csv":
-        return "csv"
-    if target.suffix in (".yaml", ".yml", ".json", ".jsonl", ".ndjson"):
-        return "native"
-    raise UsageError(f"cannot tell a format from {name!r}; say --to {'|'.join(sorted(WRITABLE))}")
-
-
-def _written(suites: list[Suite], form: str, target: Path) -> Written:
-    if form == "native":
-        from proctor.cases.formats.native_text import write_text
-
-        return write_text(suites, target.suffix)
-    written = shipped_format(WRITABLE[form]).write(suites)
-    if form == "holodeck" and target.suffix == ".json":
-        from proctor.cases.formats.unsaid import json_text
-        from proctor.cases.source import parse
-
-        return replace(written, text=json_text(parse(Path("written.yaml"), written.text)))
-    return written
-
-
-def _write(target: Path, text: str) -> None:
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
-    except OSError as error:
-        raise StoreError(f"{target} cannot be written: {error.strerror or error}") from None
 
 
 def _summary(suite: Suite) -> dict[str, object]:

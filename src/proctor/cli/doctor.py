@@ -20,6 +20,8 @@ from proctor.running.options import DEFAULTS, RunOptions
 OPTIONAL = {
     "opentelemetry": "spans of code that OpenTelemetry instruments (extra: tracing)",
     "nltk": "METEOR's synonyms, with WordNet data (extra: wordnet)",
+    "pydantic_ai": "judges, and agents that an agent.yaml describes (extra: judge)",
+    "mcp": "tools of MCP servers in an agent.yaml (extra: mcp)",
 }
 
 
@@ -90,7 +92,14 @@ def _suite(path: str, configuration: Configuration) -> dict[str, Any]:
         return {"path": path, "ok": False, "says": [str(problem) for problem in error.problems]}
     options = RunOptions(usual_judge=configuration.values.get("judge"))
     problems = [str(problem) for suite in suites for problem in unresolved(suite, options)]
-    return {"path": path, "ok": not problems, "says": problems or [_describe(suite) for suite in suites]}
+    found: dict[str, Any] = {"path": path, "ok": not problems}
+    found["says"] = problems or [_describe(suite) for suite in suites]
+    declared = [suite for suite in suites if suite.format == "holodeck"]
+    if declared:
+        from proctor.cli.doctor_agents import describe_agents
+
+        found["agents"] = describe_agents(declared, configuration)
+    return found
 
 
 def _describe(suite: Any) -> str:
@@ -102,6 +111,10 @@ def _describe(suite: Any) -> str:
 
 def _judge_name(judge: Any) -> str:
     return judge if isinstance(judge, str) else json.dumps(judge)
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _installed(name: str) -> bool:
@@ -124,4 +137,7 @@ def _text(report: dict[str, Any]) -> str:
     for suite in report["suites"]:
         lines.append(f"{suite['path']}: {'ok' if suite['ok'] else 'has problems'}")
         lines += [f"  {line}" for line in suite["says"]]
+        for name, values in suite.get("agents", {}).items():
+            lines.append(f"  {name}")
+            lines += [f"    {key:<26} {_shown(item['value'])}  ({item['origin']})" for key, item in values.items()]
     return "\n".join(lines)

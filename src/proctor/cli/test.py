@@ -16,7 +16,9 @@ from proctor.cli.common import (
     judge_options,
     parse_evaluators,
     report_options,
+    report_targets,
     say,
+    stdout_kept_clear,
     store_option,
 )
 from proctor.cli.configuration import Configuration, read_configuration
@@ -49,11 +51,24 @@ T = TypeVar("T", Suite, Case, Turn)
 def command(**given: Any) -> int:
     """Run suites of any known format: files, folders, or file.py:TEST_CASES. Without PATHS, this folder."""
     configuration = read_configuration()
-    return carry_out(lambda terminal: run_suites(_request(given, configuration), terminal), given)
+    with stdout_kept_clear("-" in report_targets(given).values()):
+        suites = _suites(given)
+    told = given | _manner(given, suites)
+    return carry_out(lambda terminal: run_suites(_request(given, configuration, suites), terminal), told)
 
 
-def _request(given: dict[str, Any], configuration: Configuration) -> Request:
-    suites = _suites(given)
+def _manner(given: dict[str, Any], suites: list[Suite]) -> dict[str, bool]:
+    """How much is told where the command line does not say: what each agent.yaml and its configuration say."""
+    if given["quiet"] or given["verbose"] or any(suite.format != "holodeck" for suite in suites):
+        return {}
+    from proctor.cases.formats.holodeck_execution import execution_of
+
+    said = [execution_of(suite) for suite in suites]
+    quiet = bool(said) and all(settings["quiet"].value for settings in said)
+    return {"quiet": quiet, "verbose": not quiet and any(settings["verbose"].value for settings in said)}
+
+
+def _request(given: dict[str, Any], configuration: Configuration, suites: list[Suite]) -> Request:
     folder = configuration.store(given["store"])
     return Request(
         suites=suites,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
@@ -110,9 +111,20 @@ def retrieved(calls: Iterable[ToolCall], spec: AgentSpec) -> list[str]:
     found: list[str] = []
     for call in calls:
         if call.error is None and spec.is_retrieval(call.name):
-            items = call.result if isinstance(call.result, list) else [call.result]
+            result = _unpacked(call.result)
+            items = result if isinstance(result, list) else [result]
             found += [text for text in map(_as_passage, items) if text]
     return found
+
+
+def _unpacked(result: Json) -> Json:
+    """Some SDKs take nothing but text, in which a list of passages is JSON."""
+    if not isinstance(result, str) or not result.startswith("["):
+        return result
+    try:
+        return json.loads(result)
+    except (ValueError, RecursionError):
+        return result
 
 
 def _as_passage(item: Json) -> str:

@@ -74,9 +74,7 @@ class _AgentReader:
         if model is None or instructions is None:
             return None
         mark = self._fingerprint(name, model, instructions, schema, tools)
-        return AgentSpec(
-            name, model, instructions, tuple(tools.found), tuple(tools.servers), schema, manner, mark
-        )
+        return AgentSpec(name, model, instructions, tuple(tools.found), tuple(tools.servers), schema, manner, mark)
 
     def _model(self, key: str, *, embeds: bool = False) -> ModelSpec | None:
         block = self.root.mapping(key)
@@ -125,7 +123,7 @@ class _AgentReader:
         for file in self.configs:
             servers = file.block("mcp_servers")
             items = [item for item in servers or [] if isinstance(item, dict) and item.get("name") not in known]
-            known |= {item.get("name") for item in items}
+            known |= {str(item.get("name")) for item in items}
             self._read_shared(file, items, tools)
 
     def _read_shared(self, file: ConfigFile, items: list[dict[str, Json]], tools: ToolReader) -> None:
@@ -135,9 +133,7 @@ class _AgentReader:
         self.document.problems.extend(elsewhere.problems)
         tools.servers.extend(apart.servers)
 
-    def _fingerprint(
-        self, name: str, model: ModelSpec, instructions: str, schema: Json, tools: ToolReader
-    ) -> str:
+    def _fingerprint(self, name: str, model: ModelSpec, instructions: str, schema: Json, tools: ToolReader) -> str:
         told: list[Any] = [name, {key: plain(self.kept.get(key)) for key in TELLING}, instructions, schema]
         told.append([model.name, model.base_url, model.temperature, model.top_p, model.max_tokens])
         told += [source_fingerprint(spec.function) for spec in tools.found if isinstance(spec, FunctionSpec)]

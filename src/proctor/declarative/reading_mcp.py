@@ -20,7 +20,9 @@ def read_mcp(fields: Fields, name: str, base: Path, deferred: bool) -> McpSpec |
     """The server; what has no meaning for its transport is a problem, so that nobody relies on it."""
     transport = fields.text("transport", "stdio")
     if transport not in TRANSPORTS:
-        fields.problem("transport", f"is {transport!r}, which Proctor does not speak; it speaks {', '.join(TRANSPORTS)}")
+        fields.problem(
+            "transport", f"is {transport!r}, which Proctor does not speak; it speaks {', '.join(TRANSPORTS)}"
+        )
         return None
     for key in _REACHED if transport == "stdio" else _STARTED:
         if fields.take(key) is not None:
@@ -66,7 +68,20 @@ def _environment(fields: Fields, base: Path) -> dict[str, str]:
 
 def ordinary_environment() -> dict[str, str]:
     """What any program needs to run; keys and tokens of the person who runs the tests stay where they are."""
-    names = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "SYSTEMROOT", "TEMP", "TERM", "TMP", "TMPDIR", "USER")
+    names = (
+        "HOME",
+        "LANG",
+        "LC_ALL",
+        "LOGNAME",
+        "PATH",
+        "SHELL",
+        "SYSTEMROOT",
+        "TEMP",
+        "TERM",
+        "TMP",
+        "TMPDIR",
+        "USER",
+    )
     return {name: os.environ[name] for name in names if name in os.environ}
 
 

@@ -24,7 +24,10 @@ def read_model(fields: Fields, *, sampled: bool = True) -> ModelSpec | None:
     An embedding model is not `sampled`: it has no temperature to speak of.
     """
     before = len(fields.document.problems)
-    provider, name = fields.text("provider", required=True, blank=False), fields.text("name", required=True, blank=False)
+    provider, name = (
+        fields.text("provider", required=True, blank=False),
+        fields.text("name", required=True, blank=False),
+    )
     temperature = fields.number("temperature", TEMPERATURE if sampled else None, least=0, most=2)
     if fields.has("temperature") and fields.take("temperature") is None:
         temperature = None

@@ -149,10 +149,10 @@ def read_inline_or_file(fields: Fields, inline: str, base: Path) -> str | None:
     if (fields.take(inline) is None) == (fields.take("file") is None):
         fields.document.problem(fields.pointer, f"needs either {inline!r} or 'file'")
         return None
-    if text is not None or elsewhere is None:
-        return text  # type: ignore[no-any-return]
+    if elsewhere is None:
+        return None if text is None else str(text)
     try:
-        return (base / elsewhere).read_text(encoding="utf-8-sig")
+        return Path(base, elsewhere).read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:
         fields.problem("file", f"names {elsewhere}, which cannot be read: {error}")
         return None

@@ -41,8 +41,9 @@ def schema_of(function: Callable[..., Any]) -> dict[str, Json] | str:
     """What a function takes, or why that cannot be said."""
     from pydantic import TypeAdapter
 
+    target: Any = function
     try:
-        found = TypeAdapter(function).json_schema()
+        found = TypeAdapter(target).json_schema()
     except Exception as error:
         return describe(error).partition("For further information")[0].strip()
     return found

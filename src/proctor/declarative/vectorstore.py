@@ -42,9 +42,7 @@ class VectorStore:
             if self._passages is not None:
                 return
             spec = self._spec
-            passages = await call_in_thread(
-                passages_of, spec.source, spec.chunk_size, spec.chunk_overlap, spec.records
-            )
+            passages = await call_in_thread(passages_of, spec.source, spec.chunk_size, spec.chunk_overlap, spec.records)
             texts = [passage.text for passage in passages]
             vectors: list[Vector] = []
             for start in range(0, len(texts), AT_ONCE):

@@ -71,9 +71,7 @@ def _as_objects(module: str, name: str, data: Sequence[Mapping[str, Json]]) -> l
 
 def _look_alike(data: Any) -> Any:
     if isinstance(data, Mapping):
-        return SimpleNamespace(
-            **{key: value if key in OPAQUE else _look_alike(value) for key, value in data.items()}
-        )
+        return SimpleNamespace(**{key: value if key in OPAQUE else _look_alike(value) for key, value in data.items()})
     return [_look_alike(item) for item in data] if isinstance(data, list) else data
 
 

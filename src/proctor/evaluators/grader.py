@@ -98,7 +98,7 @@ def grader_context(evaluable: Evaluable) -> GraderContext:
         turn_input=_text(evaluable.input),
         agent_response=_text(evaluable.output),
         ground_truth=None if truth is UNSET or truth is None else _text(truth),
-        tool_invocations=tuple(_invocation(call) for call in evaluable.tool_calls),
+        tool_invocations=tuple(invocation(call) for call in evaluable.tool_calls),
         retrieval_context=evaluable.retrieval_context,
         turn_index=max(0, len(evaluable.turns) - 1),
         test_case_name=evaluable.description or None,
@@ -106,7 +106,8 @@ def grader_context(evaluable: Evaluable) -> GraderContext:
     )
 
 
-def _invocation(call: ToolCall) -> ToolInvocation:
+def invocation(call: ToolCall) -> ToolInvocation:
+    """A call as a grader sees it."""
     size = 0 if call.result is None else len(_text(call.result).encode("utf-8", "surrogatepass"))
     return ToolInvocation(call.name, plain(call.arguments), plain(call.result), size, call.duration_ms, call.error)
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from proctor.agents.invoking import is_async
+from proctor.agents.selectors import Selector, parse_selector
 from proctor.cases.fields import nearest
 from proctor.cases.model import EvaluatorSpec
 from proctor.errors import UsageError
@@ -86,12 +87,15 @@ class Bound:
     """Asks a language model, its own or the judge of the run."""
     judged: bool = False
     """Asks the judge of the run, whoever that is; the embedded one needs no model."""
+    look: Selector | None = None
+    """Where in the output it looks."""
 
 
 def build(spec: EvaluatorSpec, base: Path | None = None) -> Bound:
     """The evaluator that `spec` names; raises `UsageError` when there is none or its arguments do not fit."""
     target = _find(spec.name, base)
     call = _instantiate(spec, target, base)
+    look = None if spec.path is None else parse_selector(spec.path)
     shipped = spec.name in SHIPPED
     threshold = getattr(call, "default_threshold", DEFAULT_THRESHOLD) if spec.threshold is None else spec.threshold
     return Bound(
@@ -100,13 +104,20 @@ def build(spec: EvaluatorSpec, base: Path | None = None) -> Bound:
         title=spec.title,
         threshold=float(threshold),
         scope=spec.scope or _scope(call),
-        fingerprint=fingerprint(spec.name, _version(call, shipped), plain(spec.arguments), spec.output, spec.scope),
+        fingerprint=fingerprint(spec.name, _version(call, shipped), plain(spec.arguments), *_view(spec)),
         asynchronous=is_async(call),
         traced=takes_trace(call),
         inline=shipped and not is_async(call),
         needs_judge=bool(getattr(call, "needs_judge", False)),
         judged=_asks_the_judge(call),
+        look=look,
     )
+
+
+def _view(spec: EvaluatorSpec) -> list[Any]:
+    """What of an answer the evaluator sees."""
+    view: list[Any] = [spec.output, spec.scope]
+    return view if spec.path is None else [*view, spec.path]
 
 
 def shipped(name: str) -> Any:

@@ -73,9 +73,11 @@ def _odds(before: str, written: str, choices: Sequence[str], tokens: Sequence[To
     chances = dict.fromkeys(choices, 0.0)
     reached = 1.0
     for token in tokens:
-        if token.start + len(token.text) <= len(before) or token.start >= len(endings[written]) - 1:
-            continue
         prefix = endings[written][: token.start]
+        if token.start + len(token.text) <= len(before):
+            continue
+        if sum(ending.startswith(prefix) for ending in endings.values()) < 2 or token.start >= len(endings[written]):
+            break
         for text, probability in token.alternatives.items():
             led_to = [choice for choice in choices if _leads_to(prefix + text, endings[choice])]
             if text != token.text and led_to:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import copy
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
+from proctor.agents.reexecution import Reexecution, reexecute
 from proctor.agents.resolving import resolve_agent
+from proctor.agents.toolbox import toolbox
 from proctor.cases.model import Case, Turn
 from proctor.errors import AgentFailed
 from proctor.plain import fingerprint, plain, show
@@ -22,8 +24,10 @@ from proctor.running.agent_runs import AgentRun, run_of
 from proctor.running.asking import Answer, ask
 from proctor.running.loop import run_sync
 from proctor.running.options import DEFAULTS, Limits
+from proctor.running.reexecuting import answering_for_tools
 from proctor.running.users import WrittenUser
 from proctor.running.watchdog import Watchdog
+from proctor.tracing.capture import untraced
 from proctor.tracing.threads import carry_context_into_threads
 
 BACKOFF_SECONDS = 0.5
@@ -54,8 +58,8 @@ class Audience(Protocol):
 class AgentRunner:
     """Runs an agent of any kind: a function, an object of a framework, `file.py:name`, an address, a command.
 
-    With `tools`, `retrieval_context` is what the tools give when they are called again with the agent's own arguments;
-    without, it is what they gave the agent.
+    With `tools`, `retrieval_context` is what the tools give when they are called again with the agent's own arguments,
+    and `reexecuted` tells of each; without, it is what they gave the agent. `True` means those marked `@proctor.tool`.
     """
 
     __test__ = False
@@ -73,7 +77,10 @@ class AgentRunner:
     ) -> None:
         self.agent = resolve_agent(agent, base)
         self.fingerprint = str(getattr(self.agent, "fingerprint", None) or fingerprint(self.agent.name))
-        self._tools = {} if tools is None else _table(tools)
+        self._tools = tools
+        self._base = base
+        if tools is not None:
+            toolbox(tools, base, self.agent)  # what is no tool is refused before anything is asked
         self._limits = _limits(timeout, parallel)
         self._memory = memory
         self._audience = audience
@@ -114,7 +121,7 @@ class AgentRunner:
             if self._audience is not None:
                 self._audience.case_begins(case)
             trial = await self._trial(case, life, watchdog)
-            again = await self._called_again(trial) if self._tools and trial.replies else None
+            again = await self._called_again(trial) if self._tools is not None and trial.replies else None
         run = run_of(trial, again)
         if self._audience is not None:
             self._audience.case_done(run)
@@ -137,10 +144,10 @@ class AgentRunner:
         answer = await ask(self.agent, case, self._limits, BACKOFF_SECONDS, watchdog, lambda: WrittenUser(case))
         return _trial_of(case, answer, self.agent.name, self.fingerprint)
 
-    async def _called_again(self, trial: TrialResult) -> list[str]:
-        from proctor.running.rerunning import call_again
-
-        return await call_again([call for reply in trial.replies for call in reply.tool_calls], self._tools)
+    async def _called_again(self, trial: TrialResult) -> list[Reexecution]:
+        calls = [call for reply in trial.replies for call in reply.tool_calls]
+        with answering_for_tools(trial.case), untraced():
+            return await reexecute(calls, toolbox(self._tools, self._base, self.agent))
 
 
 class _Life:
@@ -176,12 +183,6 @@ class _Life:
                     await done
         except Exception as error:
             raise AgentFailed(f"the agent {self._agent.name} could not {name}: {describe(error)}") from error
-
-
-def _table(tools: Any) -> dict[str, Callable[..., Any]]:
-    from proctor.running.rerunning import tools_by_name
-
-    return tools_by_name(tools)
 
 
 def _limits(timeout: float | None, parallel: int | None) -> Limits:

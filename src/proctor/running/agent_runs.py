@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from proctor.agents.model import Reply, ToolCall
+from proctor.agents.reexecution import Reexecution
+from proctor.agents.reexecution import passages_of as reexecuted_passages
 from proctor.cases.model import NamedData, Turn
 from proctor.errors import AgentFailed
 from proctor.evaluators.model import Evaluable, Exchange, collapse
@@ -66,8 +68,8 @@ class AgentRun(dict[str, Any]):
 ANSWERED = ("actual_output", "tools_called", "tool_calls_with_args", "tool_results", "retrieval_context")
 
 
-def run_of(trial: TrialResult, retrieval_context: Sequence[str] | None = None) -> AgentRun:
-    """The run that a trial tells of; `retrieval_context` replaces what its tools gave back."""
+def run_of(trial: TrialResult, again: Sequence[Reexecution] | None = None) -> AgentRun:
+    """The run that a trial tells of; what its tools gave when they were called `again` replaces what they gave then."""
     case = trial.case
     known: dict[str, Any] = {"id": case.id, "input": case.turns[-1].input, **_expectations(case.turns[-1])}
     broke = len(trial.replies) < len(case.turns)
@@ -75,7 +77,9 @@ def run_of(trial: TrialResult, retrieval_context: Sequence[str] | None = None) -
     if broke:
         return AgentRun(trial, **known)
     calls = _calls(trial.replies)
-    context = passages_of(trial.replies) if retrieval_context is None else list(retrieval_context)
+    context = passages_of(trial.replies) if again is None else reexecuted_passages(again)
+    if again is not None:
+        known["reexecuted"] = [plain(item) for item in again]
     return AgentRun(
         trial,
         **known,

@@ -310,5 +310,8 @@ def _spec_key(spec: EvaluatorSpec) -> str:
             spec.scope,
             spec.output,
             spec.timeout,
+            spec.path,
+            spec.retries,
+            spec.optional,
         ]
     )

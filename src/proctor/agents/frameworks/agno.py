@@ -52,6 +52,8 @@ class AgnoSession(FrameworkSession):
         run = await self._agent.arun(text_of(turn), session_id=self._id, session_state=self._state, stream=False)
         status = str(getattr(run.status, "value", run.status)).lower()
         if status in ("error", "cancelled"):
+            if self._watch.failure is not None and str(self._watch.failure) == run.content:
+                raise self._watch.failure  # Agno keeps the text alone; that a service is busy shows in the rest
             raise AgentFailed(f"the run ended with {status}: {run.content or 'no reason was given'}")
         self._state = run.session_state if isinstance(run.session_state, dict) else self._state
         for waiting in (tool for tool in run.tools or [] if tool.is_paused and tool.result is None):
@@ -72,7 +74,22 @@ class Watch:
 
     def __init__(self) -> None:
         self.log = CallLog()
+        self.failure: Exception | None = None
         self._numbers = itertools.count(1)
+
+    def model(self, model: Any) -> Any:
+        """The model, seen to fail."""
+        twin = copy.copy(model)
+
+        async def ainvoke(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return await model.ainvoke(*args, **kwargs)
+            except Exception as error:
+                self.failure = error
+                raise
+
+        twin.ainvoke = ainvoke
+        return twin
 
     def around(self, function_name: str, function_call: Hook, arguments: dict[str, Any]) -> Any:
         call = (f"{function_name}-{next(self._numbers)}", function_name, arguments)
@@ -150,6 +167,8 @@ def _copied(target: Any, watch: Watch) -> Any:
     changed: dict[str, Any] = {"telemetry": False, "tool_hooks": [watch.around, *hooks]}
     if target.db is not None:
         changed["db"] = InMemoryDb()
+    if target.model is not None:
+        changed["model"] = watch.model(target.model)
     members = getattr(target, "members", None)
     if isinstance(members, list):
         changed["members"] = [_copied(one, watch) if hasattr(one, "tool_hooks") else one for one in members]

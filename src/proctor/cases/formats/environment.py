@@ -92,3 +92,10 @@ class _Filling:
         if name not in self._environment:
             self._document.problem(pointer, f"uses ${{{name}}}, which is not set in the environment")
         return self._environment.get(name, "")
+
+
+def conceal(name: str, value: Json) -> Json:
+    """A value that is kept under `name`, as anybody may see it: a secret is shown only by the variable that holds it."""
+    if not _SECRET.search(name) or not isinstance(value, str) or not value or VARIABLE.fullmatch(value):
+        return value
+    return CONCEALED

@@ -68,6 +68,9 @@ def read(document: Document) -> list[Suite]:
     for key in SAID_ELSEWHERE:
         if kept.get(key) is not None:
             document.warn((key,), "is kept, but has no effect on tests")
+    for index, tool in enumerate(kept["tools"] if isinstance(kept.get("tools"), list) else ()):
+        if isinstance(tool, dict) and tool.get("registry_name") is not None:
+            document.warn(("tools", index, "registry_name"), "is kept, but has no effect on tests")
     defaults, judge = _read_evaluations(fields, kept)
     settings = _read_execution(fields, kept)
     cases = _read_tests(fields, defaults)

@@ -158,7 +158,7 @@ def _success(metric: BaseMetric) -> bool | None:
 
 def _name(metric: BaseMetric) -> str:
     name: object = getattr(metric, "__name__", None)
-    return name if isinstance(name, str) else type(metric).__name__
+    return name if isinstance(name, str) else type(metric).__qualname__
 
 
 def _result(index: int, case: Any, found: list[MetricData], errors: ErrorConfig) -> TestResult:

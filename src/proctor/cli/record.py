@@ -1,0 +1,234 @@
+"""`proctor record SUITE`: what an agent did, looked at and accepted, becomes what is expected of it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from proctor.cases.formats.loading import load
+from proctor.cases.model import NO_EXPECTATION, Suite
+from proctor.cases.moving import moved
+from proctor.cli.common import json_option, say, stdout_kept_clear, store_option
+from proctor.cli.configuration import read_configuration
+from proctor.cli.suite_files import check_ending, format_for, write_file, written_as
+from proctor.errors import UsageError
+from proctor.plain import show
+from proctor.reporting.explain import Fact, as_text, call_text, expected_lines, shorten, shown
+from proctor.reporting.screen import is_terminal, one_line, visible
+from proctor.reporting.wording import counted
+from proctor.running.options import RunOptions
+from proctor.running.recording_expectations import (
+    Proposal,
+    answer_of,
+    ask_anew,
+    from_run,
+    proposals,
+    read_acceptances,
+    recorded,
+)
+from proctor.running.selection import CaseFilter, parse_words
+
+Accepted = dict[str, tuple[Proposal, str]]
+MOST_SHOWN = 4_000
+
+
+@click.command("record")
+@click.argument("source", metavar="SUITE")
+@click.option("--agent", metavar="REF", help="Instead of the suite's own: file.py:name, a URL, cmd:...")
+@click.option("--run", "run_id", metavar="RUN", help="Take the answers of a kept run instead of asking the agent.")
+@click.option("-k", "words", metavar="EXPR", help="Only cases that fit: refund and not slow.")
+@click.option(
+    "--expect",
+    type=click.Choice(("both", "answer", "tools")),
+    default="both",
+    help="What of it is to be expected (default: both the answer and the tool calls).",
+)
+@click.option("--from", "decisions", metavar="FILE", help="Which cases are accepted: rows of --json, filled in.")
+@click.option("--accept-all", is_flag=True, help="Accept everything without looking at it.")
+@click.option("--by", metavar="NAME", help="Who accepts (default: your user name).")
+@click.option("--output", metavar="FILE", type=click.Path(path_type=Path), help="Default: SUITE.recorded.yaml.")
+@click.option("--force", is_flag=True, help="Overwrite.")
+@json_option
+@store_option
+def command(source: str, **given: Any) -> int:
+    """Ask the agent the cases of SUITE, show what it did, and write what a person accepts as what is expected of it.
+
+    On a terminal, each case is shown and asked about. Elsewhere they are only shown, unless --from or --accept-all says
+    what is accepted. Cases that are not accepted are written as they are. --json prints the rows that --from takes.
+    """
+    _check(given)
+    with stdout_kept_clear(given["as_json"]):
+        suite = _suite(source)
+        target = _target(suite, given["output"], given["force"]) if not given["as_json"] else Path()
+        offered = _offered(suite, given)
+    if given["as_json"]:
+        say(json.dumps([proposal.row() for proposal in offered], indent=2))
+        return 0
+    if not any(not proposal.refusal for proposal in offered):
+        _tell(offered)
+        say("error: no case has an answer that could be recorded", err=True)
+        return 4
+    accepted = _accepted(offered, given)
+    return 0 if accepted is None else _write(suite, accepted, target, given["expect"])
+
+
+def _check(given: dict[str, Any]) -> None:
+    ways = [f"--{name}" for name, key in (("from", "decisions"), ("accept-all", "accept_all")) if given[key]]
+    ways += ["--json"] if given["as_json"] else []
+    if len(ways) > 1:
+        raise UsageError(f"{' and '.join(ways)} exclude each other")
+    if given["run_id"] is not None and given["agent"] is not None:
+        raise UsageError("--run takes answers that are there, so that no --agent is asked; use one of them")
+
+
+def _suite(source: str) -> Suite:
+    suites = load([source])
+    if len(suites) != 1:
+        raise UsageError(f"{source} holds {len(suites)} suites; name the file of one")
+    for warning in suites[0].warnings:
+        say(f"warning: {warning}", err=True)
+    return suites[0]
+
+
+def _target(suite: Suite, given: Path | None, force: bool) -> Path:
+    """Where it is written, known before anybody is asked anything."""
+    path = suite.path or Path("suite.yaml")
+    target = given or path.with_name(f"{path.name.partition('.')[0] or path.stem}.recorded.yaml")
+    check_ending(format_for(target), target)
+    if target.exists() and not force:
+        raise UsageError(f"{target} exists; say --force to overwrite it, or name another with --output")
+    return target
+
+
+def _offered(suite: Suite, given: dict[str, Any]) -> list[Proposal]:
+    configuration = read_configuration()
+    folder = configuration.store(given["store"])
+    select = CaseFilter(None if given["words"] is None else parse_words(given["words"]))
+    if given["run_id"] is not None:
+        found = from_run(folder, given["run_id"], suite.name)
+    else:
+        options = RunOptions(fallback=configuration.settings)
+        found = ask_anew(suite, options, given["agent"], select, folder)
+    run_id, agent, trials = found
+    offered = proposals(suite, trials, run_id, agent, select)
+    if not offered:
+        raise UsageError("no case is selected, so nothing was recorded")
+    return offered
+
+
+def _accepted(offered: Sequence[Proposal], given: dict[str, Any]) -> Accepted | None:
+    """What is accepted, by whom; `None` where nobody could be asked."""
+    who = (given["by"] or "").strip() or _user()
+    if given["decisions"] is not None:
+        from proctor.running.grade_rows import parse_rows
+
+        return read_acceptances(parse_rows(_text(given["decisions"]), given["decisions"]), offered, who)
+    if given["accept_all"]:
+        _tell(offered)
+        fit = [proposal for proposal in offered if not proposal.refusal]
+        many = counted(len(fit), "case")
+        say(f"WARNING: {many} accepted without anybody looking; what was wrong is expected from now on", err=True)
+        return {proposal.case.id: (proposal, f"{who} (--accept-all)") for proposal in fit}
+    if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
+        _tell(offered)
+        say("nothing is written: accept on a terminal, with --from FILE, or with --accept-all")
+        return None
+    return _asked(offered, who)
+
+
+def _asked(offered: Sequence[Proposal], who: str) -> Accepted:
+    say("y accepts what the agent did, n or nothing leaves the case as it is, q ends.\n")
+    accepted: Accepted = {}
+    for number, proposal in enumerate(offered, 1):
+        say(f"{number} of {len(offered)}  {_described(proposal)}")
+        if proposal.refusal:
+            say("")
+            continue
+        answer = _line("accept? [y/n/q] ")
+        if answer in (None, "q", "quit"):
+            break
+        if answer in ("y", "yes"):
+            accepted[proposal.case.id] = proposal, who
+        say("")
+    return accepted
+
+
+def _line(prompt: str) -> str | None:
+    """What the person types; asks again until it means something, `None` at the end of the input."""
+    while True:
+        sys.stdout.write(prompt)
+        sys.stdout.flush()
+        line = sys.stdin.readline()
+        if not line:
+            say("")
+            return None
+        word = line.strip().lower()
+        if word in ("", "y", "yes", "n", "no", "q", "quit"):
+            return word
+        say("y, n or q")
+
+
+def _write(suite: Suite, accepted: Accepted, target: Path, part: Any) -> int:
+    if not accepted:
+        say("nothing was accepted, so nothing is written")
+        return 0
+    form = format_for(target)
+    written = written_as([moved(recorded(suite, accepted, part), target.parent)], form, target)
+    for path, text in {
+        target: written.text,
+        **{target.parent / name: text for name, text in written.companions},
+    }.items():
+        write_file(path, text)
+    for loss in written.losses:
+        say(f"not expressed: {loss}", err=True)
+    left = len(suite.cases) - len(accepted)
+    rest = f", {counted(left, 'case')} left as before" if left else ""
+    say(f"wrote {target} ({counted(len(accepted), 'case')} recorded{rest})")
+    return 0
+
+
+def _tell(offered: Sequence[Proposal]) -> None:
+    for proposal in offered:
+        say(f"{_described(proposal)}\n")
+
+
+def _described(proposal: Proposal) -> str:
+    """The case, what was expected so far, and what the agent did, turn by turn."""
+    case, trial = proposal.case, proposal.trial
+    facts: list[Fact] = []
+    for turn, reply in zip(case.turns, () if trial is None else trial.replies, strict=False):
+        facts.append(Fact("  input", shown(turn.input)))
+        if turn.expected != NO_EXPECTATION:
+            facts.append(Fact("  expected so far", "\n".join(expected_lines(turn.expected, MOST_SHOWN))))
+        facts.append(Fact("  answer", show(answer_of(reply)) or "(an empty answer)"))
+        calls = "\n".join(call_text(call, MOST_SHOWN) for call in reply.tool_calls)
+        facts.append(Fact("  calls", calls or "none"))
+    if proposal.refusal:
+        facts.append(Fact("  not recorded", proposal.refusal))
+    told = visible(as_text([Fact(fact.label, shorten(fact.text, MOST_SHOWN)) for fact in facts]))
+    return f"{one_line(case.id)}\n{told}"
+
+
+def _text(source: str) -> str:
+    if source == "-":
+        return sys.stdin.read()
+    try:
+        return Path(source).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"{source} cannot be read: {error.strerror or error}") from None
+    except ValueError:
+        raise UsageError(f"{source} is not UTF-8 text") from None
+
+
+def _user() -> str:
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return "unknown"

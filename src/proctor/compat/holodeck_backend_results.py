@@ -1,0 +1,129 @@
+"""What HoloDeck's backends bring back, to and from the replies that Proctor works with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from proctor.agents.model import Reply, ToolCall, Usage
+from proctor.errors import AgentFailed, ProctorError
+from proctor.plain import Json, plain, show
+
+
+class BackendError(ProctorError):
+    """A backend could not do what it is for."""
+
+
+class BackendInitError(BackendError):
+    """A backend could not be made: a package, a key or the description of the agent is missing or wrong."""
+
+
+class BackendSessionError(BackendError):
+    """A conversation could not go on."""
+
+
+class BackendTimeoutError(BackendError):
+    """A backend took too long."""
+
+
+@dataclass(frozen=True)
+class TokenUsage:
+    """How many tokens an answer took."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    total_tokens: int = 0
+    cache_creation_tokens: int = 0
+    cache_read_tokens: int = 0
+
+    @classmethod
+    def zero(cls) -> TokenUsage:
+        return cls()
+
+    def __add__(self, other: TokenUsage) -> TokenUsage:
+        return TokenUsage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.total_tokens + other.total_tokens,
+            self.cache_creation_tokens + other.cache_creation_tokens,
+            self.cache_read_tokens + other.cache_read_tokens,
+        )
+
+
+@dataclass
+class ExecutionResult:
+    """What came back for one message."""
+
+    response: str
+    tool_calls: list[dict[str, Any]] = field(default_factory=list)
+    tool_results: list[dict[str, Any]] = field(default_factory=list)
+    token_usage: TokenUsage = field(default_factory=TokenUsage.zero)
+    structured_output: Any | None = None
+    num_turns: int = 1
+    is_error: bool = False
+    error_reason: str | None = None
+    thinking: str = ""
+
+
+def result_of(reply: Reply, turns: int = 1) -> ExecutionResult:
+    """A reply in HoloDeck's shape; calls and results share an id, so that nobody has to pair them by position."""
+    calls = [
+        {"name": c.name, "arguments": dict(c.arguments), "call_id": _id(c, i)} for i, c in enumerate(reply.tool_calls)
+    ]
+    results = [
+        {
+            "name": c.name,
+            "result": c.error if c.error is not None else c.result,
+            "call_id": _id(c, i),
+            "is_error": c.error is not None,
+        }
+        for i, c in enumerate(reply.tool_calls)
+    ]
+    return ExecutionResult(reply.text, calls, results, _tokens(reply.usage), reply.structured, turns)
+
+
+def reply_of(result: Any) -> Reply:
+    """A backend's result as a reply; raises `AgentFailed` where it says that something went wrong."""
+    if result.is_error:
+        raise AgentFailed(result.error_reason or "the backend gave no reason")
+    answers = _Answers(result.tool_results)
+    calls = tuple(_call(call, answers) for call in result.tool_calls)
+    spent = result.token_usage
+    known = spent is not None and (spent.prompt_tokens or spent.completion_tokens)
+    usage = Usage(spent.prompt_tokens, spent.completion_tokens) if known else None
+    structured = plain(getattr(result, "structured_output", None))
+    return Reply(result.response or "", calls, usage, structured=structured, raw=result)
+
+
+class _Answers:
+    """Results of tools, found by the call's id, else the next one of the same name."""
+
+    def __init__(self, results: list[dict[str, Any]]) -> None:
+        self._left = list(results)
+
+    def take(self, name: str, identity: Any) -> dict[str, Any] | None:
+        fits = [item for item in self._left if identity is not None and item.get("call_id") == identity]
+        fits = fits or [item for item in self._left if item.get("name") == name and item.get("call_id") is None]
+        if not fits:
+            return None
+        self._left.remove(fits[0])
+        return fits[0]
+
+
+def _call(call: dict[str, Any], answers: _Answers) -> ToolCall:
+    name, identity = str(call.get("name", "")), call.get("call_id")
+    given: Json = plain(call.get("arguments", call.get("args")))
+    answer = answers.take(name, identity) or {}
+    result, failed = plain(answer.get("result")), bool(answer.get("is_error"))
+    error = (result if isinstance(result, str) else show(result)) if failed else None
+    mark = None if identity is None else str(identity)
+    return ToolCall.parse(name, given, result=None if failed else result, error=error, id=mark)
+
+
+def _id(call: ToolCall, index: int) -> str:
+    return call.id or f"{call.name}-{index + 1}"
+
+
+def _tokens(usage: Usage | None) -> TokenUsage:
+    given, written = (usage.input_tokens or 0, usage.output_tokens or 0) if usage is not None else (0, 0)
+    return TokenUsage(given, written, given + written)

@@ -1,0 +1,292 @@
+"""HoloDeck's backends: whoever runs an agent behind `invoke_once` and `create_session`, chosen or brought along."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from proctor.agents.model import Agent, Reply
+from proctor.cases.model import Case, Suite, Turn
+from proctor.compat.holodeck_backend_results import (
+    BackendError,
+    BackendInitError,
+    BackendSessionError,
+    BackendTimeoutError,
+    ExecutionResult,
+    TokenUsage,
+    reply_of,
+    result_of,
+)
+from proctor.declarative.reading import describes_agent, read_agent
+from proctor.declarative.spec import AgentSpec
+from proctor.errors import InvalidSuite, ProctorError
+from proctor.plain import fingerprint, show
+from proctor.references import describe
+
+__all__ = [
+    "AgentBackend",
+    "AgentSession",
+    "BackendAgent",
+    "BackendError",
+    "BackendInitError",
+    "BackendSelector",
+    "BackendSessionError",
+    "BackendTimeoutError",
+    "ExecutionResult",
+    "ProctorBackend",
+    "ProctorSession",
+    "TokenUsage",
+]
+
+
+@runtime_checkable
+class AgentSession(Protocol):
+    """One conversation with an agent."""
+
+    async def prepare(self) -> None: ...
+
+    async def send(self, message: str) -> ExecutionResult: ...
+
+    def send_streaming(self, message: str) -> AsyncGenerator[str, None]: ...
+
+    async def close(self) -> None: ...
+
+
+@runtime_checkable
+class AgentBackend(Protocol):
+    """Whoever runs an agent."""
+
+    async def initialize(self) -> None: ...
+
+    async def invoke_once(self, message: str, context: list[dict[str, Any]] | None = None) -> ExecutionResult: ...
+
+    async def create_session(self, *, eager_connect: bool = True) -> AgentSession: ...
+
+    async def teardown(self) -> None: ...
+
+
+class ProctorBackend:
+    """Any agent that Proctor can examine, as a backend."""
+
+    def __init__(self, agent: Agent) -> None:
+        self.agent = agent
+        self._started = False
+
+    async def initialize(self) -> None:
+        """Once; calling it again changes nothing."""
+        if self._started:
+            return
+        start = getattr(self.agent, "start", None)
+        try:
+            if start is not None:
+                await start()
+        except ProctorError as error:
+            raise BackendInitError(str(error)) from error
+        self._started = True
+
+    async def invoke_once(self, message: str, context: list[dict[str, Any]] | None = None) -> ExecutionResult:
+        """One message to an agent that knows nothing of others; `context` is said before it."""
+        session = await self.create_session()
+        try:
+            told = [str(item.get("content", "")) for item in context or () if item.get("content")]
+            return await session.send("\n\n".join([*told, message]))
+        except BackendSessionError as error:
+            return ExecutionResult("", is_error=True, error_reason=str(error))
+        finally:
+            await session.close()
+
+    async def create_session(self, *, eager_connect: bool = True) -> ProctorSession:
+        """A conversation; without `eager_connect` it is opened with the first message."""
+        await self.initialize()
+        session = ProctorSession(self.agent)
+        if eager_connect:
+            await session.prepare()
+        return session
+
+    async def teardown(self) -> None:
+        stop = getattr(self.agent, "stop", None)
+        if self._started and stop is not None:
+            await stop()
+        self._started = False
+
+
+class ProctorSession:
+    """One conversation with such an agent."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+        self._opened: Any = None
+        self._session: Any = None
+        self._said = 0
+
+    async def prepare(self) -> None:
+        if self._session is None:
+            try:
+                self._opened = self._agent.session(Case("session", (Turn(""),)))
+                self._session = await self._opened.__aenter__()
+            except Exception as error:
+                raise BackendSessionError(_told(error)) from error
+
+    async def send(self, message: str) -> ExecutionResult:
+        await self.prepare()
+        try:
+            reply = await self._session.send(Turn(message))
+        except Exception as error:
+            raise BackendSessionError(_told(error)) from error
+        self._said += 1
+        return result_of(reply, self._said)
+
+    async def send_streaming(self, message: str) -> AsyncGenerator[str, None]:
+        """The answer as one piece: agents are examined by what they say in the end."""
+        yield (await self.send(message)).response
+
+    async def close(self) -> None:
+        if self._session is not None:
+            opened, self._session = self._opened, None
+            await opened.__aexit__(None, None, None)
+
+
+class BackendAgent:
+    """Any backend as an agent that Proctor can examine; one that was brought along is used as it is."""
+
+    takes_files = False
+
+    def __init__(self, backend: AgentBackend, name: str = "", spec: AgentSpec | None = None) -> None:
+        self.backend = backend
+        self.name = name or type(backend).__name__
+        self.fingerprint = fingerprint(self.name, type(backend).__qualname__, spec.fingerprint if spec else "")
+        self._spec = spec
+
+    async def start(self) -> None:
+        if hasattr(self.backend, "initialize"):
+            await self.backend.initialize()
+
+    async def stop(self) -> None:
+        await self.backend.teardown()
+
+    @asynccontextmanager
+    async def session(self, case: Case) -> AsyncIterator[_BackendConversation]:
+        """A case of one message is asked by `invoke_once`, as HoloDeck does, any other in a session."""
+        if len(case.turns) == 1 and case.scenario is None:
+            yield _BackendConversation(self.backend.invoke_once, self._spec)
+            return
+        session = await self.backend.create_session()
+        try:
+            yield _BackendConversation(session.send, self._spec)
+        finally:
+            await session.close()
+
+
+class _BackendConversation:
+    def __init__(self, send: Any, spec: AgentSpec | None) -> None:
+        self._send = send
+        self._spec = spec
+        self._passages: list[str] = []
+
+    async def send(self, turn: Turn) -> Reply:
+        message = turn.input if isinstance(turn.input, str) else show(turn.input)
+        reply = reply_of(await self._send(message))
+        if self._spec is None:
+            return reply
+        from proctor.declarative.agent import retrieved
+
+        found = retrieved(reply.tool_calls, self._spec)
+        self._passages += [passage for passage in found if passage not in self._passages]
+        return replace(reply, retrieval_context=tuple(found or self._passages) or None)
+
+
+class BackendSelector:
+    """Chooses who runs an agent by its `model.provider` and by what is installed."""
+
+    @staticmethod
+    async def select(agent: Any, tool_instances: Mapping[str, Any] | None = None, mode: str = "test") -> ProctorBackend:
+        """A backend for an agent.yaml, its suite or its spec; it is ready to be asked.
+
+        `tool_instances` replaces functions of the file by name. `mode` is `test`, the only one there is here.
+        """
+        if mode != "test":
+            raise BackendInitError(f"there is no mode {mode!r} here; agents are only tested")
+        from proctor.declarative.agent import DeclaredAgent
+
+        spec, builder = _chosen(agent)
+        backend = ProctorBackend(DeclaredAgent(_with_instances(spec, tool_instances or {}), builder))
+        await backend.initialize()
+        return backend
+
+
+def _chosen(agent: Any) -> tuple[AgentSpec, Any]:
+    """The vendor's own SDK where it is installed and can do all that is asked, else Pydantic AI."""
+    suite = _suite_of(agent)
+    try:
+        vendor = _vendor(agent if isinstance(agent, AgentSpec) else read_agent(suite, sdk=True))
+        if vendor is not None:
+            return vendor
+        from proctor.declarative.with_pydantic_ai import built
+
+        return (agent if isinstance(agent, AgentSpec) else read_agent(suite)), built
+    except InvalidSuite as error:
+        raise BackendInitError(str(error)) from error
+
+
+def _vendor(spec: AgentSpec) -> tuple[AgentSpec, Any] | None:
+    from proctor.declarative.reading_manner import OF_CLAUDE, OF_OPENAI
+
+    if spec.model.provider in OF_OPENAI and _is_installed("agents.run"):
+        from proctor.declarative import with_openai_agents
+
+        return None if with_openai_agents.unable(spec) else (spec, with_openai_agents.built)
+    if spec.model.provider in OF_CLAUDE - {"bedrock"} and _is_installed("claude_agent_sdk"):
+        from proctor.declarative import with_claude
+
+        return None if with_claude.unable(spec) else (spec, with_claude.built)
+    return None
+
+
+def _is_installed(module: str) -> bool:
+    from importlib.util import find_spec
+
+    try:
+        return find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def _suite_of(agent: Any) -> Any:
+    from proctor.cases.formats.loading import load
+
+    if isinstance(agent, (Suite, AgentSpec)):
+        suite: Any = agent
+    elif isinstance(agent, (str, Path)):
+        try:
+            [suite] = load([agent])
+        except InvalidSuite as error:
+            raise BackendInitError(str(error)) from error
+    else:
+        suite = getattr(agent, "suite", None)
+    if isinstance(suite, Suite) and not describes_agent(suite):
+        raise BackendInitError(f"{suite.name} describes no agent: it has no 'model'")
+    if not isinstance(suite, (Suite, AgentSpec)):
+        raise BackendInitError(f"a backend is chosen for an agent.yaml or what was read from it, not {agent!r:.80}")
+    return suite
+
+
+def _with_instances(spec: AgentSpec, instances: Mapping[str, Any]) -> AgentSpec:
+    from proctor.declarative.spec import FunctionSpec
+
+    unknown = set(instances) - {tool.name for tool in spec.tools if isinstance(tool, FunctionSpec)}
+    if unknown:
+        raise BackendInitError(f"no function of {spec.name} is called {', '.join(sorted(unknown))}")
+    tools = (
+        replace(tool, function=instances[tool.name])
+        if isinstance(tool, FunctionSpec) and tool.name in instances
+        else tool
+        for tool in spec.tools
+    )
+    return replace(spec, tools=tuple(tools))
+
+
+def _told(error: BaseException) -> str:
+    return str(error) if isinstance(error, ProctorError) else describe(error)

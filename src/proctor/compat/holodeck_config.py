@@ -1,0 +1,189 @@
+"""An agent.yaml as HoloDeck's Python interface hands it about: its tests, and the settings it is run with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from proctor.cases.formats import holodeck
+from proctor.cases.formats.holodeck_config import config_files
+from proctor.cases.formats.holodeck_execution import resolve_execution
+from proctor.cases.formats.loading import load
+from proctor.cases.model import NOTHING, UNSET, Case, ExpectedCall, Suite, Turn
+from proctor.errors import InvalidSuite, Problem, UsageError
+from proctor.plain import Json, plain, show
+
+
+@dataclass
+class ExecutionConfig:
+    """How tests are run; `None` leaves it to whoever is asked next."""
+
+    file_timeout: float | None = None
+    llm_timeout: float | None = None
+    """Seconds for all turns of a test together."""
+    download_timeout: float | None = None
+    cache_enabled: bool | None = None
+    cache_dir: str | None = None
+    verbose: bool | None = None
+    quiet: bool | None = None
+    parallel_test_cases: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("file_timeout", "llm_timeout", "download_timeout"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise UsageError(f"{name} must be more than 0 seconds, not {value!r}")
+        if self.parallel_test_cases is not None and self.parallel_test_cases < 1:
+            raise UsageError(f"parallel_test_cases must be at least 1, not {self.parallel_test_cases!r}")
+
+    def over(self, other: ExecutionConfig) -> ExecutionConfig:
+        """What this says, and where it says nothing, what `other` does."""
+        own = {f.name: getattr(self, f.name) for f in fields(self)}
+        return ExecutionConfig(**{n: getattr(other, n) if v is None else v for n, v in own.items()})
+
+
+class TestCaseModel:
+    """One test as its file says it."""
+
+    __test__: ClassVar[bool] = False
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+
+    @property
+    def name(self) -> str:
+        return self.case.description or self.case.id
+
+    @property
+    def input(self) -> str | None:
+        return show(self._only.input) if self._only else None
+
+    @property
+    def ground_truth(self) -> str | None:
+        return ground_truth(self._only) if self._only else None
+
+    @property
+    def expected_tools(self) -> list[Json] | None:
+        return expected_tools(self._only) if self._only else None
+
+    @property
+    def files(self) -> list[Json] | None:
+        return ([plain(item) for item in self._only.attachments] or None) if self._only else None
+
+    @property
+    def retrieval_context(self) -> list[str] | None:
+        context = self._only.retrieval_context if self._only else None
+        return None if context is None else list(context)
+
+    @property
+    def turns(self) -> list[Turn] | None:
+        return None if self._only else list(self.case.turns)
+
+    @property
+    def _only(self) -> Turn | None:
+        return self.case.turns[0] if len(self.case.turns) == 1 and self.case.turns[0].evaluators is None else None
+
+    def __repr__(self) -> str:
+        return f"TestCaseModel({self.name!r})"
+
+
+class AgentConfig:
+    """An agent and its tests; `test_cases` may be shortened or put in another order before they are run."""
+
+    def __init__(self, suite: Suite) -> None:
+        self._suite = suite
+        self._kept: Any = suite.extra.get(holodeck.EXTENSION, NOTHING)
+        self.name = suite.name
+        self.description = suite.description or None
+        self.test_cases: list[TestCaseModel] | None = [TestCaseModel(case) for case in suite.cases]
+
+    @property
+    def suite(self) -> Suite:
+        """The suite that `test_cases` make now."""
+        return replace(self._suite, cases=tuple(test.case for test in self.test_cases or ()))
+
+    @property
+    def model(self) -> Json:
+        return self._kept.get("model")
+
+    @property
+    def instructions(self) -> Json:
+        return self._kept.get("instructions")
+
+    @property
+    def tools(self) -> Json:
+        return self._kept.get("tools")
+
+    @property
+    def evaluations(self) -> tuple[Any, ...]:
+        """The evaluators of every test that has none of its own."""
+        return self._suite.evaluators
+
+    @property
+    def execution(self) -> ExecutionConfig:
+        """What the file itself says, beside what it inherits."""
+        given = {k: v for k, v in (self._kept.get("execution") or {}).items() if k in _EXECUTION}
+        settings = self._suite.settings
+        return ExecutionConfig(**given, llm_timeout=settings.timeout, parallel_test_cases=settings.parallel)
+
+    def __repr__(self) -> str:
+        return f"AgentConfig({self.name!r}, {len(self.test_cases or ())} tests)"
+
+
+class ConfigLoader:
+    """Reads agent.yaml files."""
+
+    def load_agent_yaml(self, file_path: str | Path) -> AgentConfig:
+        """The agent of a file; raises `InvalidSuite` with every problem found."""
+        found = load([file_path])
+        if len(found) != 1 or found[0].format != holodeck.NAME:
+            raise InvalidSuite([Problem("is not an agent.yaml", Path(file_path))])
+        return AgentConfig(found[0])
+
+    def resolve_execution_config(self, agent: AgentConfig, given: ExecutionConfig | None = None) -> ExecutionConfig:
+        """The first who says something wins: caller, agent.yaml, configuration files, environment, defaults."""
+        suite = agent.suite
+        files, problems = config_files(suite.base or Path.cwd())
+        found, more = resolve_execution({}, str(suite.path), files)
+        if problems or more:
+            raise InvalidSuite([*problems, *more])
+        usual = ExecutionConfig(**{name: setting.value for name, setting in found.items() if name in _EXECUTION})
+        usual.llm_timeout, usual.parallel_test_cases = found["llm_timeout"].value, found["parallel_test_cases"].value
+        return (given or ExecutionConfig()).over(agent.execution).over(usual)
+
+
+_EXECUTION = tuple(f.name for f in fields(ExecutionConfig) if f.name not in ("llm_timeout", "parallel_test_cases"))
+
+
+def settled(suite: Suite, config: ExecutionConfig) -> Suite:
+    """The suite with `config` in force, whatever it says itself."""
+    kept = dict(suite.extra.get(holodeck.EXTENSION, NOTHING))
+    kept["execution"] = {n: getattr(config, n) for n in _EXECUTION if getattr(config, n) is not None}
+    settings = replace(suite.settings, timeout=config.llm_timeout, parallel=config.parallel_test_cases)
+    return replace(suite, settings=settings, extra={**suite.extra, holodeck.EXTENSION: kept})
+
+
+def ground_truth(turn: Turn) -> str | None:
+    truth = turn.expected.output
+    return None if truth is UNSET or truth is None else show(truth)
+
+
+def expected_tools(turn: Turn) -> list[Json] | None:
+    """As a file says them: a name, or a name with arguments and a count."""
+    calls = turn.expected.tool_calls
+    return None if calls is None else [_expected_tool(call) for call in calls]
+
+
+def _expected_tool(call: ExpectedCall) -> Json:
+    if call.arguments is None and call.count == 1:
+        return call.name
+    arguments = None if call.arguments is None else {name: _shown(matcher) for name, matcher in call.arguments.items()}
+    return {"name": call.name, "args": arguments, "count": call.count}
+
+
+def _shown(matcher: Any) -> Json:
+    data = plain(matcher)
+    if isinstance(data, dict) and set(data) == {"value"} and type(matcher).__name__ == "Equals":
+        return data["value"]
+    return {type(matcher).__name__.lower(): data}

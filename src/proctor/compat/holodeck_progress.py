@@ -1,0 +1,118 @@
+"""How a run goes, for a person at a terminal or for a log."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from proctor.compat.holodeck_results import MetricResult, TestResult
+from proctor.reporting.screen import encodable, is_terminal, one_line, wants_colour
+
+RULE = "=" * 60
+SLOW_MS = 1000
+_COLOURS = {"✓": "32", "✗": "31", "⚠": "33", "•": "2"}
+
+
+class ProgressIndicator:
+    """Counts results as they come, and words them for wherever standard output goes."""
+
+    SPINNER_CHARS = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+    def __init__(self, total_tests: int, quiet: bool = False, verbose: bool = False) -> None:
+        self.total_tests = total_tests
+        self.quiet = quiet
+        self.verbose = verbose
+        self.current_test = 0
+        self.current_test_name: str | None = None
+        self.passed = 0
+        self.failed = 0
+        self.test_results: list[TestResult] = []
+        self._started = time.monotonic()
+        self._frame = 0
+
+    def start_test(self, test_name: str) -> None:
+        self.current_test_name = test_name
+
+    def update(self, result: TestResult) -> None:
+        """Count one finished test."""
+        self.current_test += 1
+        self.test_results.append(result)
+        if result.passed:
+            self.passed += 1
+        else:
+            self.failed += 1
+
+    def get_spinner_char(self) -> str:
+        """The next frame of the spinner."""
+        self._frame += 1
+        return self.SPINNER_CHARS[(self._frame - 1) % len(self.SPINNER_CHARS)]
+
+    def get_spinner_line(self) -> str:
+        """`⠋ Test 1/5: Running...` at a terminal; nothing elsewhere."""
+        if self.quiet or not is_terminal(sys.stdout):
+            return ""
+        number = min(self.current_test + 1, self.total_tests)
+        return _sayable(f"{self.get_spinner_char()} Test {number}/{self.total_tests}: Running...")
+
+    def get_progress_line(self) -> str:
+        """The test that was finished last; when quiet, only the very last one is told."""
+        if not self.test_results or (self.quiet and self.current_test < self.total_tests):
+            return ""
+        told, result = f"Test {self.current_test}/{self.total_tests}", self.test_results[-1]
+        name = one_line(result.test_name) + self._time(result)
+        if is_terminal(sys.stdout):
+            return _sayable(f"{told}: {_mark(result.passed)} {name}")
+        return _sayable(f"[{told}] {'PASS' if result.passed else 'FAIL'} {name}")
+
+    def get_summary(self) -> str:
+        """How many passed, in what time, and, when verbose, what each metric said."""
+        if self.total_tests == 0:
+            return "No tests to execute"
+        rate = 100 * self.passed / self.total_tests
+        head = f"Test Results: {self.passed}/{self.total_tests} passed ({rate:.1f}%)"
+        if is_terminal(sys.stdout):
+            head = f"{_painted('✓') if self.passed == self.total_tests else _painted('⚠')} {head}"
+        lines = ["", RULE, head]
+        if self.failed:
+            lines.append(f"  Failed: {self.failed}")
+        if missing := self.total_tests - self.current_test:
+            lines.append(f"  Not run: {missing}")
+        lines.append(f"  Duration: {time.monotonic() - self._started:.2f}s")
+        if self.verbose and self.test_results:
+            lines += ["", "Test Details:"]
+            for result in self.test_results:
+                lines += self._details(result)
+        return _sayable("\n".join([*lines, RULE]))
+
+    def _details(self, result: TestResult) -> list[str]:
+        lines = [f"  {_mark(result.passed)} {one_line(result.test_name)} ({result.execution_time_ms}ms)"]
+        for metric in result.metric_results:
+            lines.append(f"      {_mark(metric.passed)} {one_line(metric.metric_name)}: {_score(metric)}")
+            if metric.reasoning:
+                lines.append(f"        Reasoning: {one_line(metric.reasoning)}")
+        return lines
+
+    def _time(self, result: TestResult) -> str:
+        spent = result.execution_time_ms
+        if spent >= SLOW_MS:
+            return f" ({spent / 1000:.2f}s)"
+        return f" ({spent}ms)" if self.verbose else ""
+
+
+def _mark(passed: bool | None) -> str:
+    return _painted("•" if passed is None else "✓" if passed else "✗")
+
+
+def _painted(mark: str) -> str:
+    return f"\033[{_COLOURS[mark]}m{mark}\033[0m" if wants_colour(sys.stdout, os.environ) else mark
+
+
+def _score(metric: MetricResult) -> str:
+    if metric.score is None:
+        return metric.outcome or "not measured"
+    return f"{metric.score:.2f}" + ("" if metric.threshold is None else f" (threshold {metric.threshold:g})")
+
+
+def _sayable(text: str) -> str:
+    return encodable(text, getattr(sys.stdout, "encoding", None))
