@@ -7,7 +7,7 @@ PIP := -m pip install --quiet --disable-pip-version-check
 # The tests start many short processes, which are quicker if modules are compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint types unit other-pythons frameworks schema picture benchmarks clean
+.PHONY: demo test lint types unit other-pythons frameworks frameworks-all schema picture benchmarks clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py demo-reports
@@ -32,6 +32,10 @@ other-pythons:
 # The adapters of other people's frameworks, each with the real package in an environment of its own.
 frameworks:
 	PYTHON='$(PYTHON)' sh scripts/frameworks.sh
+
+# The same, and those whose packages are too large to fetch every time.
+frameworks-all:
+	PYTHON='$(PYTHON)' sh scripts/frameworks.sh all
 
 schema: $(VENV)/.ready
 	$(BIN)/python -c "from proctor.cases.formats.native_schema import schema_text; print(schema_text(), end='')" \

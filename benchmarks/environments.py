@@ -77,6 +77,12 @@ def install_here(interpreter: Interpreter, project: Path) -> None:
     _pip(interpreter, "install", str(project))
 
 
+def install_apart(interpreter: Interpreter, project: Path, folder: Path) -> None:
+    """Put a project alone into a folder, which `PYTHONPATH` then adds to an environment or leaves out."""
+    _pip(interpreter, "install", "--no-deps", "--target", str(folder), str(project))
+    subprocess.run([str(interpreter.python), "-m", "compileall", "-q", str(folder)], check=True)
+
+
 def installed_version(interpreter: Interpreter, distribution: str) -> str:
     code = f"import importlib.metadata as m; print(m.version({distribution!r}))"
     return subprocess.run(

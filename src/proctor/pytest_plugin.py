@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ENDINGS = (".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".csv")
 JUDGE_VARIABLE = "PROCTOR_JUDGE"
 MARKERS = (
-    "proctor(mode, suites): mode='full' needs a language model; suites are what evaluation_dataset runs.",
+    "proctor(mode, suites): mode is full (needs a language model) or quick; suites are what evaluation_dataset runs.",
     "proctor_full: needs a language model; skipped with --proctor-fast.",
 )
 
@@ -77,9 +77,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("proctor_fast"):
         reason = pytest.mark.skip(reason="needs a language model (--proctor-fast)")
         for item in items:
-            marker = item.get_closest_marker("proctor")
-            if item.get_closest_marker("proctor_full") or (marker is not None and marker.kwargs.get("mode") == "full"):
+            if _needs_model(item):
                 item.add_marker(reason)
+
+
+def _needs_model(item: pytest.Item) -> bool:
+    marker = item.get_closest_marker("proctor")
+    mode = None if marker is None else marker.kwargs.get("mode")
+    if mode not in (None, "full", "quick"):
+        raise pytest.UsageError(f"{item.nodeid}: proctor(mode={mode!r}): mode is 'full' or 'quick'")
+    return mode == "full" or (mode is None and item.get_closest_marker("proctor_full") is not None)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -59,6 +59,13 @@ def spec(name: str, label: str, **rest: Any) -> EvaluatorSpec:
             {"type": "geval", "name": "Tone", "criteria": "Polite", "evaluation_params": ["input"], "threshold": 0},
             spec("GEval", "Tone", arguments={"criteria": "Polite", "evaluation_params": ["input"]}, threshold=0.0),
         ),
+        (
+            {"metric": "equality", "response_path": "order.items[0].price"},
+            spec("Equality", "equality", path="order.items[0].price"),
+        ),
+        ({"metric": "fluency", "retry_on_failure": 2}, spec("Fluency", "fluency", retries=2)),
+        ({"metric": "equality", "fail_on_error": False}, spec("Equality", "equality", optional=True)),
+        ({"metric": "equality", "fail_on_error": True}, spec("Equality", "equality")),
         ({"type": "rag", "metric_type": "faithfulness", "include_reason": True}, spec("Faithfulness", "faithfulness")),
         ({"metric_type": "contextual_recall"}, spec("ContextualRecall", "contextual_recall")),
         (
@@ -84,12 +91,9 @@ def test_a_disabled_metric_is_left_out_but_still_checked() -> None:
 @pytest.mark.parametrize(
     ("given", "key"),
     [
-        ({"metric": "bleu", "fail_on_error": True}, "fail_on_error"),
-        ({"metric": "bleu", "fail_on_error": False}, "fail_on_error"),
         ({"metric": "bleu", "retry_on_failure": 2}, "retry_on_failure"),
         ({"metric": "bleu", "custom_prompt": "x"}, "custom_prompt"),
         ({"metric": "bleu", "model": {}}, "model"),
-        ({"metric": "equality", "response_path": "a.b"}, "response_path"),
         ({"metric": "bleu", "case_insensitive": True}, "case_insensitive"),
         ({"metric": "equality", "accept_percent": True}, "accept_percent"),
         ({"metric": "bleu", "scale": 5}, "scale"),
@@ -115,6 +119,8 @@ def test_a_key_without_effect_is_never_ignored_in_silence(given: Any, key: str) 
         ({"metric": "fluency", "threshold": 6}, "threshold must be at most 5"),
         ({"metric": "fluency", "threshold": -1}, "threshold must be at least 0"),
         ({"metric": "bleu", "treshold": 0.5}, "did you mean 'threshold'?"),
+        ({"metric": "equality", "response_path": "a..b"}, "'a..b' is not a path"),
+        ({"metric": "equality", "response_path": "[*].b"}, "is not a path"),
         ({"metric": "bleu", "timeout_ms": 0}, "timeout_ms must be at least 1"),
         ({"metric": "bleu", "enabled": "yes"}, "enabled must be true or false"),
         ({"metric": "numeric", "absolute_tolerance": -1}, "absolute_tolerance must be at least 0"),

@@ -114,11 +114,11 @@ def test_a_character_that_is_two_tokens_does_not_move_the_verdict() -> None:
     body = json.loads(sent.body)
     choice_sent = body["choices"][0]
     tokens = choice_sent["logprobs"]["content"]
-    before, after = tokens[2]["token"].split("so")
+    before, after = tokens[2]["token"].split('"so"')
     first, last = "é".encode()
-    pieces = [list(before.encode()), [first], [last], list(after.encode())]
+    pieces = [list(f'{before}"'.encode()), [first], [last], list(f'"{after}'.encode())]
     tokens[2:3] = [{"token": "?", "bytes": piece, "logprob": 0.0, "top_logprobs": []} for piece in pieces]
-    choice_sent["message"]["content"] = choice_sent["message"]["content"].replace("so", "é")
+    choice_sent["message"]["content"] = choice_sent["message"]["content"].replace('"so"', '"é"')
     with judge_server(type(sent)(200, json.dumps(body).encode())) as server:
         found = asked(server).verdicts[0]
     assert (found.reason, found.degree) == ("é", pytest.approx(0.7))

@@ -73,8 +73,8 @@ def test_each_trial_of_a_case_is_an_item_with_a_node_id_that_can_be_run_alone(pr
         ("a.proctor.yaml", "cases: [{id: hello, input: hello, expected: HELLO}]"),
         ("a.proctor.jsonl", '{"id": "hello", "input": "hello", "expected": "HELLO"}\n'),
         ("a.proctor.csv", "input,expected\nhello,HELLO\n"),
-        ("datasets/d.json", '{"name": "d", "runnable": "../agent.py:agent", "evaluators": ["ExactMatch"], '
-                            '"entries": [{"description": "hello", "input_data": {"question": "hello"}, "expectation": "HELLO"}]}'),
+        ("datasets/d.json", '{"name": "d", "runnable": "../agent.py:agent", "evaluators": ["ExactMatch"], "entries": '
+                            '[{"description": "hi", "input_data": {"question": "hello"}, "expectation": "HELLO"}]}'),
     ],
 )  # fmt: skip
 def test_suites_of_every_format_are_found_in_a_folder(project: pytest.Pytester, name: str, text: str) -> None:

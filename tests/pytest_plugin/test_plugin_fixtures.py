@@ -13,7 +13,7 @@ pytest_plugins = "pytester"
 EXAMPLE = Path(__file__).parents[2] / "examples" / "loan_advisor"
 GUIDE = """
 import pytest
-from proctor import Hallucination, ScoreThreshold, assert_pass_sync
+from proctor import AnswerRelevancy, Faithfulness, Hallucination, ScoreThreshold, assert_pass_sync
 from proctor.running.agent_runner import AgentRunner
 
 TEST_CASES = [
@@ -32,7 +32,7 @@ TEST_CASES = [
 
 @pytest.fixture(scope="session")
 def reference_free_metrics():
-    return [Hallucination()]
+    return [AnswerRelevancy(), Faithfulness(), Hallucination()]
 
 
 @pytest.mark.proctor_full
@@ -42,7 +42,7 @@ def test_agent_with_reference_free_metrics(evaluation_dataset, reference_free_me
         [case.input for case in evaluation_dataset],
         reference_free_metrics,
         evaluables=[case.evaluable for case in evaluation_dataset],
-        pass_criteria=ScoreThreshold(0.5),
+        pass_criteria=ScoreThreshold(0.7),
     )
 
 
@@ -219,7 +219,9 @@ def test_a_case_whose_agent_raises_fails_the_tests_that_look_at_it_and_no_others
 def test_the_dataset_can_be_suites_named_by_marker_ini_file_or_fixture(
     project: pytest.Pytester, marks: str, ini: str
 ) -> None:
-    (project.path / "faq.json").write_text('{"agent": "agent.py:agent", "cases": [{"id": "a", "input": "a", "expected": "A"}]}')
+    (project.path / "faq.json").write_text(
+        '{"agent": "agent.py:agent", "cases": [{"id": "a", "input": "a", "expected": "A"}]}'
+    )
     project.makeini(f"[pytest]\n{ini}\n")
     project.makepyfile(f"{marks}\ndef test_it(evaluation_dataset): assert evaluation_dataset[0].actual_output == 'A'")
 

@@ -16,7 +16,7 @@ from proctor.cases.moving import moved
 from proctor.cli.common import json_option, say, stdout_kept_clear, store_option
 from proctor.cli.configuration import read_configuration
 from proctor.cli.suite_files import check_ending, format_for, write_file, written_as
-from proctor.errors import UsageError
+from proctor.errors import InvalidSuite, UsageError
 from proctor.plain import show
 from proctor.reporting.explain import Fact, as_text, call_text, expected_lines, shorten, shown
 from proctor.reporting.screen import is_terminal, one_line, visible
@@ -26,6 +26,7 @@ from proctor.running.recording_expectations import (
     Proposal,
     answer_of,
     ask_anew,
+    complete,
     from_run,
     proposals,
     read_acceptances,
@@ -59,7 +60,8 @@ def command(source: str, **given: Any) -> int:
     """Ask the agent the cases of SUITE, show what it did, and write what a person accepts as what is expected of it.
 
     On a terminal, each case is shown and asked about. Elsewhere they are only shown, unless --from or --accept-all says
-    what is accepted. Cases that are not accepted are written as they are. --json prints the rows that --from takes.
+    what is accepted. Other cases are written as they are, or left out if nothing is expected of them yet. --json prints
+    the rows that --from takes.
     """
     _check(given)
     with stdout_kept_clear(given["as_json"]):
@@ -87,12 +89,24 @@ def _check(given: dict[str, Any]) -> None:
 
 
 def _suite(source: str) -> Suite:
-    suites = load([source])
+    suites = _loaded(source)
     if len(suites) != 1:
         raise UsageError(f"{source} holds {len(suites)} suites; name the file of one")
     for warning in suites[0].warnings:
         say(f"warning: {warning}", err=True)
     return suites[0]
+
+
+def _loaded(source: str) -> list[Suite]:
+    """Cases of which nothing is expected yet are what this is for."""
+    from proctor.cases.formats.native import UNSCORED
+
+    try:
+        return load([source])
+    except InvalidSuite as error:
+        if not error.read or any(problem.message != UNSCORED for problem in error.problems):
+            raise
+        return list(error.read)
 
 
 def _target(suite: Suite, given: Path | None, force: bool) -> Path:
@@ -178,7 +192,8 @@ def _write(suite: Suite, accepted: Accepted, target: Path, part: Any) -> int:
         say("nothing was accepted, so nothing is written")
         return 0
     form = format_for(target)
-    written = written_as([moved(recorded(suite, accepted, part), target.parent)], form, target)
+    whole, left_out = complete(recorded(suite, accepted, part))
+    written = written_as([moved(whole, target.parent)], form, target)
     for path, text in {
         target: written.text,
         **{target.parent / name: text for name, text in written.companions},
@@ -186,7 +201,9 @@ def _write(suite: Suite, accepted: Accepted, target: Path, part: Any) -> int:
         write_file(path, text)
     for loss in written.losses:
         say(f"not expressed: {loss}", err=True)
-    left = len(suite.cases) - len(accepted)
+    for case in left_out:
+        say(f"left out: {case}: nothing is expected of it yet", err=True)
+    left = len(whole.cases) - len(accepted)
     rest = f", {counted(left, 'case')} left as before" if left else ""
     say(f"wrote {target} ({counted(len(accepted), 'case')} recorded{rest})")
     return 0

@@ -116,13 +116,15 @@ def _told(call: ToolCall) -> dict[str, Json]:
     """Passages with a text of their own count by that text."""
     result = call.result
     if isinstance(result, list):
-        result = [item["text"] if isinstance(item, dict) and isinstance(item.get("text"), str) else item for item in result]
+        result = [
+            item["text"] if isinstance(item, dict) and isinstance(item.get("text"), str) else item for item in result
+        ]
         result = [item if isinstance(item, str) or item is None else show(item) for item in result]
     return {"name": call.name, "result": result}
 
 
 def _retrieving(suite: Suite) -> Callable[[str], bool]:
-    """Which tools retrieve, by whatever name a backend calls them: `kb`, `kb_search`, `vectorstore-kb`, `mcp__kb__x`."""
+    """Which tools retrieve, by whatever name a backend calls them: `kb`, `kb_search`, `vectorstore-kb`."""
     kept = suite.extra.get(EXTENSION)
     tools = kept.get("tools") if isinstance(kept, Mapping) else None
     declared = [tool for tool in tools or () if isinstance(tool, Mapping) and isinstance(tool.get("name"), str)]

@@ -21,7 +21,6 @@ from proctor.compat.holodeck_results import (
     TestResult,
     TurnResult,
 )
-from proctor.evaluators.adjusted import RETRIES
 from proctor.evaluators.calls import mismatches
 from proctor.evaluators.grader import invocation
 from proctor.plain import Json, plain, show
@@ -29,6 +28,7 @@ from proctor.reporting.explain import answer
 from proctor.results.judgements import judge_name
 from proctor.results.model import Outcome, Run, Score, TrialResult
 from proctor.results.verdict import RunVerdict
+from proctor.running.scoring import RETRIES
 from proctor.version import __version__
 
 TOOLS = EXPECTED_TOOLS.title
@@ -121,7 +121,8 @@ def _turn(trial: TrialResult, suite: Suite, index: int) -> TurnResult:
         tools_matched=None if tools is None else tools.outcome is Outcome.PASSED,
         arg_match_details=_argument_details(turn, reply),
         metric_results=metrics,
-        passed=reached and all(s.outcome is not Outcome.FAILED and s.outcome is not Outcome.ERROR for s in scores if s.gates),
+        passed=reached
+        and all(s.outcome is not Outcome.FAILED and s.outcome is not Outcome.ERROR for s in scores if s.gates),
         execution_time_ms=round((reply.duration_ms or 0.0) if reply is not None else 0.0),
         token_usage=None if reply is None else _tokens(reply.usage),
         errors=errors if reached or trial.reason == "" else (trial.reason,),
@@ -148,10 +149,9 @@ def _spec(score: Score, case: Case, turn: Turn, suite: Suite) -> EvaluatorSpec |
 
 def _metric(score: Score, spec: EvaluatorSpec | None) -> MetricResult:
     settled = score.outcome in (Outcome.PASSED, Outcome.FAILED)
-    inner = None if spec is None else spec.arguments.get("evaluator", spec.name)
     return MetricResult(
         metric_name=score.evaluator,
-        kind=_KINDS.get(str(inner), "standard"),
+        kind="standard" if spec is None else _KINDS.get(spec.name, "standard"),
         score=score.value,
         threshold=score.threshold if score.gates else None,
         passed=score.outcome is Outcome.PASSED if settled and score.gates else None,
@@ -204,10 +204,14 @@ def _argument_details(turn: Turn, reply: Reply | None) -> list[dict[str, Json]] 
     expected = [call for call in turn.expected.tool_calls or () if call.arguments is not None]
     if not expected or reply is None:
         return None
-    said = {id(call): shown for call, shown in zip(turn.expected.tool_calls or (), expected_tools(turn) or [], strict=True)}
+    said = {
+        id(call): shown for call, shown in zip(turn.expected.tool_calls or (), expected_tools(turn) or [], strict=True)
+    }
     details = []
     for wanted in expected:
-        named = [(i, list(mismatches(wanted, c))) for i, c in enumerate(reply.tool_calls) if wanted.accepts_name(c.name)]
+        named = [
+            (i, list(mismatches(wanted, c))) for i, c in enumerate(reply.tool_calls) if wanted.accepts_name(c.name)
+        ]
         found = next((index for index, reasons in named if not reasons), None)
         reason = None if found is not None else "; ".join(named[0][1]) if named else f"no call to {wanted.name!r}"
         shown = said[id(wanted)]

@@ -23,6 +23,7 @@ def read_mcp(fields: Fields, name: str, base: Path, deferred: bool) -> McpSpec |
         fields.problem(
             "transport", f"is {transport!r}, which Proctor does not speak; it speaks {', '.join(TRANSPORTS)}"
         )
+        fields.rest()
         return None
     for key in _REACHED if transport == "stdio" else _STARTED:
         if fields.take(key) is not None:

@@ -41,7 +41,7 @@ async def built(spec: AgentSpec) -> AsyncIterator[Agent]:
             instructions=spec.instructions,
             model=model,
             model_settings=_settings(spec.model, spec.manner),
-            tools=[_tool(tool) for tool in made_tools(spec, _asking(model, stack))],
+            tools=[_tool(tool) for tool in made_tools(spec, _asking(model))],
             mcp_servers=[await _connected(server, spec.manner, stack) for server in spec.servers],
             mcp_config={"include_server_in_tool_names": True},
             output_type=None if spec.response_schema is None else _shape(spec.response_schema),
@@ -94,7 +94,7 @@ def _tool(tool: Tool) -> Any:
     return FunctionTool(tool.name, tool.description, dict(tool.schema), invoke, strict_json_schema=False)
 
 
-def _asking(usual: Any, stack: AsyncExitStack) -> Ask:
+def _asking(usual: Any) -> Ask:
     from agents import Agent as SdkAgent
     from agents import RunConfig, Runner
 

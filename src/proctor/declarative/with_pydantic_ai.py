@@ -31,14 +31,14 @@ async def built(spec: AgentSpec) -> AsyncIterator[Agent]:
     from pydantic_ai import Agent as PydanticAgent
 
     async with AsyncExitStack() as stack:
-        model = await _model(spec, stack)
+        model, named = await _model(spec, stack)
         logs = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="proctor-mcp-")))
         agent: Any = PydanticAgent(
             model,
             name=spec.name,
             instructions=spec.instructions,
-            model_settings=_settings(spec, model),
-            tools=[_tool(tool) for tool in made_tools(spec, _asking(stack, model))],
+            model_settings=_settings(spec, named),
+            tools=[_tool(tool) for tool in made_tools(spec, _asking(model))],
             toolsets=[await _connected(server, spec, stack, logs) for server in spec.servers],
             **_output(spec),
         )
@@ -76,14 +76,25 @@ class _Conversation(PydanticAiSession):
             raise AgentFailed(words, transient=failure.transient, retry_after=failure.retry_after) from None
 
 
-async def _model(spec: AgentSpec, stack: AsyncExitStack) -> Any:
-    model: Any = await stack.enter_async_context(_built(spec.model))
+async def _model(spec: AgentSpec, stack: AsyncExitStack) -> tuple[Any, Any]:
+    """The model that is asked, and the one that the file names: two where there is another to fall back on."""
+    model = await stack.enter_async_context(_plainly(spec.model))
     if spec.manner.fallback_model is None:
-        return model
+        return model, model
     from pydantic_ai.models.fallback import FallbackModel
 
-    other = await stack.enter_async_context(_built(replace(spec.model, model=spec.manner.fallback_model)))
-    return FallbackModel(model, other)
+    other = await stack.enter_async_context(_plainly(replace(spec.model, model=spec.manner.fallback_model)))
+    return FallbackModel(model, other), model
+
+
+def _plainly(spec: ModelSpec) -> Any:
+    """A model that is told what the file says and nothing else.
+
+    The library would explain system messages in mid-conversation to models that have none, and none are sent here.
+    """
+    model = _built(spec)
+    model._announces_system_voice = False
+    return model
 
 
 def _settings(spec: AgentSpec, model: Any) -> Any:
@@ -101,7 +112,7 @@ def _settings(spec: AgentSpec, model: Any) -> Any:
 
 
 def _reasons(model: Any) -> bool:
-    profile: Any = getattr(model, "profile", None) or {}
+    profile = model.profile
     return bool(profile.get("thinking_always_enabled") or profile.get("anthropic_disallows_sampling_settings"))
 
 
@@ -143,7 +154,7 @@ def _tool(tool: Tool) -> Any:
     return made
 
 
-def _asking(stack: AsyncExitStack, usual: Any) -> Ask:
+def _asking(usual: Any) -> Ask:
     from pydantic_ai import Agent as PydanticAgent
 
     async def ask(model: ModelSpec | None, prompt: str) -> str:
@@ -151,7 +162,7 @@ def _asking(stack: AsyncExitStack, usual: Any) -> Ask:
             return str((await PydanticAgent(usual).run(prompt)).output)
         given = {"temperature": model.temperature, "top_p": model.top_p, "max_tokens": model.max_tokens}
         settings: Any = {name: value for name, value in given.items() if value is not None}
-        async with _built(model) as other:
+        async with _plainly(model) as other:
             return str((await PydanticAgent(other, model_settings=settings).run(prompt)).output)
 
     return ask

@@ -13,10 +13,9 @@ import sys
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from proctor.agents.invoking import is_async
-from proctor.agents.selectors import Selector, parse_selector
 from proctor.cases.fields import nearest
 from proctor.cases.model import EvaluatorSpec
 from proctor.errors import UsageError
@@ -24,6 +23,9 @@ from proctor.evaluators.calling import takes_trace
 from proctor.plain import fingerprint, plain
 from proctor.records import record
 from proctor.references import describe, is_reference, resolve, source_fingerprint
+
+if TYPE_CHECKING:
+    from proctor.agents.selectors import Selector
 
 SHIPPED: dict[str, str] = {
     name: f"proctor.evaluators.{module}"
@@ -95,7 +97,6 @@ def build(spec: EvaluatorSpec, base: Path | None = None) -> Bound:
     """The evaluator that `spec` names; raises `UsageError` when there is none or its arguments do not fit."""
     target = _find(spec.name, base)
     call = _instantiate(spec, target, base)
-    look = None if spec.path is None else parse_selector(spec.path)
     shipped = spec.name in SHIPPED
     threshold = getattr(call, "default_threshold", DEFAULT_THRESHOLD) if spec.threshold is None else spec.threshold
     return Bound(
@@ -107,11 +108,17 @@ def build(spec: EvaluatorSpec, base: Path | None = None) -> Bound:
         fingerprint=fingerprint(spec.name, _version(call, shipped), plain(spec.arguments), *_view(spec)),
         asynchronous=is_async(call),
         traced=takes_trace(call),
-        inline=shipped and not is_async(call),
+        inline=shipped and not is_async(call) and not spec.retries,
         needs_judge=bool(getattr(call, "needs_judge", False)),
         judged=_asks_the_judge(call),
-        look=look,
+        look=None if spec.path is None else _selector(spec.path),
     )
+
+
+def _selector(path: str) -> Selector:
+    from proctor.agents.selectors import parse_selector
+
+    return parse_selector(path)
 
 
 def _view(spec: EvaluatorSpec) -> list[Any]:

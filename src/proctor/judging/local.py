@@ -94,7 +94,7 @@ class LocalEndpoint:
             return _completion(data, schema)
         except EndpointFailed as failure:
             words = conceal(f"{self.name} {failure}", [self._spec.api_key or ""])
-            raise EndpointFailed(words, transient=failure.transient, retry_after=failure.retry_after) from None
+            raise EndpointFailed(words, transient=failure.transient, limited=failure.limited) from None
 
     @property
     def _headers(self) -> dict[str, str]:

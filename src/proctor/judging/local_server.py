@@ -18,6 +18,8 @@ PACKAGE = "xllamacpp"
 THREADS = "PROCTOR_LOCAL_THREADS"
 CONTEXT = 8192
 """Tokens of prompt and reply together, unless somebody says otherwise."""
+BATCH = 128
+"""Tokens that are read at once; between two lots the server notices that nobody waits for it any more."""
 MAGIC = b"GGUF"
 
 _STARTING = threading.Lock()
@@ -92,6 +94,7 @@ def _served(path: Path, threads: int, context: int, slots: int) -> Any:
     options.verbosity = -1
     options.n_ctx = context * slots
     options.n_parallel = slots
+    options.n_batch = options.n_ubatch = BATCH
     options.cpuparams.n_threads = options.cpuparams_batch.n_threads = threads
     try:
         server = xllamacpp.Server(options)

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from proctor.cases.model import Case
 from proctor.errors import StoreError
@@ -30,6 +30,9 @@ from proctor.running.scoring import Bench, needs_only_a_judge, score
 from proctor.running.users import User, WrittenUser
 from proctor.running.watchdog import Watchdog
 from proctor.tracing.threads import carry_context_into_threads
+
+if TYPE_CHECKING:
+    from proctor.running.attaching import AttachedFiles, TrialFiles
 
 STOP_SECONDS = 10.0
 """How long an agent may take to shut down."""
@@ -67,6 +70,7 @@ class _Execution:
         self._watchdog = Watchdog()
         self._parallel = max((item.limits.parallel for item in plan.suites), default=1)
         self._economy = Economy(plan, options, booking)
+        self._files: AttachedFiles | None = None
         self._bench = Bench(asyncio.Semaphore(self._parallel), self._watchdog, options.fast, self._economy.bar)
 
     async def run(self) -> tuple[Run, RunVerdict]:
@@ -144,10 +148,25 @@ class _Execution:
         if id(suite.agent) in self._broken_agents:
             return _result(planned, _unasked(Outcome.ERROR, self._broken_agents[id(suite.agent)]))
         limits = suite.limits if case.timeout is None else limits_of(self._options, suite.suite, case)
-        answer = await ask(suite.agent, case, limits, self._options.backoff, self._watchdog, self._user_for(planned))
+        new_user, files = self._user_for(planned), self._files_of(planned)
+        if files is not None:
+            new_user = files.user(new_user)
+        answer = await ask(suite.agent, case, limits, self._options.backoff, self._watchdog, new_user)
+        if files is not None:
+            answer = files.noted(answer)
         if suite.suite.reexecute is not None and answer.outcome is None:
             answer = await reexecuted(answer, case, suite)
         return await self._scored(planned, answer, reused=False)
+
+    def _files_of(self, planned: PlannedTrial) -> TrialFiles | None:
+        """What reads files is loaded where there are some."""
+        if not any(turn.attachments for turn in planned.case.turns):
+            return None
+        if self._files is None:
+            from proctor.running.attaching import AttachedFiles
+
+            self._files = AttachedFiles()
+        return self._files.of(planned)
 
     def _user_for(self, planned: PlannedTrial) -> Callable[[], User]:
         """Who talks to the agent, anew for each try; nothing about simulated users is loaded where there are none."""
@@ -166,7 +185,7 @@ class _Execution:
         with answering_for_tools(planned.case):
             scores, warnings = await score(suite, _case_of(planned, answer), answer, self._bench)
         outcome, reason = trial_outcome(scores, suite.suite.criteria)
-        warnings = answer.warnings + warnings + _unseen_files(planned)
+        warnings = answer.warnings + warnings
         settled = replace(answer, outcome=outcome, reason=reason, warnings=())
         return _result(planned, settled, scores, warnings, reused=reused)
 
@@ -307,13 +326,6 @@ def _unforeseen(error: Exception) -> str:
     import traceback
 
     return f"the trial could not be made: {traceback.format_exception_only(error)[-1].strip()}"
-
-
-def _unseen_files(planned: PlannedTrial) -> tuple[str, ...]:
-    """Files that a case brings and its agent never gets to see."""
-    if getattr(planned.suite.agent, "takes_files", True) or not any(turn.attachments for turn in planned.case.turns):
-        return ()
-    return (f"the files of case {planned.case.id!r} are not given to {planned.suite.agent.name}: it takes none",)
 
 
 def _unasked(outcome: Outcome, reason: str) -> Answer:

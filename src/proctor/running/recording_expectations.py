@@ -118,6 +118,14 @@ def recorded(suite: Suite, accepted: Mapping[str, tuple[Proposal, str]], part: P
     )
 
 
+def complete(suite: Suite) -> tuple[Suite, list[str]]:
+    """The suite without the cases of which nothing is expected yet, which no suite may have, and their ids."""
+    kept = [case for case in suite.cases if any(suite.evaluators_of(case, turn) for turn in case.turns)]
+    ids = {case.id for case in kept}
+    left_out = [case.id for case in suite.cases if case.id not in ids]
+    return replace(suite, cases=tuple(kept)), left_out
+
+
 def _compared(suite: Suite, case: Case) -> Case:
     """With an evaluator for what is expected now, where the suite has none for it."""
     named = suite.evaluators_of(case)

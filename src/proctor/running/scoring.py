@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from proctor.agents.model import Reply, Usage
 from proctor.agents.threads import call_in_thread
-from proctor.cases.model import NOTHING, Case, Criteria, ExpectedCall, NamedData
+from proctor.cases.model import NOTHING, UNSET, Case, Criteria, ExpectedCall, NamedData
 from proctor.errors import JudgeFailed, ProctorError
 from proctor.evaluators.calling import UNCLAMPED, BadVerdict, clamp_notice, read_verdict
+from proctor.evaluators.comparands import data_of
 from proctor.evaluators.model import Evaluable, Evaluation, EvaluationPending, Exchange, NothingToCompare
 from proctor.evaluators.registry import Bound
 from proctor.plain import plain
@@ -29,9 +30,18 @@ from proctor.running.watchdog import TimeIsUp, Watchdog
 from proctor.tracing.capture import untraced
 
 if TYPE_CHECKING:
+    from proctor.agents.selectors import Selector
     from proctor.tracing.spans import ObservationNode
 
+
+class NothingThere(Exception):
+    """The answer lacks what an evaluator is to look at, which is a verdict on the answer: it scores nothing."""
+
+
 Jobs = list[tuple[Bound, Evaluable, int | None]]
+
+RETRIES = "retries"
+"""The detail of a score that took more than one try."""
 
 
 @record
@@ -177,12 +187,21 @@ def _selected(bound: Bound, evaluable: Evaluable) -> Evaluable:
     """What the evaluator looks at: all outputs, or the one its file names."""
     name = bound.spec.output
     if name is None:
-        return evaluable
+        return evaluable if bound.look is None else _looked_at(bound.look, evaluable)
     chosen = tuple(item for item in evaluable.eval_output if item.name == name)
     if not chosen:
         names = ", ".join(item.name for item in evaluable.eval_output)
         raise BadVerdict(f"looks at the output {name!r}, which the agent did not give; it gave {names}")
-    return replace(evaluable, eval_output=chosen[-1:])
+    seen = replace(evaluable, eval_output=chosen[-1:])
+    return seen if bound.look is None else _looked_at(bound.look, seen)
+
+
+def _looked_at(look: Selector, evaluable: Evaluable) -> Evaluable:
+    """Only what stands at a place in the answer; text that holds JSON counts as that."""
+    found = look.find(data_of(evaluable.output))
+    if found is UNSET:
+        raise NothingThere(f"the answer has nothing at {look.text}")
+    return replace(evaluable, eval_output=(NamedData(look.text, found),))
 
 
 def _score_inline(
@@ -202,6 +221,8 @@ def _score_inline(
     except TimeIsUp:
         watchdog.forget(task)
         return _unscored(bound, turn, BadVerdict(f"gave no score within {timeout:g} s"), criteria, clock)
+    except NothingThere as error:
+        return _scored(bound, turn, Evaluation(0.0, str(error)), criteria, clock, warnings)
     except (Exception, SystemExit) as error:
         return _unscored(bound, turn, error, criteria, clock)
 
@@ -224,6 +245,8 @@ async def _score_apart(
             return _unscored(bound, turn, BadVerdict(f"gave no score within {timeout:g} s"), criteria, clock)
         except Cancelled:
             return _unscored(bound, turn, BadVerdict("cancelled itself"), criteria, clock)
+        except NothingThere as error:
+            return _scored(bound, turn, Evaluation(0.0, str(error)), criteria, clock, warnings)
         except Exception as error:
             return _unscored(bound, turn, error, criteria, clock)
 
@@ -241,8 +264,26 @@ async def _in_time(
 
 
 async def _call(bound: Bound, evaluable: Evaluable) -> Evaluation | None:
-    call: Callable[..., Any] = bound.call
+    """What it says, after as many tries as its file allows."""
     seen = _selected(bound, evaluable)
+    for retry in range(bound.spec.retries):
+        try:
+            return _after(retry, await _call_once(bound, seen))
+        except (NothingToCompare, EvaluationPending):
+            raise
+        except Exception:  # noqa: S112  the last try, below, says what is wrong
+            continue
+    return _after(bound.spec.retries, await _call_once(bound, seen))
+
+
+def _after(retries: int, verdict: Evaluation | None) -> Evaluation | None:
+    if not retries or verdict is None:
+        return verdict
+    return replace(verdict, details={**verdict.details, RETRIES: retries})
+
+
+async def _call_once(bound: Bound, seen: Evaluable) -> Evaluation | None:
+    call: Callable[..., Any] = bound.call
     extra = {"trace": seen.trace} if bound.traced else {}
     try:
         with untraced():
@@ -287,6 +328,8 @@ def _unscored(bound: Bound, turn: int | None, error: BaseException, criteria: Cr
         outcome, reason = Outcome.ERROR, str(error)
     else:
         outcome, reason = Outcome.ERROR, f"raised {describe(error)}{_place(error)}"
+    if bound.spec.optional and outcome is Outcome.ERROR:
+        outcome, reason = Outcome.SKIPPED, f"could not be measured: {reason}"
     return Score(
         evaluator=bound.title,
         outcome=outcome,

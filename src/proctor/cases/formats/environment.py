@@ -95,7 +95,7 @@ class _Filling:
 
 
 def conceal(name: str, value: Json) -> Json:
-    """A value that is kept under `name`, as anybody may see it: a secret is shown only by the variable that holds it."""
+    """A value under `name` as anybody may see it: of a secret, the variable that holds it and nothing else."""
     if not _SECRET.search(name) or not isinstance(value, str) or not value or VARIABLE.fullmatch(value):
         return value
     return CONCEALED

@@ -34,8 +34,6 @@ KEPT = (
 )
 """What describes the agent itself, kept as it is written."""
 
-FILE_SETTINGS = ("file_timeout", "download_timeout", "cache_enabled", "cache_dir")
-"""How files of a test are fetched and read; nothing reads them yet."""
 SAID_ELSEWHERE = ("observability", "deployment")
 """What is about running the agent for others, and changes nothing in a test."""
 
@@ -141,9 +139,6 @@ def _read_execution(fields: Fields, kept: dict[str, Json]) -> Settings:
     inside = fields.inside("execution")
     own = {} if inside is None or not inside.valid else read_execution(inside)
     rest = {key: value for key, value in own.items() if key not in ("llm_timeout", "parallel_test_cases")}
-    for key in FILE_SETTINGS:
-        if key in own:
-            document.warn(("execution", key), "is kept, but has no effect yet")
     if rest:
         kept["execution"] = rest
     files, problems = config_files(document.path.resolve().parent)

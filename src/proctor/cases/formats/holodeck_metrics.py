@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from proctor.cases.fields import Document, Fields
@@ -43,6 +45,8 @@ FLAGS: dict[str, dict[str, Callable[..., Any]]] = {
 JUDGE_SCALE = 5
 """The top of the scale on which HoloDeck's judges give their marks."""
 
+MOST_RETRIES = 3
+_PATH = r"[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*|\[\d{1,9}\])*"
 _SHAPES = {"metric": "standard", "metric_type": "rag", "grader": "code", "criteria": "geval"}
 _USUALLY_JUDGED = ("actual_output",)
 _JUDGE_INPUTS = ("input", "actual_output", "expected_output", "context", "retrieval_context")
@@ -65,11 +69,12 @@ def _read_metric(fields: Fields) -> EvaluatorSpec | None:
             fields.document.problem(fields.pointer, f"needs 'type', one of {', '.join(_READERS)}")
         return EvaluatorSpec("")
     enabled = fields.flag("enabled", True)
-    if fields.flag("fail_on_error") is not None:
-        _warn(fields, "fail_on_error", "has no effect: an evaluator that breaks is an error, never a failed answer")
+    lenient = fields.flag("fail_on_error") is False
     spec = _READERS[kind](fields)
     fields.done()
-    return spec if enabled else None
+    if not enabled:
+        return None
+    return replace(spec, optional=True) if lenient else spec
 
 
 def _standard(fields: Fields) -> EvaluatorSpec:
@@ -88,7 +93,11 @@ def _standard(fields: Fields) -> EvaluatorSpec:
     threshold = _judge_threshold(fields, scale or JUDGE_SCALE) if metric in JUDGED else _threshold(fields)
     arguments |= _judging(fields, metric, scale)
     arguments |= _model(fields, judged=metric in JUDGED)
-    _warn_of_unsupported(fields)
+    retries = fields.integer("retry_on_failure", least=1) or 0
+    if retries > MOST_RETRIES:
+        fields.problem("retry_on_failure", f"must be at most {MOST_RETRIES}")
+    if retries and metric not in JUDGED:
+        _warn(fields, "retry_on_failure", f"has no effect on {metric}: what is computed comes out the same each time")
     milliseconds = fields.integer("timeout_ms", least=1)
     return EvaluatorSpec(
         STANDARD.get(metric or "", ""),
@@ -98,6 +107,8 @@ def _standard(fields: Fields) -> EvaluatorSpec:
         gates=threshold is not None or metric not in LEXICAL,
         scope="turn",
         timeout=None if milliseconds is None else milliseconds / 1000,
+        path=_response_path(fields),
+        retries=retries if metric in JUDGED else 0,
     )
 
 
@@ -120,14 +131,13 @@ def _judging(fields: Fields, metric: str | None, scale: int | None) -> dict[str,
     return {}
 
 
-def _warn_of_unsupported(fields: Fields) -> None:
-    retries = fields.integer("retry_on_failure", least=1)
-    if retries is not None:
-        if retries > 3:
-            fields.problem("retry_on_failure", "must be at most 3")
-        _warn(fields, "retry_on_failure", "has no effect: an evaluator that breaks is an error and is not retried")
-    if fields.text("response_path", blank=False) is not None:
-        _warn(fields, "response_path", "has no effect: the whole answer is compared")
+def _response_path(fields: Fields) -> str | None:
+    """Where in an answer of data the metric looks: keys and indices."""
+    path: str | None = fields.text("response_path", blank=False)
+    if path is not None and not re.fullmatch(_PATH, path):
+        fields.problem("response_path", f"{path!r} is not a path; write keys and indices, such as order.items[0].price")
+        return None
+    return path
 
 
 def _geval(fields: Fields) -> EvaluatorSpec:

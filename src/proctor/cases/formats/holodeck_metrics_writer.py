@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from proctor.cases.formats.holodeck_metrics import EXACT, FLAGS, JUDGED, LEXICAL, RAG, STANDARD
+from proctor.cases.formats.holodeck_metrics import EXACT, FLAGS, JUDGED, LEXICAL, MOST_RETRIES, RAG, STANDARD
 from proctor.cases.model import EvaluatorSpec
 from proctor.plain import Json, plain
 
@@ -41,6 +41,8 @@ def _write_metric(where: str, spec: EvaluatorSpec, losses: list[str]) -> Json:
     metric |= {name: plain(spec.arguments[name]) for name in said if name in spec.arguments}
     if spec.threshold is not None:
         metric["threshold"] = spec.threshold
+    if spec.optional:
+        metric["fail_on_error"] = False
     return metric
 
 
@@ -49,6 +51,10 @@ def _standard(place: str, spec: EvaluatorSpec, losses: list[str]) -> tuple[dict[
     metric: dict[str, Json] = {"type": "standard", "metric": name}
     if spec.timeout is not None:
         metric["timeout_ms"] = max(1, round(spec.timeout * 1000))
+    if spec.path is not None:
+        metric["response_path"] = spec.path
+    if spec.retries and name in JUDGED:
+        metric["retry_on_failure"] = min(MOST_RETRIES, spec.retries)
     if name in LEXICAL:
         if spec.gates and spec.threshold is None:
             metric["threshold"] = _USUAL_THRESHOLD
@@ -72,6 +78,8 @@ def _note_unsaid(place: str, spec: EvaluatorSpec, said: tuple[str, ...], label: 
         "that it decides nothing": not spec.gates and not lexical,
         "that it sees the whole case": spec.scope == "case",
         "the output it looks at": spec.output is not None,
+        "where in the output it looks": spec.path is not None and spec.name not in _STANDARD_NAMES,
+        "how often it is tried again": spec.retries > (MOST_RETRIES if spec.name in JUDGED.values() else 0),
         "its timeout": spec.timeout is not None and spec.name not in _STANDARD_NAMES,
     }
     losses.extend(f"{place}: {what} cannot be expressed" for what, given in unsaid.items() if given)

@@ -61,6 +61,9 @@ def write(suites: Sequence[Suite]) -> Written:
     return write_text(suites)
 
 
+UNSCORED = "is scored by nothing; give it an expectation or an evaluator"
+
+
 def _read_suite(document: Document) -> Suite:
     fields = Fields(document, document.data)
     fields.text("$schema")
@@ -110,7 +113,7 @@ def read_case(document: Document, data: Json, pointer: Pointer, defaults: tuple[
     final_state = fields.mapping("final_state")
     scored = _scored_by(fields, turns, defaults, final_state=final_state is not None)
     if turns and not any(scored if turn.evaluators is None else turn.evaluators for turn in turns):
-        document.problem(pointer, "is scored by nothing; give it an expectation or an evaluator")
+        document.problem(pointer, UNSCORED)
     case = Case(
         id=_identity(fields, pointer),
         turns=turns,

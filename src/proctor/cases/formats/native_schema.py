@@ -40,6 +40,9 @@ class EvaluatorOptions(BaseModel):
     scope: Literal["turn", "case"] | None = Field(default=None, description="Each turn, or the whole conversation.")
     output: Filled | None = Field(default=None, description="The named output it looks at.")
     timeout: float | None = Field(default=None, gt=0, description="Seconds it may take.")
+    output_path: Filled | None = Field(default=None, description="Where in an output of data it looks: order.total")
+    retries: int | None = Field(default=0, ge=0, description="How often it is asked again when it breaks.")
+    optional: bool | None = Field(default=False, description="Whether it is skipped when it breaks.")
 
 
 _ONE_EVALUATOR: dict[str, Any] = {"propertyNames": {"pattern": r"\S", "not": {"const": "..."}}}

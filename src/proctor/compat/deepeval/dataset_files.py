@@ -52,7 +52,8 @@ def _text(rows: Sequence[Mapping[str, Any]], file_type: str) -> str:
 def read(path: Path, file_type: str, *, golden: bool) -> list[Any]:
     """The entries of a file; raises `InvalidSuite` with everything that is wrong with it."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            text = file.read()
     except OSError as error:
         raise InvalidSuite([Problem(f"cannot be read: {error.strerror or error}", path)]) from None
     except ValueError:
@@ -68,11 +69,11 @@ def _rows(text: str, file_type: str, path: Path, problems: list[Problem]) -> lis
     if file_type == "csv":
         csv.field_size_limit(2**31 - 1)
         try:
-            return [(line, _cells(row)) for line, row in enumerate(csv.DictReader(io.StringIO(text)), 2)]
+            return [(line, _cells(row)) for line, row in enumerate(csv.DictReader(io.StringIO(text, newline="")), 2)]
         except csv.Error as error:
             problems.append(Problem(f"is not CSV: {error}", path))
             return []
-    lines = enumerate(text.splitlines(), 1) if file_type == "jsonl" else [(None, text)]
+    lines = enumerate(text.split("\n"), 1) if file_type == "jsonl" else [(None, text)]
     rows: list[tuple[int | None, Any]] = []
     for line, part in lines:
         if not part.strip():

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from judge_server import Asked, Sends, judge_server
+from judge_server import Asked, Hangs, Sends, judge_server
 
 
 @dataclass(frozen=True)
@@ -69,18 +69,18 @@ def calls(name: str, **arguments: Any) -> Calls:
     return Calls(name, arguments)
 
 
-Script = Callable[[Talk], Says | Calls | Sends]
+Script = Callable[[Talk], Says | Calls | Sends | Hangs]
 
 
 @contextmanager
 def model_server(script: Script) -> Any:
     """A server whose script sees the conversation and answers with words or a call."""
 
-    def answer(asked: Asked) -> Sends:
+    def answer(asked: Asked) -> Sends | Hangs:
         if asked.path.endswith("/embeddings"):
             return Sends(200, json.dumps(_embeddings(asked.body["input"])).encode())
         said = script(Talk(asked))
-        if isinstance(said, Sends):
+        if isinstance(said, (Sends, Hangs)):
             return said
         shape = _anthropic if asked.path.endswith("/messages") else _openai
         return Sends(200, json.dumps(shape(said, asked)).encode())

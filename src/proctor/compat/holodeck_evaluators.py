@@ -1,0 +1,298 @@
+"""HoloDeck's evaluator classes: they say what they take, and Proctor's evaluators do the work."""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Protocol
+
+from proctor.cases.model import UNSET, NamedData
+from proctor.compat.holodeck_params import EvalKwargsBuilder, EvalParam, ParamSpec
+from proctor.errors import ProctorError
+from proctor.evaluators.calling import BadVerdict, evaluate
+from proctor.evaluators.model import Evaluable, Evaluation, NothingToCompare
+from proctor.evaluators.registry import shipped
+from proctor.plain import show
+from proctor.records import record
+from proctor.running.asking import is_transient
+
+
+class EvaluationError(ProctorError):
+    """An evaluator could not come to a score."""
+
+
+@record
+class RetryConfig:
+    """How often a try is repeated where the network or an overloaded service is at fault, and after how long."""
+
+    max_retries: int = 3
+    base_delay: float = 2.0
+    max_delay: float = 60.0
+    exponential_base: float = 2.0
+
+    def delay(self, attempt: int) -> float:
+        return min(self.max_delay, self.base_delay * self.exponential_base**attempt)
+
+
+_ANSWER = frozenset({EvalParam.RESPONSE, EvalParam.GROUND_TRUTH})
+_ASKED = frozenset({EvalParam.ACTUAL_OUTPUT, EvalParam.INPUT})
+_RETRIEVED = _ASKED | {EvalParam.RETRIEVAL_CONTEXT}
+
+
+class BaseEvaluator:
+    """One of Proctor's evaluators with HoloDeck's `evaluate(**kwargs)`."""
+
+    PARAM_SPEC: ClassVar[ParamSpec] = ParamSpec(_ANSWER)
+    evaluator: ClassVar[str]
+    """The evaluator that does the work."""
+    metric: ClassVar[str]
+
+    def __init__(
+        self,
+        *,
+        threshold: float | None = None,
+        timeout: float = 60.0,
+        retry_config: RetryConfig | None = None,
+        **arguments: Any,
+    ) -> None:
+        self.threshold = threshold
+        self.timeout = timeout
+        self.retry_config = retry_config or RetryConfig()
+        self._scorer: Callable[..., Any] = shipped(self.evaluator)(**arguments)
+
+    @property
+    def name(self) -> str:
+        return type(self).__name__
+
+    @classmethod
+    def get_param_spec(cls) -> ParamSpec:
+        return cls.PARAM_SPEC
+
+    async def evaluate(self, **given: Any) -> dict[str, Any]:
+        """The score under `score` and under the metric's name, whether it passed, and why."""
+        evaluable = _evaluable(given, self.PARAM_SPEC, self.name)
+        try:
+            evaluation = await asyncio.wait_for(self._tried(evaluable), self.timeout)
+        except TimeoutError:
+            raise EvaluationError(f"{self.name} gave no score within {self.timeout:g} s") from None
+        except (NothingToCompare, BadVerdict) as error:
+            raise EvaluationError(f"{self.name}: {error}") from error
+        if evaluation is None:
+            raise EvaluationError(f"{self.name} had nothing to compare")
+        usual = float(getattr(self._scorer, "default_threshold", 0.5))
+        threshold = usual if self.threshold is None else self.threshold
+        return {
+            "metric_name": self.metric,
+            "score": evaluation.score,
+            self.metric: evaluation.score,
+            "threshold": threshold,
+            "passed": evaluation.score >= threshold,
+            "reasoning": evaluation.reasoning,
+            "details": evaluation.details,
+        }
+
+    async def _tried(self, evaluable: Evaluable) -> Evaluation | None:
+        for attempt in range(self.retry_config.max_retries):
+            try:
+                return await evaluate(self._scorer, evaluable)
+            except Exception as error:
+                if not is_transient(error):
+                    raise
+                await asyncio.sleep(self.retry_config.delay(attempt))
+        return await evaluate(self._scorer, evaluable)
+
+
+def _evaluable(given: Mapping[str, Any], spec: ParamSpec, name: str) -> Evaluable:
+    known = {str(param) for param in EvalParam}
+    if unknown := [key for key in given if key not in known]:
+        raise TypeError(f"{name}.evaluate takes {', '.join(sorted(known))}, and no {unknown[0]!r}")
+    if missing := sorted(str(param) for param in spec.required if given.get(param) is None):
+        raise EvaluationError(f"{name} needs {', '.join(missing)}")
+    answer = given.get("response", given.get("actual_output"))
+    asked = given.get("query", given.get("input"))
+    truth = given.get("ground_truth", given.get("expected_output"))
+    context, passages = given.get("context"), given.get("retrieval_context")
+    return Evaluable(
+        eval_input=() if asked is None else (NamedData("input", asked),),
+        eval_output=(NamedData("output", answer),),
+        expectation=UNSET if truth is None else truth,
+        context=None if context is None else tuple([context] if isinstance(context, str) else context),
+        retrieval_context=None if passages is None else tuple(passages),
+    )
+
+
+class BLEUEvaluator(BaseEvaluator):
+    evaluator, metric = "BLEU", "bleu"
+
+
+class ROUGEEvaluator(BaseEvaluator):
+    evaluator, metric = "ROUGE", "rouge"
+
+
+class METEOREvaluator(BaseEvaluator):
+    evaluator, metric = "METEOR", "meteor"
+
+
+class EqualityEvaluator(BaseEvaluator):
+    evaluator, metric = "Equality", "equality"
+
+
+class NumericEvaluator(BaseEvaluator):
+    evaluator, metric = "Numeric", "numeric"
+
+
+class JudgedEvaluator(BaseEvaluator):
+    """One that a judge decides: `model_config` names who judges, as `model` does in an agent.yaml."""
+
+    def __init__(self, model_config: Any = None, threshold: float | None = None, **rest: Any) -> None:
+        named = {} if model_config is None else {"model": _judge(model_config)}
+        super().__init__(threshold=threshold, **named, **rest)
+
+
+def _judge(model: Any) -> Any:
+    """A judge by name, by an object of `provider` and `name`, or by anything that has such attributes."""
+    if isinstance(model, (str, Mapping)) or not hasattr(model, "provider"):
+        return model
+    name = getattr(model, "model_name", None) or getattr(model, "name", None)
+    given = {"provider": str(getattr(model.provider, "value", model.provider)), "name": name}
+    rest = {key: getattr(model, key, None) for key in ("endpoint", "api_key", "api_version", "temperature")}
+    return given | {key: value for key, value in rest.items() if value is not None}
+
+
+class GroundednessEvaluator(JudgedEvaluator):
+    PARAM_SPEC = ParamSpec(
+        frozenset({EvalParam.RESPONSE, EvalParam.CONTEXT}), frozenset({EvalParam.QUERY}), uses_context=True
+    )
+    evaluator, metric = "Groundedness", "groundedness"
+
+
+class RelevanceEvaluator(JudgedEvaluator):
+    PARAM_SPEC = ParamSpec(
+        frozenset({EvalParam.RESPONSE, EvalParam.QUERY}), frozenset({EvalParam.CONTEXT}), uses_context=True
+    )
+    evaluator, metric = "Relevance", "relevance"
+
+
+class CoherenceEvaluator(JudgedEvaluator):
+    PARAM_SPEC = ParamSpec(frozenset({EvalParam.RESPONSE, EvalParam.QUERY}))
+    evaluator, metric = "Coherence", "coherence"
+
+
+class FluencyEvaluator(JudgedEvaluator):
+    PARAM_SPEC = ParamSpec(frozenset({EvalParam.RESPONSE, EvalParam.QUERY}))
+    evaluator, metric = "Fluency", "fluency"
+
+
+class GEvalEvaluator(JudgedEvaluator):
+    PARAM_SPEC = ParamSpec(
+        frozenset({EvalParam.ACTUAL_OUTPUT}),
+        frozenset({EvalParam.INPUT, EvalParam.EXPECTED_OUTPUT, EvalParam.CONTEXT, EvalParam.RETRIEVAL_CONTEXT}),
+    )
+    evaluator, metric = "GEval", "geval"
+
+
+class RAGEvaluator(JudgedEvaluator):
+    """One that holds an answer against what was retrieved for it."""
+
+    PARAM_SPEC = ParamSpec(_RETRIEVED, uses_retrieval_context=True)
+
+    def __init__(self, model_config: Any = None, threshold: float = 0.5, include_reason: bool = True, **rest: Any):
+        super().__init__(model_config, threshold, **rest)
+        self.include_reason = include_reason
+
+    async def evaluate(self, **given: Any) -> dict[str, Any]:
+        found = await super().evaluate(**given)
+        return found if self.include_reason else {**found, "reasoning": ""}
+
+
+class FaithfulnessEvaluator(RAGEvaluator):
+    evaluator, metric = "Faithfulness", "faithfulness"
+
+
+class ContextualRelevancyEvaluator(RAGEvaluator):
+    evaluator, metric = "ContextualRelevancy", "contextual_relevancy"
+
+
+class ContextualPrecisionEvaluator(RAGEvaluator):
+    PARAM_SPEC = ParamSpec(_RETRIEVED | {EvalParam.EXPECTED_OUTPUT}, uses_retrieval_context=True)
+    evaluator, metric = "ContextualPrecision", "contextual_precision"
+
+
+class ContextualRecallEvaluator(RAGEvaluator):
+    PARAM_SPEC = ParamSpec(_RETRIEVED | {EvalParam.EXPECTED_OUTPUT}, uses_retrieval_context=True)
+    evaluator, metric = "ContextualRecall", "contextual_recall"
+
+
+class AnswerRelevancyEvaluator(RAGEvaluator):
+    PARAM_SPEC = ParamSpec(_ASKED)
+    evaluator, metric = "AnswerRelevancy", "answer_relevancy"
+
+
+class RAGMetricType(enum.StrEnum):
+    FAITHFULNESS = "faithfulness"
+    CONTEXTUAL_RELEVANCY = "contextual_relevancy"
+    CONTEXTUAL_PRECISION = "contextual_precision"
+    CONTEXTUAL_RECALL = "contextual_recall"
+    ANSWER_RELEVANCY = "answer_relevancy"
+
+
+class RAGEvaluatorConstructor(Protocol):
+    """How the evaluators of retrieval are made."""
+
+    def __call__(
+        self, model_config: Any = None, threshold: float = 0.5, include_reason: bool = True, **rest: Any
+    ) -> RAGEvaluator: ...
+
+
+RAG_EVALUATOR_MAP: dict[RAGMetricType, RAGEvaluatorConstructor] = {
+    RAGMetricType.FAITHFULNESS: FaithfulnessEvaluator,
+    RAGMetricType.CONTEXTUAL_RELEVANCY: ContextualRelevancyEvaluator,
+    RAGMetricType.CONTEXTUAL_PRECISION: ContextualPrecisionEvaluator,
+    RAGMetricType.CONTEXTUAL_RECALL: ContextualRecallEvaluator,
+    RAGMetricType.ANSWER_RELEVANCY: AnswerRelevancyEvaluator,
+}
+
+
+def brought_along(evaluator: Any, metric: str) -> Callable[..., Any]:
+    """An evaluator that a program hands over, as one that the engine can call."""
+    if not hasattr(evaluator, "evaluate"):
+        return evaluator  # type: ignore[no-any-return]
+
+    async def score(evaluable: Evaluable) -> Evaluation:
+        given = _kwargs(evaluator, evaluable)
+        found = evaluator.evaluate(**given)
+        found = await found if inspect.isawaitable(found) else found
+        return _read(found, metric)
+
+    return score
+
+
+def _kwargs(evaluator: Any, evaluable: Evaluable) -> dict[str, Any]:
+    truth = evaluable.expectation
+    passages = evaluable.retrieval_context
+    builder = EvalKwargsBuilder(
+        agent_response=_text(evaluable.output) or "",
+        input_query=_text(evaluable.input),
+        ground_truth=None if truth is UNSET else _text(truth),
+        file_content="\n\n".join(evaluable.context or passages or ()) or None,
+        retrieval_context=None if passages is None else list(passages),
+    )
+    return builder.build_for(evaluator)
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else show(value)
+
+
+def _read(found: Any, metric: str) -> Evaluation:
+    """The score among what an evaluator returns: `score` first, which is of 1 where the metric's own is of 5."""
+    if not isinstance(found, Mapping):
+        raise BadVerdict(f"returned {type(found).__name__} instead of a dictionary with a score")
+    if found.get("error"):
+        raise BadVerdict(str(found["error"]))
+    value = found.get("score", found.get(metric))
+    if isinstance(value, str) or not hasattr(value, "__float__"):
+        raise BadVerdict(f"returned no score, neither under 'score' nor under {metric!r}")
+    return Evaluation(value, str(found.get("reasoning") or found.get("reason") or ""))

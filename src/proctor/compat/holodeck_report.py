@@ -1,0 +1,192 @@
+"""A report as one Markdown document, in HoloDeck's order; no text of an agent's can change how it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from proctor.compat.holodeck_results import (
+    MetricResult,
+    ProcessedFile,
+    ReportSummary,
+    TestReport,
+    TestResult,
+    TurnResult,
+)
+from proctor.plain import Json, show
+from proctor.reporting.markdown_text import code, fence, inline, row, table_head
+
+LONGEST = 10_000
+
+
+def generate_markdown_report(report: TestReport) -> str:
+    """The whole report: summary, mean scores, every test with its answer, tools, metrics and errors."""
+    parts = [_header(report), "## Summary\n\n" + _summary(report.summary)]
+    if report.summary.average_scores:
+        rows = [row(inline(n), f"{mean:.2f}", "0-1") for n, mean in report.summary.average_scores.items()]
+        parts.append("### Average Metric Scores\n\n" + table_head("Metric", "Average Score", "Scale") + "".join(rows))
+    parts.append("---\n\n## Test Results\n")
+    parts += [_test(result) for result in report.results]
+    counts = report.summary
+    parts.append(
+        f"---\n\n## Report Summary\n\n✅ **{counts.passed} tests passed** | ❌ **{counts.failed} tests failed** | "
+        f"**Pass Rate: {counts.pass_rate:.2f}%**\n"
+    )
+    return "\n".join(parts)
+
+
+def _header(report: TestReport) -> str:
+    lines = [
+        f"# Test Report: {inline(report.agent_name)}\n",
+        f"- **Configuration:** {code(report.agent_config_path)}",
+        f"- **Generated:** {inline(report.timestamp)}",
+        f"- **Version:** {inline(report.holodeck_version)}",
+    ]
+    known = [report.environment[key] for key in ("python_version", "os") if key in report.environment]
+    if known:
+        lines.append(f"- **Environment:** {inline('Python ' + ' on '.join(known))}")
+    if report.outcome:
+        lines.append(f"- **Verdict:** {inline(report.outcome)}: {inline(report.reason)}")
+    lines += [f"- **Warning:** {inline(warning)}" for warning in report.warnings]
+    return "\n".join([*lines, ""])
+
+
+def _summary(summary: ReportSummary) -> str:
+    spent = summary.total_duration_ms
+    return table_head("Metric", "Value") + "".join(
+        row(title, value)
+        for title, value in (
+            ("Total Tests", str(summary.total_tests)),
+            ("Passed", str(summary.passed)),
+            ("Failed", str(summary.failed)),
+            ("Without a verdict", str(summary.unmeasured)),
+            ("Pass Rate", f"{summary.pass_rate:.2f}%"),
+            ("Total Duration", f"{spent}ms ({spent / 1000:.1f}s)"),
+        )
+    )
+
+
+def _test(result: TestResult) -> str:
+    parts = [
+        f"### Test: {inline(result.test_name)} {_status(result.passed, result.outcome)}\n",
+        f"**Input:**\n\n{fence(result.test_input, LONGEST)}",
+        f"**Execution Time:** {result.execution_time_ms}ms\n",
+    ]
+    if result.token_usage is not None:
+        parts.append(f"**Tokens:** {result.token_usage.total_tokens}\n")
+    parts += [_files(result.processed_files), _answer(result.agent_response), _tools(result)]
+    parts.append(_metrics(result.metric_results, "####"))
+    if result.ground_truth is not None:
+        parts.append(f"#### Ground Truth Comparison\n\n{fence(result.ground_truth, LONGEST)}")
+    if result.errors:
+        parts.append("#### Errors\n\n" + "".join(f"- {inline(error)}\n" for error in result.errors))
+    if result.warnings:
+        parts.append("#### Warnings\n\n" + "".join(f"- {inline(warning)}\n" for warning in result.warnings))
+    if result.turns:
+        parts.append("#### Turns\n")
+        parts += [_turn(turn) for turn in result.turns]
+    else:
+        parts.append(_arguments(result.arg_match_details))
+    return "\n".join(part for part in parts if part)
+
+
+def _status(passed: bool, outcome: str = "") -> str:
+    if passed:
+        return "✅ PASSED"
+    return f"❌ FAILED ({outcome})" if outcome not in ("", "failed") else "❌ FAILED"
+
+
+def _files(files: Sequence[ProcessedFile]) -> str:
+    if not files:
+        return ""
+    rows = [
+        row(inline(file.path), inline(file.type or ""), inline(show(file.options or {})), inline(file.error or "read"))
+        for file in files
+    ]
+    return "#### Processed Files\n\n" + table_head("File", "Type", "Options", "Status") + "".join(rows)
+
+
+def _answer(text: str | None) -> str:
+    shown = "(No response)\n" if not text else fence(text, LONGEST)
+    return f"#### Agent Response\n\n{shown}"
+
+
+def _tools(result: TestResult) -> str:
+    if not result.tool_calls and result.expected_tools is None:
+        return ""
+    called = ", ".join(code(name) for name in result.tool_calls) or "none"
+    lines = [f"- **Tools Called:** {called}"]
+    if result.expected_tools is not None:
+        lines.append(f"- **Expected Tools:** {', '.join(code(show(tool)) for tool in result.expected_tools) or 'none'}")
+        lines.append(f"- **Match Status:** {'✅ matched' if result.tools_matched else '❌ not matched'}")
+        names = [str(tool["name"]) if isinstance(tool, dict) else str(tool) for tool in result.expected_tools]
+        missing = [name for name in names if not any(name in called for called in result.tool_calls)]
+        extra = [called for called in result.tool_calls if not any(name in called for name in names)]
+        lines += [
+            f"- **{t}:** {', '.join(code(n) for n in found)}"
+            for t, found in (("Missing", missing), ("Extra", extra))
+            if found
+        ]
+    return "#### Tool Usage\n\n" + "\n".join(lines) + "\n"
+
+
+def _metrics(metrics: Sequence[MetricResult], level: str) -> str:
+    if not metrics:
+        return ""
+    head = table_head("Metric", "Score", "Threshold", "Status", "Model", "Eval Time")
+    rows = [
+        row(
+            inline(metric.metric_name),
+            "" if metric.score is None else f"{metric.score:.3f}",
+            "" if metric.threshold is None else f"{metric.threshold:g}",
+            _metric_status(metric),
+            inline(metric.model_used or ""),
+            "" if metric.evaluation_time_ms is None else f"{metric.evaluation_time_ms}ms",
+        )
+        for metric in metrics
+    ]
+    details = [line for metric in metrics for line in _details(metric)]
+    told = f"\n{level}# Metric Details\n\n" + "".join(details) if details else ""
+    return f"{level} Evaluation Metrics\n\n{head}{''.join(rows)}{told}"
+
+
+def _metric_status(metric: MetricResult) -> str:
+    if metric.passed is None:
+        return "informs" if metric.outcome in ("passed", "failed") else inline(metric.outcome)
+    return "✅" if metric.passed else "❌"
+
+
+def _details(metric: MetricResult) -> list[str]:
+    name = inline(metric.metric_name)
+    lines = [f"- **{name}:** {inline(metric.reasoning)}\n"] if metric.reasoning else []
+    if metric.error:
+        lines.append(f"- ⚠️ **{name}:** {inline(metric.error)}\n")
+    if metric.retry_count:
+        lines.append(f"- **{name}:** {metric.retry_count} retries\n")
+    return lines
+
+
+def _turn(turn: TurnResult) -> str:
+    skipped = " (skipped)" if turn.skipped else ""
+    parts = [
+        f"##### Turn {turn.turn_index + 1}{skipped} {_status(turn.passed)}\n",
+        f"**Input:**\n\n{fence(turn.input, LONGEST)}",
+        f"**Response:**\n\n{fence(turn.response, LONGEST)}" if turn.response else "**Response:** (No response)\n",
+    ]
+    if turn.ground_truth is not None:
+        parts.append(f"**Ground Truth:**\n\n{fence(turn.ground_truth, LONGEST)}")
+    if turn.tool_calls:
+        parts.append(f"**Tools Called:** {', '.join(code(name) for name in turn.tool_calls)}\n")
+    parts += [_arguments(turn.arg_match_details), _metrics(turn.metric_results, "#####")]
+    parts += [f"- {inline(error)}\n" for error in turn.errors]
+    return "\n".join(part for part in parts if part)
+
+
+def _arguments(details: Sequence[dict[str, Json]] | None) -> str:
+    if not details:
+        return ""
+    lines = [
+        f"- {'❌' if item['matched_call_index'] is None else '✅'} {code(str(item['expected_tool']))} "
+        f"{code(show(item['args_asserted']))} {inline(item['unmatched_reason'] or '')}\n"
+        for item in details
+    ]
+    return "**Arg Match Details:**\n\n" + "".join(lines)

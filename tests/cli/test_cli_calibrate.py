@@ -1,0 +1,254 @@
+"""`proctor calibrate`: what is said about a judge, and what becomes of rows that nobody can use."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "judging"))
+
+from judge_server import Asked, judge_server, status
+from logit_server import choice
+
+Command = Callable[..., Any]
+
+TOWNS = "Oslo Bergen Tromsø Narvik Molde Bodø Hamar Larvik Moss Florø".split()
+
+
+def rows(count: int = 20, **changes: Any) -> list[dict[str, Any]]:
+    """Half of the answers keep to their context."""
+    return [
+        {
+            "id": f"row-{number}",
+            "input": "Where does the train go?",
+            "context": f"The train number {number} goes to {TOWNS[number % 10]} every morning.",
+            "answer": f"The train number {number} goes to {TOWNS[(number + number % 2) % 10]} every morning.",
+            "label": "unsupported" if number % 2 else "supported",
+            **changes,
+        }
+        for number in range(count)
+    ]
+
+
+def references(count: int = 12) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": number,
+            "input": f"Who is number {number}?",
+            "reference": "Ada",
+            "answer": "Ada" if number % 2 else "Bob",
+            "label": number % 2,
+        }
+        for number in range(count)
+    ]
+
+
+def write(path: Path, data: list[Any]) -> Path:
+    path.write_text("\n".join(line if isinstance(line, str) else json.dumps(line) for line in data), encoding="utf-8")
+    return path
+
+
+def test_the_embedded_judge_is_compared_with_people(proctor: Command, here: Path) -> None:
+    ended = proctor("calibrate", "embedded", write(here / "rows.jsonl", rows()))
+    assert ended.code == 0
+    assert (
+        "embedded as judge of Faithfulness at 0.5, on 20 rows of rows.jsonl, of which people passed 50.0%" in ended.out
+    )
+    for title in ("accuracy", "Cohen's kappa", "true-positive rate", "true-negative rate", "AUC", "word overlap"):
+        assert title in ended.out
+    assert "never: it answers the same each time" in ended.out
+    assert "suggested threshold" in ended.out
+
+
+def test_json_has_every_number_with_its_interval(proctor: Command, here: Path) -> None:
+    ended = proctor("calibrate", "embedded", write(here / "rows.jsonl", rows()), "--json")
+    found = json.loads(ended.out)
+    assert found["data"]["rows"] == 20
+    assert found["agreement"]["base_rate"] == 0.5
+    assert found["agreement"]["accuracy"]["low"] < found["agreement"]["accuracy"]["mean"] <= 1
+    assert found["auc"]["mean"] > 0.9
+    assert found["suggestion"]["chosen_on"]["count"] == found["suggestion"]["checked_on"]["count"] == 10
+    assert found["baseline"]["auc"]["count"] == 20
+    assert found["prompt_versions"] == {"statements": 1, "claims": 1}
+
+
+def test_rows_with_a_reference_are_judged_by_whether_answers_agree(proctor: Command, here: Path) -> None:
+    ended = proctor("calibrate", "embedded", write(here / "rows.jsonl", references()))
+    assert "as judge of Factuality" in ended.out
+    named = proctor("calibrate", "embedded", here / "rows.jsonl", "-e", 'AnswerCorrectness={"threshold": 0.7}')
+    assert "as judge of AnswerCorrectness at 0.7" in named.out
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [("yes", "no"), (True, False), (1, 0), ("1", "0"), ("PASS", " Fail "), (1.0, 0.0), ("correct", "incorrect")],
+)
+def test_the_usual_labels_are_understood(proctor: Command, here: Path, good: Any, bad: Any) -> None:
+    data = [{**row, "label": good if row["label"] == "supported" else bad} for row in rows(6)]
+    found = json.loads(proctor("calibrate", "embedded", write(here / "rows.jsonl", data), "--json").out)
+    assert found["agreement"]["base_rate"] == 0.5
+
+
+def test_other_labels_need_to_be_explained(proctor: Command, here: Path) -> None:
+    data = [{**row, "label": "grün" if row["label"] == "supported" else "rot"} for row in rows(6)]
+    path = write(here / "rows.jsonl", data)
+    ended = proctor("calibrate", "embedded", path)
+    assert ended.code == 2
+    assert ended.err.count("say with --positive") == 6
+    assert json.loads(proctor("calibrate", "embedded", path, "--positive", "Grün", "--json").out)["agreement"]
+    assert proctor("calibrate", "embedded", path, "--positive", "blue").code == 2
+
+
+def test_all_bad_rows_are_reported_at_once_with_their_lines(proctor: Command, here: Path) -> None:
+    data = ["{", "[]", *rows(2), {"id": "row-0", "answer": "x", "label": "yes"}, {"label": "yes"}]
+    data += [
+        {"answer": "x", "context": 5, "label": "no"},
+        {"answer": "x", "label": "perhaps"},
+        "[" * 100_000,
+    ]
+    ended = proctor("calibrate", "embedded", write(here / "rows.jsonl", data))
+    assert ended.code == 2
+    lines = [line.split(":")[2] for line in ended.err.splitlines() if line.startswith("error: ")]
+    assert lines == ["1", "2", "5", "6", "7", "8", "9"]
+    assert "which line 3 has as well" in ended.err
+
+
+def test_rows_without_a_label_are_left_out_and_counted(proctor: Command, here: Path) -> None:
+    bare = {"context": "x", "answer": "x"}
+    data = [*rows(8), {"id": "a", **bare}, {"id": "b", **bare, "label": None}]
+    ended = proctor("calibrate", "embedded", write(here / "rows.jsonl", data))
+    assert "on 8 rows" in ended.out
+    assert "2 rows without a label left out" in ended.out
+
+
+@pytest.mark.parametrize("content", ["", "\n\n", '{"answer": "x"}'])
+def test_a_file_without_labelled_rows_is_refused(proctor: Command, here: Path, content: str) -> None:
+    (here / "rows.jsonl").write_text(content, encoding="utf-8")
+    ended = proctor("calibrate", "embedded", "rows.jsonl")
+    assert (ended.code, "has no labelled rows" in ended.err) == (2, True)
+
+
+def test_with_one_label_only_what_cannot_be_told_is_not_told(proctor: Command, here: Path) -> None:
+    data = [{**row, "label": "supported"} for row in rows(6)]
+    ended = proctor("calibrate", "embedded", write(here / "rows.jsonl", data))
+    assert ended.code == 0
+    assert ended.out.count("undefined: people gave all these rows the same label") >= 2
+    assert "no threshold is suggested" in ended.out
+
+
+def test_one_row_is_enough(proctor: Command, here: Path) -> None:
+    assert proctor("calibrate", "embedded", write(here / "rows.jsonl", rows(1))).code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("nobody", "rows.jsonl"), "provider:model"),
+        (("local:none.gguf", "rows.jsonl"), "does not exist"),
+        (("embedded", "none.jsonl"), "cannot be read"),
+        (("embedded", "."), "cannot be read"),
+        (("embedded", "bytes.jsonl"), "is not UTF-8"),
+        (("embedded", "mixed.jsonl"), "say with --evaluator"),
+        (("embedded", "rows.jsonl", "-e", "ExactMatch"), "asks no judge"),
+        (("embedded", "rows.jsonl", "-e", "Nonsense"), "no evaluator is called"),
+        (("embedded", "rows.jsonl", "--limit", "0"), "--limit"),
+    ],
+)
+def test_what_cannot_be_done_is_said_before_anything_is_asked(
+    proctor: Command, here: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    write(here / "rows.jsonl", rows(2))
+    write(here / "mixed.jsonl", [*rows(1), *references(2)[1:]])
+    (here / "bytes.jsonl").write_bytes(b"\xff\xfe\x00")
+    ended = proctor("calibrate", *arguments)
+    assert ended.code == 2
+    assert said in ended.err
+
+
+def test_rows_that_cannot_be_judged_are_errors_and_never_wrong(proctor: Command, here: Path) -> None:
+    def answer(asked: Asked) -> Any:
+        right = choice({"C": 0.9, "D": 0.1}) if ">\nAda\n</answer" in asked.prompt else choice({"D": 0.9, "C": 0.1})
+        return status(400, "no") if "number 3" in asked.prompt else right
+
+    data = references(8)
+    with judge_server(answer) as server:
+        ended = proctor(
+            "calibrate", f"local:{server.root}", write(here / "rows.jsonl", data), "--json", "--retest", "0"
+        )
+    found = json.loads(ended.out)
+    assert ended.code == 0
+    assert (found["data"]["rows"], found["agreement"]["accuracy"]["mean"]) == (7, 1.0)
+    assert [(row["id"], row["outcome"]) for row in found["unjudged"]] == [("3", "error")]
+
+
+def test_a_judge_that_judges_nothing_gives_no_verdict(proctor: Command, here: Path) -> None:
+    with judge_server(status(400, "no")) as server:
+        path = write(here / "rows.jsonl", references(4))
+        ended = proctor("calibrate", f"local:{server.root}", path)
+        as_json = proctor("calibrate", f"local:{server.root}", path, "--json")
+    assert ended.code == as_json.code == 4
+    assert "judged none of the rows" in ended.out
+    assert "4 rows not judged because of an error" in ended.out
+    assert len(json.loads(as_json.out)["unjudged"]) == 4
+
+
+def test_a_model_is_asked_some_rows_twice_and_its_flips_are_counted(proctor: Command, here: Path) -> None:
+    def answer(asked: Asked) -> Any:
+        return choice({"C": 1.0}) if asked.body.get("temperature") == 0 else choice({"D": 1.0})
+
+    with judge_server(answer) as server:
+        path = write(here / "rows.jsonl", references(6))
+        ended = proctor("calibrate", f"local:{server.root}", path, "--retest", "4")
+        assert len(server.requests) == 10
+        proctor("calibrate", f"local:{server.root}", path, "--retest", "4")
+        assert len(server.requests) == 10, "answers that are kept are not asked for again"
+    assert "1.000 [0.510, 1.000]  of 4 rows asked twice" in ended.out
+
+
+def test_a_limit_takes_the_same_rows_each_time(proctor: Command, here: Path) -> None:
+    path = write(here / "rows.jsonl", rows(20))
+    first, second = (json.loads(proctor("calibrate", "embedded", path, "--limit", 7, "--json").out) for _ in range(2))
+    assert first == second
+    assert first["data"]["rows"] == 7
+
+
+SUITE = """
+name: trains
+agent: agents.py:echo
+evaluators: [Faithfulness]
+cases:
+  - id: one
+    input: The train goes to Oslo every morning.
+    retrieval_context: [The train goes to Oslo every morning.]
+  - id: two
+    input: The train goes to Bergen every morning.
+    retrieval_context: [The train goes to Oslo every morning.]
+"""
+
+
+def test_later_runs_show_the_corrected_pass_rate_in_every_report(proctor: Command, here: Path, suite: Any) -> None:
+    suite("trains.yaml", text=SUITE)
+    before = proctor("test", "trains.yaml", "--json", "before.json")
+    assert "corrected" not in before.out
+    assert json.loads((here / "before.json").read_text())["run"]["corrections"] == []
+    proctor("calibrate", "embedded", write(here / "rows.jsonl", rows(40)))
+    ended = proctor("test", "trains.yaml", "--md", "r.md", "--html", "r.html", "--json", "r.json")
+    said = "Faithfulness at 0.5 passed 50.0%; corrected by embedded's agreement with people on 40 rows: 50.0% ["
+    assert said in ended.out
+    for report in ("r.md", "r.html"):
+        assert "Corrected pass rate" in (here / report).read_text(encoding="utf-8")
+    (found,) = json.loads((here / "r.json").read_text())["run"]["corrections"]
+    assert (found["evaluator"], found["judge"], found["rows"]) == ("Faithfulness", "embedded", 40)
+    assert found["observed"]["mean"] == 0.5
+    assert said in proctor("show", "last").out
+
+
+def test_another_evaluator_or_other_arguments_are_not_corrected(proctor: Command, here: Path, suite: Any) -> None:
+    proctor("calibrate", "embedded", write(here / "rows.jsonl", rows(40)))
+    suite("trains.yaml", text=SUITE.replace("[Faithfulness]", "[{Faithfulness: {mode: contradicted}}, Hallucination]"))
+    assert "corrected" not in proctor("test", "trains.yaml").out
