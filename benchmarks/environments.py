@@ -20,7 +20,7 @@ PEERS = {
     "pydantic-evals": ("pydantic-evals", "rapidfuzz"),
 }
 """What each peer's environment gets; those without a fast edit distance get the library that Proctor uses."""
-ON_REQUEST = {"google-adk": ("google-adk[eval]",)}
+ON_REQUEST = {"google-adk": ("google-adk[eval]",), "holodeck-ai": ("holodeck-ai", "exceptiongroup")}
 """Peers too large to be installed unless somebody asks for them."""
 HOSTS = {"pytest": ("pytest",)}
 """What Proctor is put into, to see what it adds there."""

@@ -4,6 +4,7 @@ python benchmarks/run.py                     everything, peers included; takes a
 python benchmarks/run.py --quick             small numbers and no peers
 python benchmarks/run.py --only engine       one group of rows
 python benchmarks/run.py --only adk          beside google-adk[eval], which takes a gigabyte; only if named
+python benchmarks/run.py --only holodeck     beside holodeck-ai, which takes 1.6 GB; only if named
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from concurrency import measure_concurrency
 from engine import measure_engine
 from environments import Interpreter, base_install
 from growth import measure_growth
+from holodeck import measure_holodeck
 from install_size import measure_install
 from measuring import Broken
 from pytest_run import measure_pytest
@@ -28,7 +30,7 @@ from table import Row, as_text
 from wrapping import measure_wrap
 
 GROUPS = ("startup", "engine", "wrap", "growth", "concurrency", "install", "pytest")
-ON_REQUEST = ("adk",)
+ON_REQUEST = ("adk", "holodeck")
 """Groups that are measured only if they are named: what they need takes minutes and a gigabyte to install."""
 
 
@@ -57,6 +59,7 @@ def _measured(name: str, proctor: Interpreter, options: argparse.Namespace) -> l
         "concurrency": lambda: measure_concurrency(proctor, folder, waiting, rounds),
         "install": lambda: measure_install(proctor),
         "pytest": lambda: measure_pytest(proctor if options.here else None, folder, rounds, peers=not quick),
+        "holodeck": lambda: measure_holodeck(proctor, folder, cases, rounds, peers=not quick),
         "adk": lambda: measure_adk(proctor, folder, options.cases or 500, rounds, peers=not quick),
     }
     try:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     )
     from proctor.compat.adk import AgentEvaluator
     from proctor.errors import AgentFailed, InvalidSuite, JudgeFailed, ProctorError, StoreError, UsageError
+    from proctor.evaluators.adk_custom import AdkMetric
+    from proctor.evaluators.adk_efficiency import Measured
     from proctor.evaluators.adk_hallucinations import Hallucinations
     from proctor.evaluators.adk_judged import FinalResponseMatch, ResponseEvaluation, Safety
     from proctor.evaluators.adk_rubrics import FinalResponseQuality, ToolUseQuality, TrajectoryQuality
@@ -106,6 +108,8 @@ if TYPE_CHECKING:
     from proctor.results.model import Outcome, Run, Score, TrialResult
     from proctor.results.thresholds import ScoreThreshold
     from proctor.results.verdict import RunVerdict, judge
+    from proctor.running.agent_runner import AgentRunner
+    from proctor.running.agent_runs import AgentRun
     from proctor.running.asserting import (
         assert_dataset_pass,
         assert_dataset_pass_sync,
@@ -130,6 +134,8 @@ _HOMES = {
     "compat.adk": "AgentEvaluator",
     "errors": "AgentFailed InvalidSuite JudgeFailed ProctorError StoreError UsageError",
     "evaluators.calling": "evaluate",
+    "evaluators.adk_custom": "AdkMetric",
+    "evaluators.adk_efficiency": "Measured",
     "evaluators.adk_hallucinations": "Hallucinations",
     "evaluators.adk_judged": "FinalResponseMatch ResponseEvaluation Safety",
     "evaluators.adk_rubrics": "FinalResponseQuality ToolUseQuality TrajectoryQuality",
@@ -176,6 +182,8 @@ _HOMES = {
     "results.model": "Outcome Run Score TrialResult",
     "results.thresholds": "ScoreThreshold",
     "results.verdict": "RunVerdict judge",
+    "running.agent_runner": "AgentRunner",
+    "running.agent_runs": "AgentRun",
     "running.asserting": "assert_dataset_pass assert_dataset_pass_sync assert_pass assert_pass_sync evaluate_sync "
     "run_and_evaluate run_and_evaluate_sync",
     "running.matrix": "EvalAssertionError",
@@ -192,10 +200,13 @@ __all__ = [
     "METEOR",
     "ROUGE",
     "UNSET",
+    "AdkMetric",
     "Agent",
     "AgentEvaluationPending",
     "AgentEvaluator",
     "AgentFailed",
+    "AgentRun",
+    "AgentRunner",
     "AnswerCorrectness",
     "AnswerRelevancy",
     "AnswerSimilarity",
@@ -262,6 +273,7 @@ __all__ = [
     "MaxLatency",
     "MaxSteps",
     "MaxTokens",
+    "Measured",
     "MemoryTraceHandler",
     "Moderation",
     "NamedData",

@@ -63,10 +63,13 @@ OPTIONS = st.builds(
             "scope": st.sampled_from(["turn", "case", None]),
             "output": FILLED | st.none(),
             "timeout": SECONDS | st.none(),
+            "output_path": FILLED | st.none(),
+            "retries": st.integers(0, 9) | st.none(),
+            "optional": st.booleans() | st.none(),
         },
     ),
 )
-_SETTINGS = ("threshold", "name", "gate", "scope", "output", "timeout")
+_SETTINGS = ("threshold", "name", "gate", "scope", "output", "timeout", "output_path", "retries", "optional")
 NAMES = FILLED.filter(lambda name: name != "...")
 ENTRIES = NAMES | st.dictionaries(NAMES, OPTIONS | st.none(), min_size=1, max_size=1)
 WORDS = st.lists(FILLED, min_size=1, max_size=3)

@@ -4,7 +4,7 @@ import http.server
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
@@ -87,7 +87,7 @@ def test_files_are_set_out_below_the_message() -> None:
 class Site(http.server.BaseHTTPRequestHandler):
     requests: list[dict[str, str]]
     body = b"one"
-    headers_sent: dict[str, str] = {}
+    headers_sent: ClassVar[dict[str, str]] = {}
 
     def do_GET(self) -> None:
         kind = type(self)
@@ -119,8 +119,8 @@ def site() -> Iterator[tuple[str, type[Site]]]:
     server.server_close()
 
 
-def fetched(url: str, cache: Path | None, **options: Any) -> str:
-    return FileReader(Path(), FileSettings(cache=cache)).read(Attachment(url=url, kind="text", options=options)).text
+def fetched(url: str, folder: Path | None, **options: Any) -> str:
+    return FileReader(Path(), FileSettings(cache=folder)).read(Attachment(url=url, kind="text", options=options)).text
 
 
 def test_a_fetched_file_is_kept_while_it_is_fresh(tmp_path: Path, site: tuple[str, type[Site]]) -> None:

@@ -187,7 +187,7 @@ def test_a_file_of_tests_that_is_no_such_file_is_a_problem(tmp_path: Path, conte
     assert "t.yaml" in found[0]
 
 
-def test_settings_without_effect_are_kept_and_warned_about() -> None:
+def test_settings_of_files_and_the_terminal_are_kept() -> None:
     suite = read(agent({"input": "q"}, execution={"verbose": True, "cache_dir": "c"}))
     assert suite.extra["x-holodeck"]["execution"] == {"cache_dir": "c", "verbose": True}
     assert suite.warnings == ()

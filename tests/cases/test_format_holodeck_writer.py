@@ -54,6 +54,14 @@ metrics = st.one_of(
         {"metric": st.sampled_from(["bleu", "rouge", "meteor", "fluency"])},
         optional={"threshold": thresholds, "timeout_ms": st.integers(1, 10**6), "enabled": st.just(True)},
     ),
+    st.fixed_dictionaries(
+        {"metric": st.just("coherence")},
+        optional={
+            "response_path": st.sampled_from(["a", "a.b-c[0].d"]),
+            "retry_on_failure": st.integers(1, 3),
+            "fail_on_error": st.booleans(),
+        },
+    ),
     st.fixed_dictionaries({"metric": st.just("equality")}, optional={"case_insensitive": st.booleans()}),
     st.fixed_dictionaries({"metric": st.just("numeric")}, optional={"absolute_tolerance": st.floats(0, 10)}),
     st.fixed_dictionaries(

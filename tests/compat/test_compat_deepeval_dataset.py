@@ -56,7 +56,9 @@ def test_test_cases_and_conversations_are_the_same_after_a_file(tmp_path: Path, 
     assert again.goldens == talks
 
 
-texts = st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\x00"), min_size=1)
+texts = st.sampled_from(["[1]", "{}", "null", "\r", "\u2028", " "]) | st.text(
+    st.characters(exclude_categories=("Cs",), exclude_characters="\x00"), min_size=1
+)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

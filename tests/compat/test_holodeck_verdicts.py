@@ -181,7 +181,7 @@ def test_11_a_report_is_written_where_expected_tools_have_arguments_and_fail(tmp
     )
     expected = [{"name": "search", "args": {"topic": "b"}, "count": 2}, "fetch"]
     path = write(tmp_path, [], [asked(expected_tools=expected)], agent="desk.py:answer")
-    command = [sys.executable, "-m", "proctor", "test", path, "--report", str(tmp_path / "r.md")]
+    command = [sys.executable, "-m", "proctor", "test", path, "--md", str(tmp_path / "r.md")]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "fetch" in (tmp_path / "r.md").read_text()

@@ -10,7 +10,6 @@ import pytest
 from declared_projects import answered, project, ran
 from hypothesis import given
 from hypothesis import strategies as st
-from judge_server import status
 from scripted_model import Calls, Says, Talk, calls, model_server, says
 
 from proctor.cases.formats.loading import load
@@ -79,15 +78,14 @@ def test_files_are_embedded_once_however_many_trials_search_them(tmp_path: Path)
     assert len(sent) == 7
 
 
-def test_embeddings_that_fail_are_told_to_the_model(tmp_path: Path) -> None:
+def test_a_search_that_fails_is_told_to_the_model(tmp_path: Path) -> None:
     library(tmp_path)
 
     def script(talk: Talk) -> Says | Calls:
         return says(talk.results[-1]) if talk.results else calls("faq_search", query="refund")
 
-    with model_server(script) as server, model_server(lambda talk: status(400)) as _:
-        embedder = {"provider": "openai", "name": "e", "endpoint": f"{server.root}/nowhere"}
-        reply = answered(tmp_path, server.url, tools=[store(embedding_dimensions=99)], embedding_provider=embedder)
+    with model_server(script) as server:
+        reply = answered(tmp_path, server.url, tools=[store(embedding_dimensions=99)])
     assert "99 dimensions" in reply.text
 
 

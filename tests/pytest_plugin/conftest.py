@@ -5,4 +5,8 @@ from __future__ import annotations
 import yaml  # noqa: F401  its compiled part keeps the classes of its first import
 
 import proctor.plugin.fixtures
-import proctor.plugin.reporting  # noqa: F401
+import proctor.plugin.reporting
+
+# pytester forgets every module that a test run inside this process imports; what others remember of it must not go stale.
+for _name in proctor.__all__:
+    getattr(proctor, _name)

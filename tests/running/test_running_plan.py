@@ -13,11 +13,6 @@ def run(agent: Any) -> tuple[str, ...]:
     return trial.warnings
 
 
-def test_files_that_the_agent_never_sees_are_warned_about() -> None:
-    [warning] = run(lambda question: question)
-    assert "the files of case 'one' are not given" in warning
-
-
 def test_an_agent_that_takes_the_turn_sees_its_files() -> None:
     def agent(turn: Turn) -> str:
         assert turn.attachments[0].path == "notes.txt"

@@ -67,7 +67,9 @@ def toolbox(given: Any = None, base: Path | None = None, agent: Any = None) -> d
     these. Raises `UsageError` for what is none of them.
     """
     if given is None or given is True:
-        return {**shown_by(agent), **registered(base)}
+        marked = registered(base)
+        # What an agent lists is its own; yet a framework's wrapper may hide the mark of a tool with side effects.
+        return marked | {name: tool for name, tool in shown_by(agent).items() if not _has_effects(marked.get(name))}
     if isinstance(given, str):
         given = _resolved(given, base)
     if isinstance(given, Mapping):
@@ -80,6 +82,10 @@ def toolbox(given: Any = None, base: Path | None = None, agent: Any = None) -> d
         tool = _tool(given, None, base)
         return {tool.name: tool}
     raise UsageError(f"tools are a table of names and functions, or a list of functions, not {given!r:.80}")
+
+
+def _has_effects(tool: Tool | None) -> bool:
+    return tool is not None and tool.side_effects
 
 
 def shown_by(agent: Any) -> dict[str, Tool]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -11,6 +12,7 @@ from proctor.cases.formats.holodeck_config import config_files
 from proctor.cases.formats.holodeck_execution import resolve_execution
 from proctor.cases.formats.loading import load
 from proctor.cases.model import NOTHING, UNSET, Case, ExpectedCall, Suite, Turn
+from proctor.cases.source import parse, read_text
 from proctor.errors import InvalidSuite, Problem, UsageError
 from proctor.plain import Json, plain, show
 
@@ -130,6 +132,21 @@ class AgentConfig:
     def __repr__(self) -> str:
         return f"AgentConfig({self.name!r}, {len(self.test_cases or ())} tests)"
 
+    @property
+    def prompt_version(self) -> str | None:
+        """What the instructions call their version in their front matter, else a mark that changes with their text."""
+        given = self.instructions if isinstance(self.instructions, Mapping) else {}
+        text = given.get("inline")
+        if isinstance(given.get("file"), str):
+            text = read_text((self._suite.base or Path.cwd()) / given["file"])
+        if not isinstance(text, str):
+            return None
+        import hashlib
+
+        own = _front_matter(text).get("version")
+        mark = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+        return f"auto-{mark}" if own is None else str(own)
+
 
 class ConfigLoader:
     """Reads agent.yaml files."""
@@ -154,6 +171,18 @@ class ConfigLoader:
 
 
 _EXECUTION = tuple(f.name for f in fields(ExecutionConfig) if f.name not in ("llm_timeout", "parallel_test_cases"))
+
+
+def _front_matter(text: str) -> Mapping[str, Json]:
+    """What a file of instructions says about itself, between two lines of dashes at its top."""
+    head, dashes, _ = text.removeprefix("---\n").partition("\n---\n")
+    if not text.startswith("---\n") or not dashes:
+        return {}
+    try:
+        found = parse(Path("front-matter.yaml"), head)
+    except InvalidSuite:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def settled(suite: Suite, config: ExecutionConfig) -> Suite:

@@ -15,6 +15,7 @@ from proctor.compat.holodeck_results import TestReport, TestResult
 from proctor.compat.holodeck_telling import report_of, result_of
 from proctor.errors import InvalidSuite, UsageError
 from proctor.evaluators.registry import build
+from proctor.plain import canonical, plain
 from proctor.references import describe
 from proctor.results.model import Run, TrialResult
 from proctor.results.verdict import RunVerdict
@@ -71,7 +72,18 @@ class TestExecutor:
         self._mishaps = []
         request = Request([suite], agent=await self._agent(suite))
         run, verdict = await run_suites_async(request, self._listener(suite))
-        return report_of(run, verdict, suite, self.agent_config_path, self._mishaps)
+        report = report_of(run, verdict, suite, self.agent_config_path, self._mishaps)
+        return replace(report, environment={**report.environment, **self._made_with(run)})
+
+    def _made_with(self, run: Run) -> dict[str, str]:
+        """What one has to know to compare two reports: the settings in force, the prompt, the agent."""
+        known = {
+            "execution_config": canonical(plain(self.config)),
+            "prompt_version": getattr(self.agent_config, "prompt_version", None),
+            "agent_fingerprint": run.suites[0].agent_fingerprint,
+            "run": run.id,
+        }
+        return {name: value for name, value in known.items() if value}
 
     async def shutdown(self) -> None:
         """Close the agent; what goes wrong on the way is logged."""

@@ -93,7 +93,7 @@ def build_retrieval_context_from_tools(
     names, found = frozenset(retrieval_tool_names), []
     for told in tool_results:
         content = told.get("result", "")
-        if told.get("name", "") not in names:
+        if str(told.get("name", "")) not in names:
             continue
         if isinstance(content, str):
             found.append(content)

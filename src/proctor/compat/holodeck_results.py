@@ -41,7 +41,6 @@ class ProcessedFile:
     type: str | None = None
     description: str | None = None
     options: dict[str, Json] | None = None
-    markdown_content: str = ""
     error: str | None = None
 
 

@@ -102,6 +102,8 @@ def _named(spec: EvaluatorSpec) -> Scorer:
     for name, given in said.items():
         if given:
             raise UsageError(f"evaluator {spec.title!r}: {name!r} has no effect here; pass_criteria say what passes")
+    if spec.path is not None or spec.retries or spec.optional:
+        raise UsageError(f"evaluator {spec.title!r}: output_path, retries and optional have an effect in suites only")
     return Scorer(spec.title, build(spec).call, spec.output, spec.timeout)
 
 

@@ -42,7 +42,7 @@ def _text(rows: Sequence[Mapping[str, Any]], file_type: str) -> str:
         return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
     columns = list(dict.fromkeys(name for row in rows for name in row))
     written = io.StringIO()
-    table = csv.DictWriter(written, columns, lineterminator="\n")
+    table = csv.DictWriter(written, columns, lineterminator="\n", quoting=csv.QUOTE_ALL)
     table.writeheader()
     for row in rows:
         table.writerow({name: value if isinstance(value, str) else json.dumps(value) for name, value in row.items()})
@@ -96,7 +96,7 @@ def _cells(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _cell(name: str, text: str) -> Any:
-    if name in SEPARATED or name in STRUCTURED or text[:1] in "[{":
+    if name in SEPARATED or name in STRUCTURED:
         try:
             return json.loads(text)
         except (ValueError, RecursionError):
