@@ -7,6 +7,6 @@ import yaml  # noqa: F401  its compiled part keeps the classes of its first impo
 import proctor.plugin.fixtures
 import proctor.plugin.reporting
 
-# pytester forgets every module that a test run inside this process imports; what others remember of it must not go stale.
+# pytester forgets every module that a run inside this process imports; what others remember must not go stale.
 for _name in proctor.__all__:
     getattr(proctor, _name)
