@@ -31,7 +31,11 @@ Command = Callable[..., Any]
         ("s.yaml", b"# nothing but a remark\n", "s.yaml: is empty"),
         ("s.yaml", b"[" * 100_000, "nested too deeply"),
         ("s.yaml", b"- " * 100_000, "nested too deeply"),
-        ("s.yaml", b"cases:\n  - inptu: hi\n    expected: hi\n", "s.yaml:2: cases[0] needs 'input', 'turns' or a 'scenario'"),
+        (
+            "s.yaml",
+            b"cases:\n  - inptu: hi\n    expected: hi\n",
+            "s.yaml:2: cases[0] needs 'input', 'turns' or a 'scenario'",
+        ),
         ("s.yaml", b"cases:\n  - {input: hi, expected: hi, tgas: [a]}\n", "did you mean 'tags'?"),
         ("s.jsonl", b'{"input": "a", "expected": "b"}\n{"input"\n', "s.jsonl:2: is not valid JSON"),
         ("s.csv", b"input,expectd\na,b\n", "column 'expectd' is not known; did you mean 'expected'?"),

@@ -23,10 +23,10 @@ from proctor.evaluators.retrieval import (
     ContextualRelevancy,
 )
 from proctor.judging import embedded_judge
-from proctor.judging.embedded.relevance import RELEVANT_FROM, relevances
 from proctor.judging.chambers import SharedChambers
 from proctor.judging.current import Sitting, sitting
 from proctor.judging.docket import docket
+from proctor.judging.embedded.relevance import RELEVANT_FROM, relevances
 from proctor.judging.embedded_answers import ANSWERS, graded
 from proctor.judging.embedded_judge import EmbeddedJudge
 from proctor.judging.model import NeedsModel
