@@ -7,13 +7,22 @@ from typing import Any
 
 import pytest
 from declared_projects import FUNCTIONS, answered, project, ran
+from hypothesis import given
+from hypothesis import strategies as st
 from judge_server import status
 from scripted_model import Calls, Says, Talk, calls, model_server, says
 
 from proctor.cases.formats.loading import load
-from proctor.declarative.reading import read_agent
+from proctor.cases.model import Case, Suite, Turn
+from proctor.declarative.reading import TELLING, read_agent
+from proctor.declarative.reading_tools import TYPES
 from proctor.errors import InvalidSuite
 
+KEYS = frozenset(
+    """provider name endpoint api_key temperature max_tokens top_p inline file type function parameters properties
+    template model source top_k chunk_size chunk_overlap vector_field embedding_model database transport command args
+    env headers url timeout request_timeout is_retrieval max_turns effort permissions allowed_tools""".split()
+)
 NOWHERE = "http://127.0.0.1:1/v1"
 
 
@@ -170,7 +179,7 @@ OPENAI = {"provider": "openai", "name": "m", "endpoint": NOWHERE}
         ({"model": {**OPENAI, "auth_provider": "bedrock"}}, "model.auth_provider is not known here"),
         ({"model": {**OPENAI, "seed": 3}}, "model.seed is not a known key"),
         ({"model": {"provider": "azure_openai", "name": "m"}}, "say where with endpoint"),
-        ({"model": {"provider": "openai", "name": "m"}}, "model cannot be asked: asking openai needs a key: set OPENAI"),
+        ({"model": {"provider": "openai", "name": "m"}}, "model cannot be asked: asking openai needs a key: set"),
         ({"model": {"provider": "groq", "name": "m"}}, "needs more packages: pip install 'proctor[groq]'"),
         ({"claude": {"max_turns": 3}}, "claude has no meaning for a model of openai"),
         ({"openai": {"max_turns": 0}}, "openai.max_turns must be at least 1"),
@@ -214,6 +223,25 @@ def test_what_only_claude_code_can_do_is_refused(tmp_path: Path, key: str) -> No
     model = {"provider": "anthropic", "name": "m", "endpoint": NOWHERE}
     [found] = problems(tmp_path, model=model, claude={key: "x"})
     assert f"claude.{key} is not used here" in found
+
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(["", "a", "${X}", "\ud800", "tools.py"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(sorted(KEYS)), inner, max_size=4),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.sampled_from(TELLING), PLAIN, max_size=4), st.sampled_from(TYPES))
+def test_whatever_stands_there_is_read_or_refused(data: dict[str, Any], sort: str) -> None:
+    tools = data.get("tools")
+    if isinstance(tools, list):
+        data["tools"] = [{"type": sort, "name": "t", **tool} if isinstance(tool, dict) else tool for tool in tools]
+    suite = Suite("s", (Case("c", (Turn("q"),)),), format="holodeck", extra={"x-holodeck": data})
+    try:
+        read_agent(suite)
+    except InvalidSuite as error:
+        assert error.problems
 
 
 def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:

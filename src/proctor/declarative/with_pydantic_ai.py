@@ -18,7 +18,7 @@ from proctor.declarative.spec import AgentSpec, McpSpec
 from proctor.declarative.tools import Ask, Tool, made_tools
 from proctor.errors import AgentFailed
 from proctor.judging.mishaps import endpoint_failure
-from proctor.judging.providers import ModelSpec, _built
+from proctor.judging.providers import ModelSpec, model_of
 from proctor.judging.redaction import conceal
 from proctor.references import describe
 
@@ -92,7 +92,7 @@ def _plainly(spec: ModelSpec) -> Any:
 
     The library would explain system messages in mid-conversation to models that have none, and none are sent here.
     """
-    model = _built(spec)
+    model = model_of(spec)
     model._announces_system_voice = False
     return model
 

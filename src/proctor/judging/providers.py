@@ -124,7 +124,7 @@ class ProviderEndpoint:
         loop = asyncio.get_running_loop()
         kept = self._models.get(loop)
         if kept is None:
-            model = _built(self._spec)
+            model = model_of(self._spec)
             itself: list[Any] = []
             lifetime = _lifetime(model, itself)
             itself.append(lifetime)
@@ -156,7 +156,7 @@ def _parameters(spec: ModelSpec, varied: bool) -> dict[str, Json]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def _built(spec: ModelSpec) -> Any:
+def model_of(spec: ModelSpec) -> Any:
     from pydantic_ai.models import infer_model
 
     # The chat API is what every OpenAI-compatible server speaks; who wants the other one writes `openai-responses`.
