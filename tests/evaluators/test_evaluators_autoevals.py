@@ -259,7 +259,7 @@ def test_a_scorer_of_ones_own_can_say_that_it_asks_a_model() -> None:
         AnswerRelevancy(base_url="http://127.0.0.1:9/v1"),
         autoevals.JSONDiff(string_scorer=autoevals.EmbeddingSimilarity()),
     ],
-    ids=str,
+    ids=lambda scorer: scorer.__name__ if isinstance(scorer, type) else f"an {type(scorer).__name__}",
 )
 def test_nothing_is_sent_anywhere_that_the_user_has_not_named(scorer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*args: Any, **kwargs: Any) -> Any:
