@@ -7,7 +7,7 @@ PIP := -m pip install --quiet --disable-pip-version-check
 # The tests start many short processes, which are quicker if modules are compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint types unit other-pythons frameworks frameworks-all schema picture benchmarks clean
+.PHONY: demo test lint types unit other-pythons every-python frameworks frameworks-all schema picture benchmarks clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py demo-reports
@@ -25,9 +25,12 @@ types: $(VENV)/.ready
 unit: $(VENV)/.ready
 	$(BIN)/python -m pytest -n 2
 
-# The same tests on every other supported Python that this machine has.
+# The newest supported Python, if this machine has it; `make every-python` is thorough.
 other-pythons:
 	PYTHON='$(PYTHON)' sh scripts/other_pythons.sh
+
+every-python:
+	PYTHON='$(PYTHON)' sh scripts/other_pythons.sh 3.11 3.12 3.13
 
 # The adapters of other people's frameworks, each with the real package in an environment of its own.
 frameworks:

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Runs the tests of each framework's adapter with the real package, in an environment of its own: some of these packages
 # refuse to live together, and none of them is needed to work on anything else.
-#   frameworks.sh                   the usual ones
-#   frameworks.sh all               also those that are too heavy for every day: claude-agent-sdk brings a program of 366 MB
+#   frameworks.sh                   the usual ones, which `make test` has time for
+#   frameworks.sh all               every one; claude-agent-sdk alone brings a program of 366 MB
 #   frameworks.sh agno google_adk   only these
 set -eu
 
@@ -19,11 +19,11 @@ packages() {
     esac
 }
 
-usual="agno google_adk langchain llama_index openai_agents smolagents"
+usual="google_adk openai_agents langchain"
 # shellcheck disable=SC2086  the names are words
 [ $# -gt 0 ] || set -- $usual
 # shellcheck disable=SC2086
-[ "$1" != all ] || set -- $usual claude_agent_sdk
+[ "$1" != all ] || set -- $usual agno llama_index smolagents claude_agent_sdk
 for name in "$@"; do
     wanted=$(packages "$name") || { echo "no framework $name" >&2; exit 2; }
     echo "$name: $wanted"

@@ -1,5 +1,7 @@
 #!/bin/sh
-# Runs the tests on each supported Python besides the default one that can be found, each in its own environment.
+# Runs the tests on supported Pythons besides the default one, as far as they can be found, each in its own environment.
+#   other_pythons.sh              the newest, without the tests that mostly start processes
+#   other_pythons.sh 3.12 3.13    these, with all tests
 set -eu
 default=$("$PYTHON" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 # Where pyenv keeps its versions: beside the shims through which it is called, whatever HOME says.
@@ -14,7 +16,14 @@ find_python() {
     done
 }
 
-for version in 3.11 3.12 3.13; do
+apart=""
+if [ $# -eq 0 ]; then
+    set -- 3.13
+    for folder in benchmarks cli docs examples pytest_plugin; do
+        apart="$apart --ignore=tests/$folder"
+    done
+fi
+for version in "$@"; do
     [ "$version" = "$default" ] && continue
     python=$(find_python "$version")
     if [ -z "$python" ]; then
@@ -25,5 +34,6 @@ for version in 3.11 3.12 3.13; do
     venv=".venv-$version"
     [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-    "$venv/bin/python" -m pytest -n 2
+    # shellcheck disable=SC2086  the options are words
+    "$venv/bin/python" -m pytest -n 2 $apart
 done
