@@ -93,7 +93,11 @@ def test_a_repository_with_500_other_json_files_is_left_alone(project: pytest.Py
     write(project, "snapshots/page.test.json", '{"title": "not a suite"}')
     write(project, "deploy/agent.yaml", "kind: Deployment\n")
     write(project, "datasets/numbers.json", "[1, 2, 3]")
-    write(project, "test_other_files_are_left_alone.py", "import pytest\n@pytest.mark.parametrize('n', range(3))\ndef test_it(n): pass\n")
+    write(
+        project,
+        "test_other_files_are_left_alone.py",
+        "import pytest\n@pytest.mark.parametrize('n', range(3))\ndef test_it(n): pass\n",
+    )
 
     done = project.runpytest()
 
