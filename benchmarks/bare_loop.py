@@ -29,7 +29,7 @@ from proctor.agents.model import Reply
 from proctor.cases.formats.loading import load
 from proctor.cases.model import Case, NamedData
 from proctor.evaluators.model import Evaluable, Evaluation
-from proctor.evaluators.text import ExactMatch, LevenshteinMatch
+from proctor.evaluators.text.matching import ExactMatch, LevenshteinMatch
 from proctor.results.model import Outcome, Score, TrialResult
 from proctor.results.store import Store
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 import proctor
-from proctor import _HOME_OF
+from proctor import _HOMES
 
+HOME_OF = {name: f"proctor.{home}" for home, names in _HOMES.items() for name in names.split()}
 LAZY = [name for name in proctor.__all__ if name != "__version__"]
 
 
@@ -38,8 +39,8 @@ def test_every_public_name_resolves(name: str) -> None:
 
 
 def test_what_is_public_what_is_lazy_and_what_is_typed_are_the_same() -> None:
-    assert set(LAZY) == set(_HOME_OF) == set(_typed())
-    assert _typed() == _HOME_OF
+    assert set(LAZY) == set(HOME_OF) == set(_typed())
+    assert _typed() == HOME_OF
     assert len(set(proctor.__all__)) == len(proctor.__all__)
     assert dir(proctor) == sorted(proctor.__all__)
 
@@ -47,9 +48,9 @@ def test_what_is_public_what_is_lazy_and_what_is_typed_are_the_same() -> None:
 @pytest.mark.parametrize("name", LAZY)
 def test_every_public_name_lives_where_it_is_said_to(name: str) -> None:
     value = getattr(proctor, name)
-    assert getattr(importlib.import_module(_HOME_OF[name]), name) is value
+    assert getattr(importlib.import_module(HOME_OF[name]), name) is value
     home = getattr(value, "__module__", None)
-    assert home is None or home == _HOME_OF[name] or name == "UNSET"
+    assert home is None or home == HOME_OF[name] or name == "UNSET"
 
 
 def test_every_shipped_evaluator_is_public() -> None:

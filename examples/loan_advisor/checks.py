@@ -13,7 +13,7 @@ from proctor import Evaluable, Evaluation
 from proctor.plain import plain, show
 
 if TYPE_CHECKING:
-    from proctor.evaluators.grader import GraderContext
+    from proctor.evaluators.foreign.grader import GraderContext
 
 
 def mentions_expected_amounts(evaluable: Evaluable) -> Evaluation | None:

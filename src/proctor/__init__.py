@@ -5,9 +5,9 @@ Every public name is loaded when it is first used, so that importing Proctor cos
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from proctor.late_names import late_names
 from proctor.version import __version__
 
 if TYPE_CHECKING:
@@ -29,39 +29,31 @@ if TYPE_CHECKING:
     )
     from proctor.compat.adk import AgentEvaluator
     from proctor.errors import AgentFailed, InvalidSuite, JudgeFailed, ProctorError, StoreError, UsageError
-    from proctor.evaluators.adk_custom import AdkMetric
-    from proctor.evaluators.adk_efficiency import Measured
-    from proctor.evaluators.adk_hallucinations import Hallucinations
-    from proctor.evaluators.adk_judged import FinalResponseMatch, ResponseEvaluation, Safety
-    from proctor.evaluators.adk_rubrics import FinalResponseQuality, ToolUseQuality, TrajectoryQuality
-    from proctor.evaluators.adk_simulator import UserSimulatorQuality
-    from proctor.evaluators.agent_steps import ArgumentCorrectness, StepEfficiency, ToolSelection
-    from proctor.evaluators.agent_tasks import GoalAccuracy, TaskCompletion
-    from proctor.evaluators.autoevals import AutoevalsAdapter
-    from proctor.evaluators.battles import Battle, Summary
-    from proctor.evaluators.calling import evaluate
-    from proctor.evaluators.ceilings import MaxCost, MaxLatency, MaxSteps, MaxTokens
-    from proctor.evaluators.classifiers import ClosedQA, Factuality, Humor, Possible, Security, Sql, Translation
-    from proctor.evaluators.consistency import ToolConsistency
-    from proctor.evaluators.conversation import (
+    from proctor.evaluators.adk.answers import FinalResponseMatch, ResponseEvaluation, Safety
+    from proctor.evaluators.adk.custom import AdkMetric
+    from proctor.evaluators.adk.efficiency import Measured
+    from proctor.evaluators.adk.hallucinations import Hallucinations
+    from proctor.evaluators.adk.rubrics import FinalResponseQuality, ToolUseQuality, TrajectoryQuality
+    from proctor.evaluators.adk.simulator import UserSimulatorQuality
+    from proctor.evaluators.agent.conversation import (
         ConversationCompleteness,
         KnowledgeRetention,
         RoleAdherence,
         TurnRelevancy,
     )
-    from proctor.evaluators.correctness import AnswerCorrectness
-    from proctor.evaluators.dag import JudgementDAG
-    from proctor.evaluators.dag_nodes import BinaryJudgement, NonBinaryJudgement, TaskNode, Verdict
-    from proctor.evaluators.data import JSONDiff, ListContains, Numeric, NumericDiff, ValidJSON
-    from proctor.evaluators.dataset_files import Dataset
-    from proctor.evaluators.datasets import DatasetStore
-    from proctor.evaluators.expectations import Expectations
+    from proctor.evaluators.agent.steps import ArgumentCorrectness, StepEfficiency, ToolSelection
+    from proctor.evaluators.agent.tasks import GoalAccuracy, TaskCompletion
+    from proctor.evaluators.calling import evaluate
+    from proctor.evaluators.ceilings import MaxCost, MaxLatency, MaxSteps, MaxTokens
+    from proctor.evaluators.choice.battles import Battle, Summary
+    from proctor.evaluators.choice.classifiers import ClosedQA, Factuality, Humor, Possible, Security, Sql, Translation
+    from proctor.evaluators.choice.llm_classifier import LLMClassifier
+    from proctor.evaluators.data.values import JSONDiff, ListContains, Numeric, NumericDiff, ValidJSON
+    from proctor.evaluators.datasets.by_name import DatasetStore
+    from proctor.evaluators.datasets.files import Dataset
+    from proctor.evaluators.foreign.autoevals import AutoevalsAdapter
+    from proctor.evaluators.foreign.llm_prompt import create_llm_evaluator
     from proctor.evaluators.from_trace import as_evaluable, by_name, last_llm_call, root
-    from proctor.evaluators.geval import GEval
-    from proctor.evaluators.injection import PromptInjection
-    from proctor.evaluators.lexical import BLEU, METEOR, ROUGE
-    from proctor.evaluators.llm_classifier import LLMClassifier
-    from proctor.evaluators.llm_prompt import create_llm_evaluator
     from proctor.evaluators.model import (
         Evaluable,
         Evaluation,
@@ -70,23 +62,29 @@ if TYPE_CHECKING:
         Exchange,
         NothingToCompare,
     )
-    from proctor.evaluators.moderation import Moderation
     from proctor.evaluators.pending import AgentEvaluationPending, create_agent_evaluator
-    from proctor.evaluators.pii import PIILeakage
-    from proctor.evaluators.quality import Coherence, Fluency, Groundedness, Relevance
-    from proctor.evaluators.rag import AnswerRelevancy, Faithfulness, Hallucination
-    from proctor.evaluators.retrieval import (
+    from proctor.evaluators.rag.answers import AnswerRelevancy, Faithfulness, Hallucination
+    from proctor.evaluators.rag.correctness import AnswerCorrectness
+    from proctor.evaluators.rag.retrieval import (
         ContextEntityRecall,
         ContextRelevancy,
         ContextualPrecision,
         ContextualRecall,
         ContextualRelevancy,
     )
-    from proctor.evaluators.rubrics import LLMJudge
-    from proctor.evaluators.safety import Bias, Toxicity
+    from proctor.evaluators.rubric.dag import JudgementDAG
+    from proctor.evaluators.rubric.dag_nodes import BinaryJudgement, NonBinaryJudgement, TaskNode, Verdict
+    from proctor.evaluators.rubric.expectations import Expectations
+    from proctor.evaluators.rubric.geval import GEval
+    from proctor.evaluators.rubric.quality import Coherence, Fluency, Groundedness, Relevance
+    from proctor.evaluators.rubric.rubrics import LLMJudge
+    from proctor.evaluators.safety.harm import Bias, Toxicity
+    from proctor.evaluators.safety.injection import PromptInjection
+    from proctor.evaluators.safety.moderation import Moderation
+    from proctor.evaluators.safety.pii import PIILeakage
     from proctor.evaluators.semantic import AnswerSimilarity, EmbeddingSimilarity
-    from proctor.evaluators.steps import Step
-    from proctor.evaluators.text import (
+    from proctor.evaluators.text.lexical import BLEU, METEOR, ROUGE
+    from proctor.evaluators.text.matching import (
         Contains,
         EndsWith,
         Equality,
@@ -95,9 +93,11 @@ if TYPE_CHECKING:
         Regex,
         StartsWith,
     )
-    from proctor.evaluators.tool_correctness import ToolCorrectness
-    from proctor.evaluators.trajectory import ExpectedTools, FinalState, ForbiddenTools, ToolCount, ToolTrajectory
-    from proctor.evaluators.trajectory_steps import Trajectory
+    from proctor.evaluators.tools.consistency import ToolConsistency
+    from proctor.evaluators.tools.correctness import ToolCorrectness
+    from proctor.evaluators.tools.steps import Step
+    from proctor.evaluators.tools.trajectory import ExpectedTools, FinalState, ForbiddenTools, ToolCount, ToolTrajectory
+    from proctor.evaluators.tools.trajectory_steps import Trajectory
     from proctor.reporting.scorecard import (
         DatasetEntryResult,
         DatasetScorecard,
@@ -134,51 +134,51 @@ _HOMES = {
     "compat.adk": "AgentEvaluator",
     "errors": "AgentFailed InvalidSuite JudgeFailed ProctorError StoreError UsageError",
     "evaluators.calling": "evaluate",
-    "evaluators.adk_custom": "AdkMetric",
-    "evaluators.adk_efficiency": "Measured",
-    "evaluators.adk_hallucinations": "Hallucinations",
-    "evaluators.adk_judged": "FinalResponseMatch ResponseEvaluation Safety",
-    "evaluators.adk_rubrics": "FinalResponseQuality ToolUseQuality TrajectoryQuality",
-    "evaluators.adk_simulator": "UserSimulatorQuality",
-    "evaluators.dag": "JudgementDAG",
-    "evaluators.dag_nodes": "BinaryJudgement NonBinaryJudgement TaskNode Verdict",
-    "evaluators.expectations": "Expectations",
-    "evaluators.geval": "GEval",
-    "evaluators.quality": "Coherence Fluency Groundedness Relevance",
-    "evaluators.rubrics": "LLMJudge",
-    "evaluators.rag": "AnswerRelevancy Faithfulness Hallucination",
-    "evaluators.correctness": "AnswerCorrectness",
-    "evaluators.retrieval": "ContextEntityRecall ContextRelevancy ContextualPrecision ContextualRecall "
+    "evaluators.adk.custom": "AdkMetric",
+    "evaluators.adk.efficiency": "Measured",
+    "evaluators.adk.hallucinations": "Hallucinations",
+    "evaluators.adk.answers": "FinalResponseMatch ResponseEvaluation Safety",
+    "evaluators.adk.rubrics": "FinalResponseQuality ToolUseQuality TrajectoryQuality",
+    "evaluators.adk.simulator": "UserSimulatorQuality",
+    "evaluators.rubric.dag": "JudgementDAG",
+    "evaluators.rubric.dag_nodes": "BinaryJudgement NonBinaryJudgement TaskNode Verdict",
+    "evaluators.rubric.expectations": "Expectations",
+    "evaluators.rubric.geval": "GEval",
+    "evaluators.rubric.quality": "Coherence Fluency Groundedness Relevance",
+    "evaluators.rubric.rubrics": "LLMJudge",
+    "evaluators.rag.answers": "AnswerRelevancy Faithfulness Hallucination",
+    "evaluators.rag.correctness": "AnswerCorrectness",
+    "evaluators.rag.retrieval": "ContextEntityRecall ContextRelevancy ContextualPrecision ContextualRecall "
     "ContextualRelevancy",
-    "evaluators.classifiers": "ClosedQA Factuality Humor Possible Security Sql Translation",
-    "evaluators.battles": "Battle Summary",
-    "evaluators.llm_classifier": "LLMClassifier",
-    "evaluators.moderation": "Moderation",
+    "evaluators.choice.classifiers": "ClosedQA Factuality Humor Possible Security Sql Translation",
+    "evaluators.choice.battles": "Battle Summary",
+    "evaluators.choice.llm_classifier": "LLMClassifier",
+    "evaluators.safety.moderation": "Moderation",
     "evaluators.semantic": "AnswerSimilarity EmbeddingSimilarity",
-    "evaluators.agent_tasks": "GoalAccuracy TaskCompletion",
-    "evaluators.agent_steps": "ArgumentCorrectness StepEfficiency ToolSelection",
-    "evaluators.conversation": "ConversationCompleteness KnowledgeRetention RoleAdherence TurnRelevancy",
-    "evaluators.safety": "Bias Toxicity",
-    "evaluators.pii": "PIILeakage",
-    "evaluators.injection": "PromptInjection",
-    "evaluators.llm_prompt": "create_llm_evaluator",
-    "evaluators.autoevals": "AutoevalsAdapter",
+    "evaluators.agent.tasks": "GoalAccuracy TaskCompletion",
+    "evaluators.agent.steps": "ArgumentCorrectness StepEfficiency ToolSelection",
+    "evaluators.agent.conversation": "ConversationCompleteness KnowledgeRetention RoleAdherence TurnRelevancy",
+    "evaluators.safety.harm": "Bias Toxicity",
+    "evaluators.safety.pii": "PIILeakage",
+    "evaluators.safety.injection": "PromptInjection",
+    "evaluators.foreign.llm_prompt": "create_llm_evaluator",
+    "evaluators.foreign.autoevals": "AutoevalsAdapter",
     "evaluators.pending": "AgentEvaluationPending create_agent_evaluator",
     "reporting.scorecard": "DatasetEntryResult DatasetScorecard generate_dataset_scorecard_html save_dataset_scorecard "
     "scorecards_of",
     "evaluators.ceilings": "MaxCost MaxLatency MaxSteps MaxTokens",
-    "evaluators.dataset_files": "Dataset",
-    "evaluators.datasets": "DatasetStore",
-    "evaluators.data": "JSONDiff ListContains Numeric NumericDiff ValidJSON",
+    "evaluators.datasets.files": "Dataset",
+    "evaluators.datasets.by_name": "DatasetStore",
+    "evaluators.data.values": "JSONDiff ListContains Numeric NumericDiff ValidJSON",
     "evaluators.from_trace": "as_evaluable by_name last_llm_call root",
-    "evaluators.lexical": "BLEU METEOR ROUGE",
+    "evaluators.text.lexical": "BLEU METEOR ROUGE",
     "evaluators.model": "Evaluable Evaluation EvaluationPending Evaluator Exchange NothingToCompare",
-    "evaluators.steps": "Step",
-    "evaluators.text": "Contains EndsWith Equality ExactMatch LevenshteinMatch Regex StartsWith",
-    "evaluators.tool_correctness": "ToolCorrectness",
-    "evaluators.consistency": "ToolConsistency",
-    "evaluators.trajectory": "ExpectedTools FinalState ForbiddenTools ToolCount ToolTrajectory",
-    "evaluators.trajectory_steps": "Trajectory",
+    "evaluators.tools.steps": "Step",
+    "evaluators.text.matching": "Contains EndsWith Equality ExactMatch LevenshteinMatch Regex StartsWith",
+    "evaluators.tools.correctness": "ToolCorrectness",
+    "evaluators.tools.consistency": "ToolConsistency",
+    "evaluators.tools.trajectory": "ExpectedTools FinalState ForbiddenTools ToolCount ToolTrajectory",
+    "evaluators.tools.trajectory_steps": "Trajectory",
     "results.model": "Outcome Run Score TrialResult",
     "results.thresholds": "ScoreThreshold",
     "results.verdict": "RunVerdict judge",
@@ -193,7 +193,6 @@ _HOMES = {
     "tracing.spans": "LLMSpan ObservationNode ObserveSpan",
     "tracing.wrapping": "wrap",
 }
-_HOME_OF = {name: f"proctor.{module}" for module, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
     "BLEU",
@@ -362,15 +361,4 @@ __all__ = [
     "wrap",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module 'proctor' has no attribute {name!r}")
-    value = getattr(importlib.import_module(home), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = late_names(globals(), _HOMES, within="proctor")

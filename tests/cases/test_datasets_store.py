@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from proctor.cases.formats.loading import load
 from proctor.cases.model import UNSET, EvaluatorSpec, NamedData
 from proctor.errors import InvalidSuite, UsageError
-from proctor.evaluators.dataset_files import read_dataset, write_data
-from proctor.evaluators.datasets import DatasetStore, slug
+from proctor.evaluators.datasets.by_name import DatasetStore, slug
+from proctor.evaluators.datasets.files import read_dataset, write_data
 from proctor.evaluators.model import Evaluable
 
 
@@ -356,7 +356,7 @@ JSON_VALUES = st.recursive(
 def test_any_plain_value_comes_back_as_it_was(
     tmp_path_factory: pytest.TempPathFactory, value: Any, expected: Any, output: Any
 ) -> None:
-    from proctor.evaluators.dataset_files import make_entry
+    from proctor.evaluators.datasets.files import make_entry
 
     path = tmp_path_factory.mktemp("d") / "d.json"
     whole = Evaluable(

@@ -30,8 +30,8 @@ def test_every_name_that_is_offered_is_there(name: str) -> None:
 
 
 def test_what_is_offered_is_what_the_tables_say() -> None:
-    assert set(deepeval.__all__) == set(deepeval._HOME_OF)
-    assert set(metrics.__all__) == set(metrics._HOME_OF)
+    assert set(deepeval.__all__) == set(" ".join(deepeval._HOMES.values()).split())
+    assert set(metrics.__all__) == set(" ".join(metrics.HOMES.values()).split())
     assert set(metrics.__all__) <= set(deepeval.__all__)
     assert dir(deepeval) == sorted(deepeval.__all__)
 

@@ -10,9 +10,9 @@ import pytest
 
 import proctor
 from proctor.agents.model import ToolCall
-from proctor.evaluators.consistency import CannotRepeat, ToolConsistency
 from proctor.evaluators.model import Evaluable, NothingToCompare
 from proctor.evaluators.registry import build
+from proctor.evaluators.tools.consistency import CannotRepeat, ToolConsistency
 
 
 def rate() -> float:

@@ -11,8 +11,8 @@ import pytest
 from proctor.agents.model import Reply, ToolCall, Usage
 from proctor.cases.model import Case, EvaluatorSpec, Expected, ExpectedCall, Suite, Turn
 from proctor.errors import UsageError
-from proctor.evaluators.adk_custom import AdkMetric
-from proctor.evaluators.adk_efficiency import Measured
+from proctor.evaluators.adk.custom import AdkMetric
+from proctor.evaluators.adk.efficiency import Measured
 from proctor.evaluators.model import Evaluable, Evaluation, Exchange, NothingToCompare
 from proctor.evaluators.registry import build
 from proctor.results.model import Score

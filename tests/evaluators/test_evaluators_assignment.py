@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.evaluators.assignment import best_assignment
+from proctor.evaluators.tools.assignment import best_assignment
 
 scores = st.floats(-2, 2) | st.sampled_from([0.0, 0.5, 1.0])
 matrices = st.tuples(st.integers(1, 5), st.integers(1, 5)).flatmap(

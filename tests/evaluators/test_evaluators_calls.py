@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from proctor.agents.model import ToolCall
 from proctor.cases.matchers import Equals, Ignore, Regex, same
 from proctor.cases.model import ExpectedCall
-from proctor.evaluators import calls
-from proctor.evaluators.calls import (
+from proctor.evaluators.tools import calls
+from proctor.evaluators.tools.calls import (
     actual_text,
     credit,
     expected_text,

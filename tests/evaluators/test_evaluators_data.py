@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from proctor.cases.model import UNSET, EvaluatorSpec, NamedData
 from proctor.errors import UsageError
-from proctor.evaluators import lists
-from proctor.evaluators.data import JSONDiff, ListContains, Numeric, NumericDiff, ValidJSON
+from proctor.evaluators.data import lists
+from proctor.evaluators.data.numerals import read_number
+from proctor.evaluators.data.values import JSONDiff, ListContains, Numeric, NumericDiff, ValidJSON
 from proctor.evaluators.model import Evaluable, NothingToCompare
-from proctor.evaluators.numerals import read_number
 from proctor.evaluators.registry import build
 
 numbers = st.integers(-(10**30), 10**30) | st.floats(allow_nan=False, allow_infinity=False)

@@ -12,14 +12,14 @@ from proctor.agents.model import Reply, ToolCall
 from proctor.cases.model import EvaluatorSpec, Turn
 from proctor.errors import UsageError
 from proctor.evaluators.calling import BadVerdict, evaluate
-from proctor.evaluators.grader import CodeGrader, GraderContext, ToolInvocation, grader_context
+from proctor.evaluators.foreign.grader import CodeGrader, GraderContext, ToolInvocation, grader_context
 from proctor.evaluators.model import Evaluable, Evaluation, Exchange, NamedData
 from proctor.evaluators.registry import build
 
 GRADERS = """
 import asyncio, threading
 from types import SimpleNamespace
-from proctor.evaluators.grader import GraderResult
+from proctor.evaluators.foreign.grader import GraderResult
 
 SEEN = []
 not_callable = 7

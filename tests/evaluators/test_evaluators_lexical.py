@@ -14,12 +14,12 @@ from sacrebleu import sentence_bleu
 
 from proctor.cases.model import UNSET, EvaluatorSpec, NamedData
 from proctor.errors import UsageError
-from proctor.evaluators import lexical
-from proctor.evaluators.lexical import BLEU, METEOR, ROUGE
 from proctor.evaluators.model import Evaluable, NothingToCompare
-from proctor.evaluators.porter import stem
 from proctor.evaluators.registry import build
-from proctor.evaluators.tokens import mteval_tokens, unicode_words
+from proctor.evaluators.text import lexical
+from proctor.evaluators.text.lexical import BLEU, METEOR, ROUGE
+from proctor.evaluators.text.porter import stem
+from proctor.evaluators.text.tokens import mteval_tokens, unicode_words
 
 WORDS = """
 the The a cat cats sat, on. mat running runs run dogs dog's 3.5 1,000 10-20 e-mail don't &amp; &lt; <b> .. , -

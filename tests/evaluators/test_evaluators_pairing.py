@@ -5,7 +5,7 @@ from itertools import combinations, pairwise, permutations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.evaluators.pairing import Matching, columns_of, heaviest_in_order, most_pairs, most_pairs_in_order
+from proctor.evaluators.tools.pairing import Matching, columns_of, heaviest_in_order, most_pairs, most_pairs_in_order
 
 relations = st.lists(st.integers(0, 31), max_size=5)
 quarters = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])

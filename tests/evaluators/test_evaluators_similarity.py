@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.cases.model import NamedData
-from proctor.evaluators import similarity
 from proctor.evaluators.model import Evaluable
-from proctor.evaluators.similarity import common_words, edit_similarity
-from proctor.evaluators.text import LevenshteinMatch
+from proctor.evaluators.text import similarity
+from proctor.evaluators.text.matching import LevenshteinMatch
+from proctor.evaluators.text.similarity import common_words, edit_similarity
 
 
 def _random_text(length: int, seed: int) -> str:

@@ -12,7 +12,15 @@ from proctor.cases.model import UNSET, EvaluatorSpec, Keywords, NamedData
 from proctor.errors import UsageError
 from proctor.evaluators.model import Evaluable, NothingToCompare
 from proctor.evaluators.registry import build
-from proctor.evaluators.text import Contains, EndsWith, Equality, ExactMatch, LevenshteinMatch, Regex, StartsWith
+from proctor.evaluators.text.matching import (
+    Contains,
+    EndsWith,
+    Equality,
+    ExactMatch,
+    LevenshteinMatch,
+    Regex,
+    StartsWith,
+)
 
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(alphabet=st.characters(exclude_categories=[])),

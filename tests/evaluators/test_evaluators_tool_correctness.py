@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from proctor.agents.model import ToolCall
 from proctor.cases.matchers import Equals, Ignore, Regex, Subset
 from proctor.cases.model import EvaluatorSpec, ExpectedCall
-from proctor.evaluators.calls import credit
 from proctor.evaluators.model import Evaluable, NothingToCompare
 from proctor.evaluators.registry import build
-from proctor.evaluators.tool_correctness import ToolCorrectness
+from proctor.evaluators.tools.calls import credit
+from proctor.evaluators.tools.correctness import ToolCorrectness
 
 
 def wants(name: str, arguments: dict[str, Any] | None = None, **rest: Any) -> ExpectedCall:

@@ -14,7 +14,7 @@ from proctor.cases.model import EvaluatorSpec, ExpectedCall
 from proctor.errors import UsageError
 from proctor.evaluators.model import Evaluable, NothingToCompare
 from proctor.evaluators.registry import build
-from proctor.evaluators.trajectory import ExpectedTools, FinalState, ForbiddenTools, ToolCount
+from proctor.evaluators.tools.trajectory import ExpectedTools, FinalState, ForbiddenTools, ToolCount
 
 
 def named(*names: str) -> list[ExpectedCall]:

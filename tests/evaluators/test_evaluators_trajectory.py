@@ -12,7 +12,7 @@ from proctor.cases.model import EvaluatorSpec, ExpectedCall
 from proctor.errors import UsageError
 from proctor.evaluators.model import Evaluable, NothingToCompare
 from proctor.evaluators.registry import build
-from proctor.evaluators.trajectory import ToolTrajectory
+from proctor.evaluators.tools.trajectory import ToolTrajectory
 
 ANYTHING = ExpectedCall("a", {"id": Ignore()})
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from proctor.agents.model import ToolCall
 from proctor.cases.model import ExpectedCall
 from proctor.evaluators.model import Evaluable
-from proctor.evaluators.trajectory import ToolTrajectory
+from proctor.evaluators.tools.trajectory import ToolTrajectory
 
 ARGUMENTS = st.dictionaries(st.sampled_from("xy"), st.integers(0, 1) | st.booleans(), max_size=2)
 CALLS = st.lists(st.tuples(st.sampled_from("abc"), ARGUMENTS), max_size=6)
@@ -52,3 +52,9 @@ def test_where_order_matters_a_permuted_reference_is_another(match: str) -> None
     expected = [("a", {}), ("b", {})]
     assert score(match, expected, expected) == 1.0
     assert score(match, expected[::-1], expected) < 1.0
+
+
+@pytest.mark.parametrize("given", [{"ignore_args": "false"}, {"partial": 1}])
+def test_a_flag_that_is_no_flag_is_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="must be true or false"):
+        ToolTrajectory(**given)

@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 import itertools
+from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor.agents.model import ToolCall
-from proctor.evaluators.alignment import BEYOND, PAIRED, Place, align
 from proctor.evaluators.model import Evaluable, Evaluation
-from proctor.evaluators.trajectory_steps import Trajectory
+from proctor.evaluators.tools.alignment import PAIRED, Place, align, worth_beyond
+from proctor.evaluators.tools.trajectory_steps import Trajectory
 
 
 def calls(*names: str) -> tuple[ToolCall, ...]:
@@ -137,12 +139,100 @@ def test_precision_recall_and_f1_are_given() -> None:
         ("a", "list of steps"),
         ([{"name": "a", "args": {"x": {"$regex": "("}}}], "args"),
         ([{"name": "a", "optional": "yes"}], "true or false"),
+        ([{"name": "a", "after": 5}], "after must be"),
         ([], "nothing to hold calls to"),
     ],
 )
 def test_a_spec_that_cannot_be_meant_is_refused_with_its_place(steps: object, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint.replace("(", r"\(")):
         Trajectory(steps)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("flag", ["extra", "partial"])
+def test_a_flag_that_is_a_word_is_refused_and_not_taken_for_true(flag: str) -> None:
+    with pytest.raises(ValueError, match=f"{flag} must be true or false"):
+        Trajectory(["a"], **{flag: "no"})  # type: ignore[arg-type]
+
+
+def test_where_further_calls_may_be_made_another_call_of_an_optional_tool_is_one_of_them() -> None:
+    told = [{"id": "pay", "name": "pay"}, {"name": "notify", "args": {"to": "ann"}, "optional": True, "after": "pay"}]
+    other = ToolCall("notify", {"to": "bob"})
+    for made in ([ToolCall("pay"), other], [other, ToolCall("pay")]):
+        assert judged(Trajectory(told), *made).score == 1.0
+        assert judged(Trajectory(told, extra=False), *made).score == 0.0
+    searched = Trajectory([{"name": "search", "args": {"q": 1}, "repeat": {"at_least": 1, "at_most": 3}}])
+    assert judged(searched, ToolCall("search", {"q": 1}), ToolCall("search", {"q": 2})).score == 1.0
+
+
+def test_calls_that_need_not_be_made_never_make_up_for_one_that_must_be() -> None:
+    spec = Trajectory(["a", "b", {"name": "c", "optional": True, "repeat": {"at_least": 1}}], partial=True)
+    assert judged(spec, *calls("a", *"cccccccc")).score == 0.5
+    ordered = Trajectory([{"id": "a", "name": "a"}, {"name": "c", "optional": True, "repeat": 9000, "after": "a"}])
+    assert judged(ordered, *calls(*["c"] * 2500, "a", "c")).score == 1.0
+
+
+def test_tools_that_were_tried_too_early_may_be_called_again_however_many_there_are() -> None:
+    tools = [f"t{i}" for i in range(16)]
+    spec = Trajectory([{"id": "login", "name": "login"}, *({"name": tool, "after": "login"} for tool in tools)])
+    assert judged(spec, *calls(*tools, "login", *tools)).score == 1.0
+
+
+def test_calls_within_calls_may_be_recorded_in_the_order_in_which_they_ended() -> None:
+    spec = Trajectory([{"name": "outer", "steps": [{"name": "inner", "steps": ["lookup"]}]}], extra=False)
+    made = [ToolCall("lookup", parent="2"), ToolCall("inner", id="2", parent="1"), ToolCall("outer", id="1")]
+    assert judged(spec, *made).score == judged(spec, *reversed(made)).score == 1.0
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from([None, 1, 2])), min_size=1, max_size=2),
+        st.sampled_from([(1, 1), (0, 1), (1, 3), (2, 2), (0, 2)]),
+        st.sets(st.integers(0, 2)),
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+def _written(steps: list[Any]) -> list[dict[str, Any]]:
+    return [
+        {
+            "id": str(i),
+            "any_of": [{"name": name} | ({} if x is None else {"args": {"x": x}}) for name, x in alternatives],
+            "after": [str(j) for j in earlier if j < i],
+            "repeat": {"at_least": max(1, least), "at_most": most},
+            "optional": not least,
+        }
+        for i, (alternatives, (least, most), earlier) in enumerate(steps)
+    ]
+
+
+def _can_be_told(steps: list[Any], made: list[tuple[str, int]], *, extra: bool) -> bool:
+    """Whether some way of calling each call a step, or none, keeps to everything: tried one by one."""
+    fits = [[i for i, (named, _, _) in enumerate(steps) if (n, x) in named or (n, None) in named] for n, x in made]
+    for told in itertools.product(*([*places, *([None] if extra else [])] for places in fits)):
+        at = [[j for j, step in enumerate(told) if step == i] for i in range(len(steps))]
+        if any(not least <= len(at[i]) <= most for i, (_, (least, most), _) in enumerate(steps)):
+            continue
+        if all(max(at[j]) < min(at[i]) for i in range(len(steps)) for j in _before(steps, i) if at[i] and at[j]):
+            return True
+    return False
+
+
+def _before(steps: list[Any], step: int) -> set[int]:
+    direct = {j for j in steps[step][2] if j < step}
+    return direct.union(*(_before(steps, j) for j in direct))
+
+
+@settings(max_examples=300, deadline=None)
+@given(STEPS, st.lists(st.tuples(st.sampled_from("abcd"), st.integers(1, 2)), max_size=5), st.booleans(), st.randoms())
+def test_a_trajectory_holds_exactly_if_the_calls_can_be_told_as_its_steps(
+    steps: list[Any], made: list[tuple[str, int]], extra: bool, chance: Random
+) -> None:
+    written = _written(steps)
+    chance.shuffle(written)
+    found = judged(Trajectory(written, extra=extra), *(ToolCall(name, {"x": x}) for name, x in made))
+    assert (found.score == 1.0) == _can_be_told(steps, made, extra=extra), found
 
 
 def _places(draw: st.DrawFn) -> list[Place]:
@@ -163,7 +253,8 @@ def _value(places: list[Place], pairs: list[tuple[int, int]]) -> float:
     total = 0.0
     for step, place in enumerate(places):
         weights = sorted((place.weights[c] or 0.0 for s, c in pairs if s == step), reverse=True)
-        total += sum((w + PAIRED) * (1.0 if n < place.least else BEYOND) for n, w in enumerate(weights))
+        beyond = worth_beyond(len(place.weights))
+        total += sum((w + PAIRED) * (1.0 if n < place.least else beyond) for n, w in enumerate(weights))
     return total
 
 

@@ -17,14 +17,14 @@ from proctor.cases.formats import adk
 from proctor.cases.formats.adk_metrics import METRICS
 from proctor.cases.model import Case, Suite, Turn
 from proctor.errors import InvalidSuite, JudgeFailed, UsageError
-from proctor.evaluators.adk_hallucinations import Hallucinations
-from proctor.evaluators.adk_judged import FinalResponseMatch, ResponseEvaluation, Safety
-from proctor.evaluators.adk_options import judge_named
-from proctor.evaluators.adk_rubrics import FinalResponseQuality, RubricBased, ToolUseQuality, TrajectoryQuality
-from proctor.evaluators.adk_simulator import UserSimulatorQuality
+from proctor.evaluators.adk.answers import FinalResponseMatch, ResponseEvaluation, Safety
+from proctor.evaluators.adk.hallucinations import Hallucinations
+from proctor.evaluators.adk.options import judge_named
+from proctor.evaluators.adk.rubrics import FinalResponseQuality, RubricBased, ToolUseQuality, TrajectoryQuality
+from proctor.evaluators.adk.simulator import UserSimulatorQuality
+from proctor.evaluators.adk.votes import Tally, count, take_votes, votes_needed
 from proctor.evaluators.model import Evaluable, Exchange, NothingToCompare
 from proctor.evaluators.opinions import ruling
-from proctor.evaluators.votes import Tally, count, take_votes, votes_needed
 from proctor.judging.model import NeedsModel
 from proctor.tracing.spans import (
     AssistantMessage,

@@ -10,8 +10,8 @@ from scripted_judge import ScriptedJudge, judged, seen
 from proctor.agents.model import Reply, ToolCall
 from proctor.cases.model import NamedData, Turn
 from proctor.errors import JudgeFailed
-from proctor.evaluators.agent_steps import ArgumentCorrectness, StepEfficiency, ToolSelection, repetitions
-from proctor.evaluators.agent_tasks import GoalAccuracy, TaskCompletion
+from proctor.evaluators.agent.steps import ArgumentCorrectness, StepEfficiency, ToolSelection, repetitions
+from proctor.evaluators.agent.tasks import GoalAccuracy, TaskCompletion
 from proctor.evaluators.model import Evaluable, Exchange, NothingToCompare
 from proctor.judging.embedded_judge import EmbeddedJudge
 from proctor.judging.prompts import prompt_of

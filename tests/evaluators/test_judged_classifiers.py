@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from scripted_judge import ScriptedJudge, judged, seen
 
 from proctor.errors import JudgeFailed, UsageError
-from proctor.evaluators.battles import Battle, Summary
-from proctor.evaluators.classifiers import ClosedQA, Factuality, Humor, Possible, Security, Sql, Translation
-from proctor.evaluators.llm_classifier import LLMClassifier, variables
+from proctor.evaluators.choice.battles import Battle, Summary
+from proctor.evaluators.choice.classifiers import ClosedQA, Factuality, Humor, Possible, Security, Sql, Translation
+from proctor.evaluators.choice.llm_classifier import LLMClassifier, variables
 from proctor.evaluators.model import NothingToCompare
-from proctor.evaluators.moderation import CATEGORIES, Moderation
+from proctor.evaluators.safety.moderation import CATEGORIES, Moderation
 from proctor.judging.choices import choose
 from proctor.judging.prompts import prompt_of, schema_of
 

@@ -10,7 +10,12 @@ from scripted_judge import ScriptedJudge, judged, seen
 from proctor.agents.model import Reply, ToolCall
 from proctor.cases.model import NamedData, Turn
 from proctor.errors import JudgeFailed
-from proctor.evaluators.conversation import ConversationCompleteness, KnowledgeRetention, RoleAdherence, TurnRelevancy
+from proctor.evaluators.agent.conversation import (
+    ConversationCompleteness,
+    KnowledgeRetention,
+    RoleAdherence,
+    TurnRelevancy,
+)
 from proctor.evaluators.model import Evaluable, Exchange, NothingToCompare
 from proctor.judging.embedded_judge import EmbeddedJudge
 from proctor.judging.model import Question

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from scripted_judge import ScriptedJudge, judged, seen
 
 from proctor.errors import JudgeFailed, UsageError
-from proctor.evaluators.correctness import AnswerCorrectness, f1_of
 from proctor.evaluators.model import Evaluation, NothingToCompare
+from proctor.evaluators.rag.correctness import AnswerCorrectness, f1_of
 from proctor.evaluators.semantic import AnswerSimilarity, EmbeddingSimilarity, cosine_of, scaled
 from proctor.judging import embedding_sources
 from proctor.judging.embeddings import VARIABLE, NoEmbeddings, Remembering, embeddings_of

@@ -13,9 +13,9 @@ from proctor.agents.model import ToolCall
 from proctor.cases.model import EvaluatorSpec, ExpectedCall
 from proctor.errors import JudgeFailed
 from proctor.evaluators.calling import read_verdict
-from proctor.evaluators.geval import GEval, read_bands
 from proctor.evaluators.model import NothingToCompare
 from proctor.evaluators.opinions import Mark
+from proctor.evaluators.rubric.geval import GEval, read_bands
 from proctor.judging.current import Sitting, sitting
 from proctor.judging.model import NeedsModel
 from proctor.judging.prompts import prompt_of

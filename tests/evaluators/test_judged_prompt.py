@@ -11,7 +11,7 @@ from scripted_judge import ScriptedJudge, judged, seen
 
 from proctor.cases.model import EvaluatorSpec
 from proctor.errors import JudgeFailed
-from proctor.evaluators.llm_prompt import create_llm_evaluator
+from proctor.evaluators.foreign.llm_prompt import create_llm_evaluator
 from proctor.evaluators.model import NothingToCompare
 from proctor.evaluators.registry import build
 from proctor.judging.chambers import SharedChambers

@@ -11,8 +11,8 @@ from scripted_judge import Bench, ScriptedJudge, judged, seen
 from proctor.errors import JudgeFailed, UsageError
 from proctor.evaluators.findings import Finding, mean, share
 from proctor.evaluators.model import NothingToCompare
-from proctor.evaluators.rag import AnswerRelevancy, Faithfulness, Hallucination
-from proctor.evaluators.retrieval import (
+from proctor.evaluators.rag.answers import AnswerRelevancy, Faithfulness, Hallucination
+from proctor.evaluators.rag.retrieval import (
     ContextEntityRecall,
     ContextRelevancy,
     ContextualPrecision,

@@ -8,9 +8,9 @@ from scripted_judge import ScriptedJudge, judged, seen
 from proctor.agents.model import Reply, ToolCall
 from proctor.cases.model import Turn
 from proctor.errors import JudgeFailed, UsageError
-from proctor.evaluators.expectations import Expectations
 from proctor.evaluators.model import Exchange, NothingToCompare
-from proctor.evaluators.rubrics import LLMJudge, Rubric, read_rubrics
+from proctor.evaluators.rubric.expectations import Expectations
+from proctor.evaluators.rubric.rubrics import LLMJudge, Rubric, read_rubrics
 
 
 def verdicts(*said: str) -> dict[str, Any]:

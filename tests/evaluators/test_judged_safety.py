@@ -13,10 +13,10 @@ from scripted_judge import Bench, ScriptedJudge, judged, seen
 from proctor.agents.model import Reply, ToolCall
 from proctor.cases.model import Turn
 from proctor.errors import JudgeFailed
-from proctor.evaluators.injection import PromptInjection
 from proctor.evaluators.model import Exchange, NothingToCompare
-from proctor.evaluators.pii import PIILeakage, leaks, without
-from proctor.evaluators.safety import Bias, Toxicity
+from proctor.evaluators.safety.harm import Bias, Toxicity
+from proctor.evaluators.safety.injection import PromptInjection
+from proctor.evaluators.safety.pii import PIILeakage, leaks, without
 from proctor.judging.current import Sitting, sitting
 from proctor.judging.embedded_judge import EmbeddedJudge
 from proctor.judging.model import Completion

@@ -9,19 +9,19 @@ from hypothesis import strategies as st
 
 from proctor.agents.model import Usage
 from proctor.cases.model import UNSET, NamedData
-from proctor.evaluators.battles import Battle
-from proctor.evaluators.classifiers import ClosedQA, Factuality
-from proctor.evaluators.correctness import AnswerCorrectness
+from proctor.evaluators.choice.battles import Battle
+from proctor.evaluators.choice.classifiers import ClosedQA, Factuality
 from proctor.evaluators.model import Evaluable, Evaluation, NothingToCompare
-from proctor.evaluators.moderation import Moderation
-from proctor.evaluators.rag import AnswerRelevancy, Faithfulness, Hallucination
-from proctor.evaluators.retrieval import (
+from proctor.evaluators.rag.answers import AnswerRelevancy, Faithfulness, Hallucination
+from proctor.evaluators.rag.correctness import AnswerCorrectness
+from proctor.evaluators.rag.retrieval import (
     ContextEntityRecall,
     ContextRelevancy,
     ContextualPrecision,
     ContextualRecall,
     ContextualRelevancy,
 )
+from proctor.evaluators.safety.moderation import Moderation
 from proctor.judging import embedded_judge
 from proctor.judging.chambers import SharedChambers
 from proctor.judging.current import Sitting, sitting

@@ -22,9 +22,9 @@ from logit_server import choice, failure, verdicts, with_logits
 
 from proctor.cases.model import NamedData
 from proctor.errors import JudgeFailed, UsageError
-from proctor.evaluators.classifiers import Factuality
+from proctor.evaluators.choice.classifiers import Factuality
 from proctor.evaluators.model import Evaluable, Evaluation
-from proctor.evaluators.rag import Hallucination
+from proctor.evaluators.rag.answers import Hallucination
 from proctor.judging.asking import ModelJudge
 from proctor.judging.chambers import SharedChambers
 from proctor.judging.current import Sitting, sitting

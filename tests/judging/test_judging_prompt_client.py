@@ -8,7 +8,7 @@ from judge_server import judge_server
 
 from proctor.cases.model import NamedData
 from proctor.errors import JudgeFailed
-from proctor.evaluators.llm_prompt import create_llm_evaluator
+from proctor.evaluators.foreign.llm_prompt import create_llm_evaluator
 from proctor.evaluators.model import Evaluable, Evaluation
 
 ANSWER = Evaluable(eval_output=[NamedData("output", "Yes, sir. {eval_input} \ud800")])

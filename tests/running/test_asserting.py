@@ -14,7 +14,7 @@ import pytest
 from proctor.cases.model import UNSET, NamedData
 from proctor.evaluators.from_trace import by_name, last_llm_call, root
 from proctor.evaluators.model import Evaluable, Evaluation
-from proctor.evaluators.text import ExactMatch
+from proctor.evaluators.text.matching import ExactMatch
 from proctor.results.thresholds import ScoreThreshold
 from proctor.running.asserting import (
     assert_pass,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from proctor.cases.model import NamedData
-from proctor.evaluators.datasets import DatasetStore
+from proctor.evaluators.datasets.by_name import DatasetStore
 from proctor.evaluators.from_trace import root
 from proctor.evaluators.model import Evaluable
 from proctor.running.asserting import assert_dataset_pass, assert_dataset_pass_sync

@@ -14,8 +14,8 @@ from proctor.cases.model import UNSET, Suite
 from proctor.cli.common import parse_evaluators
 from proctor.cli.proposing import proposal_from_store, spans_of
 from proctor.errors import UsageError
-from proctor.evaluators.dataset_files import read_dataset
-from proctor.evaluators.datasets import DatasetStore
+from proctor.evaluators.datasets.by_name import DatasetStore
+from proctor.evaluators.datasets.files import read_dataset
 from proctor.evaluators.from_trace import by_name, last_llm_call, root
 from proctor.evaluators.model import Evaluable
 from proctor.plain import Json

@@ -24,7 +24,7 @@ def command(given: str | None, trace_id: str | None, output: str | None, store: 
     """
     from proctor.cases.model import UNSET
     from proctor.cli.proposing import proposal_from_file, proposal_from_store
-    from proctor.evaluators.dataset_files import make_entry
+    from proctor.evaluators.datasets.files import make_entry
 
     if given is not None and trace_id is not None:
         raise UsageError("give --input or --trace, not both")

@@ -5,8 +5,9 @@ All of them are Proctor's own, and loaded when they are first used.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from proctor.late_names import late_names
 
 if TYPE_CHECKING:
     from proctor.compat.holodeck_backends import (
@@ -55,8 +56,16 @@ if TYPE_CHECKING:
     )
     from proctor.compat.holodeck_progress import ProgressIndicator
     from proctor.compat.holodeck_report import generate_markdown_report
-    from proctor.compat.holodeck_results import MetricResult, ReportSummary, TestReport, TestResult, TurnResult
-    from proctor.evaluators.grader import GraderContext, GraderResult, ToolInvocation
+    from proctor.compat.holodeck_results import (
+        FileInput,
+        MetricResult,
+        ProcessedFileInput,
+        ReportSummary,
+        TestReport,
+        TestResult,
+        TurnResult,
+    )
+    from proctor.evaluators.foreign.grader import GraderContext, GraderResult, ToolInvocation
 
 _HOMES = {
     "compat.holodeck_backends": (
@@ -76,10 +85,11 @@ _HOMES = {
     ),
     "compat.holodeck_progress": "ProgressIndicator",
     "compat.holodeck_report": "generate_markdown_report",
-    "compat.holodeck_results": "MetricResult ReportSummary TestReport TestResult TurnResult",
-    "evaluators.grader": "GraderContext GraderResult ToolInvocation",
+    "compat.holodeck_results": (
+        "FileInput MetricResult ProcessedFileInput ReportSummary TestReport TestResult TurnResult"
+    ),
+    "evaluators.foreign.grader": "GraderContext GraderResult ToolInvocation",
 }
-_HOME_OF = {name: f"proctor.{module}" for module, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
     "RAG_EVALUATOR_MAP",
@@ -106,6 +116,7 @@ __all__ = [
     "ExecutionConfig",
     "ExecutionResult",
     "FaithfulnessEvaluator",
+    "FileInput",
     "FluencyEvaluator",
     "GEvalEvaluator",
     "GraderContext",
@@ -115,6 +126,7 @@ __all__ = [
     "MetricResult",
     "NumericEvaluator",
     "ParamSpec",
+    "ProcessedFileInput",
     "ProgressIndicator",
     "RAGEvaluatorConstructor",
     "RAGMetricType",
@@ -135,14 +147,4 @@ __all__ = [
     "validate_tool_calls",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'proctor.compat.holodeck' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOME_OF[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = late_names(globals(), _HOMES, within="proctor")

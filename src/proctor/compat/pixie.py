@@ -5,31 +5,31 @@ All of them are Proctor's own, and loaded when they are first used.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from proctor.late_names import late_names
 from proctor.version import __version__
 
 if TYPE_CHECKING:
     from proctor.agents.runnable import Runnable
     from proctor.cases.model import UNSET, NamedData
-    from proctor.evaluators.autoevals import AutoevalsAdapter
-    from proctor.evaluators.battles import Battle, Summary
     from proctor.evaluators.calling import evaluate
-    from proctor.evaluators.classifiers import ClosedQA, Factuality, Humor, Possible, Security, Sql, Translation
-    from proctor.evaluators.correctness import AnswerCorrectness
-    from proctor.evaluators.data import JSONDiff, ListContains, NumericDiff, ValidJSON
-    from proctor.evaluators.dataset_files import Dataset
-    from proctor.evaluators.datasets import DatasetStore
+    from proctor.evaluators.choice.battles import Battle, Summary
+    from proctor.evaluators.choice.classifiers import ClosedQA, Factuality, Humor, Possible, Security, Sql, Translation
+    from proctor.evaluators.data.values import JSONDiff, ListContains, NumericDiff, ValidJSON
+    from proctor.evaluators.datasets.by_name import DatasetStore
+    from proctor.evaluators.datasets.files import Dataset
+    from proctor.evaluators.foreign.autoevals import AutoevalsAdapter
+    from proctor.evaluators.foreign.llm_prompt import create_llm_evaluator
     from proctor.evaluators.from_trace import as_evaluable, by_name, last_llm_call, root
-    from proctor.evaluators.llm_prompt import create_llm_evaluator
     from proctor.evaluators.model import Evaluable, Evaluation, Evaluator
-    from proctor.evaluators.moderation import Moderation
     from proctor.evaluators.pending import create_agent_evaluator
-    from proctor.evaluators.rag import AnswerRelevancy, Faithfulness
-    from proctor.evaluators.retrieval import ContextRelevancy
+    from proctor.evaluators.rag.answers import AnswerRelevancy, Faithfulness
+    from proctor.evaluators.rag.correctness import AnswerCorrectness
+    from proctor.evaluators.rag.retrieval import ContextRelevancy
+    from proctor.evaluators.safety.moderation import Moderation
     from proctor.evaluators.semantic import EmbeddingSimilarity
-    from proctor.evaluators.text import ExactMatch, LevenshteinMatch
+    from proctor.evaluators.text.matching import ExactMatch, LevenshteinMatch
     from proctor.reporting.scorecard import (
         DatasetEntryResult,
         DatasetScorecard,
@@ -57,23 +57,24 @@ if TYPE_CHECKING:
 _HOMES = {
     "agents.runnable": "Runnable",
     "cases.model": "UNSET NamedData",
-    "evaluators.autoevals": "AutoevalsAdapter",
-    "evaluators.battles": "Battle Summary",
+    "evaluators.foreign.autoevals": "AutoevalsAdapter",
+    "evaluators.choice.battles": "Battle Summary",
     "evaluators.calling": "evaluate",
-    "evaluators.classifiers": "ClosedQA Factuality Humor Possible Security Sql Translation",
-    "evaluators.correctness": "AnswerCorrectness",
-    "evaluators.data": "JSONDiff ListContains NumericDiff ValidJSON",
-    "evaluators.dataset_files": "Dataset",
-    "evaluators.datasets": "DatasetStore",
+    "evaluators.choice.classifiers": "ClosedQA Factuality Humor Possible Security Sql Translation",
+    "evaluators.rag.correctness": "AnswerCorrectness",
+    "evaluators.data.values": "JSONDiff ListContains NumericDiff ValidJSON",
+    "evaluators.datasets.files": "Dataset",
+    "evaluators.datasets.by_name": "DatasetStore",
     "evaluators.from_trace": "as_evaluable by_name last_llm_call root",
-    "evaluators.llm_prompt": "create_llm_evaluator",
-    "evaluators.model": "Evaluable Evaluation Evaluator",
-    "evaluators.moderation": "Moderation",
+    "evaluators.foreign.llm_prompt": "create_llm_evaluator",
+    # What pixie calls a test case is an Evaluable that nothing came out of yet.
+    "evaluators.model": "Evaluable Evaluation Evaluator TestCase=Evaluable",
+    "evaluators.safety.moderation": "Moderation",
     "evaluators.pending": "create_agent_evaluator",
-    "evaluators.rag": "AnswerRelevancy Faithfulness",
-    "evaluators.retrieval": "ContextRelevancy",
+    "evaluators.rag.answers": "AnswerRelevancy Faithfulness",
+    "evaluators.rag.retrieval": "ContextRelevancy",
     "evaluators.semantic": "EmbeddingSimilarity",
-    "evaluators.text": "ExactMatch LevenshteinMatch",
+    "evaluators.text.matching": "ExactMatch LevenshteinMatch",
     "reporting.scorecard": (
         "DatasetEntryResult DatasetScorecard generate_dataset_scorecard_html save_dataset_scorecard"
     ),
@@ -88,9 +89,6 @@ _HOMES = {
     "tracing.spans": "LLMSpan ObservationNode ObserveSpan",
     "tracing.wrapping": "wrap",
 }
-_HOME_OF = {name: (f"proctor.{module}", name) for module, names in _HOMES.items() for name in names.split()}
-# What pixie calls a test case is an Evaluable that nothing came out of yet.
-_HOME_OF["TestCase"] = ("proctor.evaluators.model", "Evaluable")
 
 __all__ = [
     "UNSET",
@@ -173,14 +171,4 @@ def enable_llm_tracing() -> list[str]:
     return otel.enable_llm_tracing()
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'proctor.compat.pixie' has no attribute {name!r}")
-    module, own_name = _HOME_OF[name]
-    value = getattr(importlib.import_module(module), own_name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = late_names(globals(), _HOMES, within="proctor")

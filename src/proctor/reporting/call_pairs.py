@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from proctor.agents.model import ToolCall
 from proctor.cases.matchers import Ignore
 from proctor.cases.model import ExpectedCall
-from proctor.evaluators.calls import fitting, repeated
-from proctor.evaluators.differences import differences
-from proctor.evaluators.pairing import most_pairs
+from proctor.evaluators.tools.calls import fitting, repeated
+from proctor.evaluators.tools.differences import differences
+from proctor.evaluators.tools.pairing import most_pairs
 from proctor.records import record
 
 MOST_COMPARED = 100

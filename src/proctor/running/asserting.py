@@ -15,7 +15,7 @@ from typing import Any
 from proctor.cases.model import UNSET
 from proctor.errors import ProctorError, UsageError
 from proctor.evaluators.calling import evaluate
-from proctor.evaluators.datasets import DatasetStore
+from proctor.evaluators.datasets.by_name import DatasetStore
 from proctor.evaluators.model import Evaluable, Evaluation
 from proctor.references import describe
 from proctor.results.thresholds import ScoreThreshold

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from proctor.cases.model import EvaluatorSpec
 from proctor.errors import ProctorError, UsageError
 from proctor.evaluators.calling import BadVerdict, evaluate
-from proctor.evaluators.dataset_files import read_evaluators
+from proctor.evaluators.datasets.files import read_evaluators
 from proctor.evaluators.model import Evaluable, Evaluation, EvaluationPending, NothingToCompare
 from proctor.plain import Json
 from proctor.records import record

@@ -6,10 +6,10 @@ of it can be imported from here as well. Everything is loaded when it is first u
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from proctor.compat.deepeval.metrics import HOMES as _METRICS
+from proctor.late_names import late_names
 
 if TYPE_CHECKING:
     from proctor.compat.deepeval.base import MissingTestCaseParamsError
@@ -78,7 +78,6 @@ _HOMES = _METRICS | {
     "running": "a_assert_test a_evaluate assert_test evaluate",
     "test_case": "ConversationalTestCase LLMTestCase LLMTestCaseParams SingleTurnParams ToolCall ToolCallParams Turn",
 }
-_HOME_OF = {name: f"proctor.compat.deepeval.{module}" for module, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
     "AnswerRelevancyMetric",
@@ -136,15 +135,4 @@ __all__ = [
     "evaluate",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module 'proctor.compat.deepeval' has no attribute {name!r}")
-    value = getattr(importlib.import_module(home), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = late_names(globals(), _HOMES, within="proctor.compat.deepeval")

@@ -7,11 +7,11 @@ from typing import Any
 
 from proctor.compat.deepeval.base import SingleTurnMetric, judge_named
 from proctor.compat.deepeval.test_case import ToolCallParams
-from proctor.evaluators.agent_steps import ArgumentCorrectness, ToolSelection
-from proctor.evaluators.agent_tasks import TaskCompletion
-from proctor.evaluators.consistency import ToolConsistency
+from proctor.evaluators.agent.steps import ArgumentCorrectness, ToolSelection
+from proctor.evaluators.agent.tasks import TaskCompletion
 from proctor.evaluators.model import Evaluable, Evaluation
-from proctor.evaluators.tool_correctness import ToolCorrectness
+from proctor.evaluators.tools.consistency import ToolConsistency
+from proctor.evaluators.tools.correctness import ToolCorrectness
 
 
 class ToolCorrectnessMetric(SingleTurnMetric):

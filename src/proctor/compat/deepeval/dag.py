@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proctor.compat.deepeval.base import SingleTurnMetric, judge_named
-from proctor.evaluators import dag_nodes
-from proctor.evaluators.dag import JudgementDAG
+from proctor.evaluators.rubric import dag_nodes
+from proctor.evaluators.rubric.dag import JudgementDAG
 
 
 @dataclass(eq=False)

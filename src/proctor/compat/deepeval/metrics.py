@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from proctor.late_names import late_names
 
 if TYPE_CHECKING:
     from proctor.compat.deepeval.agent_metrics import (
@@ -50,7 +51,6 @@ HOMES = {
     "FaithfulnessMetric HallucinationMetric",
     "text_metrics": "ExactMatchMetric JsonCorrectnessMetric KeywordsMetric PatternMatchMetric",
 }
-_HOME_OF = {name: f"proctor.compat.deepeval.{module}" for module, names in HOMES.items() for name in names.split()}
 
 __all__ = [
     "AnswerRelevancyMetric",
@@ -81,15 +81,4 @@ __all__ = [
     "TurnRelevancyMetric",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    home = _HOME_OF.get(name)
-    if home is None:
-        raise AttributeError(f"module 'proctor.compat.deepeval.metrics' has no attribute {name!r}")
-    value = getattr(importlib.import_module(home), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = late_names(globals(), HOMES, within="proctor.compat.deepeval")

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from proctor.compat.deepeval.base import ConversationMetric, SingleTurnMetric, judge_named
-from proctor.evaluators import conversation, geval
-from proctor.evaluators.expectations import Expectations
-from proctor.evaluators.pii import PIILeakage
-from proctor.evaluators.safety import Bias, Toxicity
+from proctor.evaluators.agent import conversation
+from proctor.evaluators.rubric import geval
+from proctor.evaluators.rubric.expectations import Expectations
+from proctor.evaluators.safety.harm import Bias, Toxicity
+from proctor.evaluators.safety.pii import PIILeakage
 
 
 class BiasMetric(SingleTurnMetric):

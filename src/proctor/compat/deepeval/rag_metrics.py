@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from proctor.compat.deepeval.base import SingleTurnMetric, judge_named
-from proctor.evaluators.rag import AnswerRelevancy, Faithfulness, Hallucination
-from proctor.evaluators.retrieval import ContextualPrecision, ContextualRecall, ContextualRelevancy
+from proctor.evaluators.rag.answers import AnswerRelevancy, Faithfulness, Hallucination
+from proctor.evaluators.rag.retrieval import ContextualPrecision, ContextualRecall, ContextualRelevancy
 
 
 class AnswerRelevancyMetric(SingleTurnMetric):

@@ -9,7 +9,7 @@ from typing import Any
 from proctor.cases.model import NamedData
 from proctor.compat.deepeval.base import SingleTurnMetric
 from proctor.evaluators.model import Evaluable, Evaluation
-from proctor.evaluators.text import Contains, ExactMatch, Regex
+from proctor.evaluators.text.matching import Contains, ExactMatch, Regex
 
 
 class ExactMatchMetric(SingleTurnMetric):

@@ -1,0 +1,1 @@
+"""ADK's metrics, with the parsing, voting and averaging ADK documents."""

@@ -1,0 +1,1 @@
+"""Judged by what an agent did, step by step or over a whole conversation."""

@@ -1,0 +1,171 @@
+"""Whether an agent holds up a conversation: keeps its role, remembers, satisfies the user, stays with the subject."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+from proctor.agents.model import Reply
+from proctor.cases.model import Turn
+from proctor.evaluators.agent.tasks import require_text
+from proctor.evaluators.agent.view import dialogue_of
+from proctor.evaluators.findings import Finding, share
+from proctor.evaluators.judged import Judged, answer_text, as_text
+from proctor.evaluators.model import Evaluable, Evaluation, Exchange, NothingToCompare
+from proctor.judging.model import Judge, Texts
+
+ROLE_KEYS = ("chatbot_role", "chatbotRole")
+"""Where the metadata of a case keeps the role of the agent."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfConversation(Judged):
+    """The base of evaluators that look at a conversation once, as a whole."""
+
+    scope: ClassVar[Literal["turn", "case"]] = "case"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoleAdherence(OfConversation):
+    """The share of the agent's answers that keep to its role."""
+
+    role: str | None = None
+    """Who the agent is to be; without it, `chatbot_role` of the metadata."""
+
+    def __post_init__(self) -> None:
+        require_text("role", self.role)
+
+    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
+        from proctor.evaluators.agent.conversation_questions import LINES, ROLE
+        from proctor.evaluators.opinions import in_order, rulings
+
+        role, spoken = self._role(evaluable), speaking(evaluable)
+        material: dict[str, Texts] = {"role": role, "line": lines_of(spoken)}
+        reply = await judge.ask(rulings("role-adherence", f"{LINES}\n{ROLE}", material, len(spoken)))
+        found = [
+            Finding(answer_of(exchange), "in role" if holds else "out of role", holds, reason)
+            for exchange, (holds, reason) in zip(spoken, in_order(reply), strict=True)
+        ]
+        return share(found, "answers keep to the role", role=role)
+
+    def _role(self, evaluable: Evaluable) -> str:
+        metadata = evaluable.eval_metadata or {}
+        named = self.role or next((metadata[key] for key in ROLE_KEYS if metadata.get(key)), None)
+        if named is None or not as_text(named).strip():
+            raise NothingToCompare("needs the role of the agent (`role`, or `chatbot_role` in the metadata)")
+        return as_text(named)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnowledgeRetention(OfConversation):
+    """The share of the agent's answers that forget nothing the user has told."""
+
+    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
+        from proctor.evaluators.agent.conversation_questions import knowledge_retention
+
+        spoken = speaking(evaluable)
+        reply = await judge.ask(knowledge_retention(lines_of(spoken), len(spoken)))
+        if not reply.facts:
+            raise NothingToCompare("the user told nothing that could be forgotten")
+        first = min(fact.turn for fact in reply.facts)
+        found = [
+            Finding(answer_of(spoken[item.number - 1]), _RETAINED[item.forgot], item.forgot == "no", item.reason)
+            for item in sorted(reply.verdicts, key=lambda verdict: verdict.number)
+            if item.number >= first
+        ]
+        facts = [{"turn": fact.turn, "text": fact.text} for fact in reply.facts]
+        return share(found, "answers forget nothing", facts=facts)
+
+
+_RETAINED = {"yes": "forgot", "no": "remembers"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConversationCompleteness(OfConversation):
+    """The share of the user's intentions that were satisfied by the end."""
+
+    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
+        from proctor.evaluators.agent.conversation_questions import completeness
+
+        reply = await judge.ask(completeness({"line": dialogue_of(exchanges_of(evaluable))}))
+        if not reply.intentions:
+            raise NothingToCompare("the user wanted nothing that could be satisfied")
+        found = [
+            Finding(item.text, _SATISFIED[item.satisfied], item.satisfied == "yes", item.reason)
+            for item in reply.intentions
+        ]
+        return share(found, "intentions were satisfied")
+
+
+_SATISFIED = {"yes": "satisfied", "no": "not satisfied"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnRelevancy(OfConversation):
+    """The share of the agent's answers that respond to what the user said, given what was said before."""
+
+    window: int = 10
+    """How many turns are judged in one call, and at most how many before them are shown with them."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.window, bool) or not isinstance(self.window, int) or self.window < 1:
+            raise ValueError(f"window must be a whole number of at least 1, not {self.window!r}")
+
+    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
+        spoken = exchanges_of(evaluable)
+        starts = range(0, len(spoken), self.window)
+        parts = await asyncio.gather(*(self._part(spoken, start, judge) for start in starts))
+        return share([finding for part in parts for finding in part], "answers are relevant to their turn")
+
+    async def _part(self, spoken: Sequence[Exchange], start: int, judge: Judge) -> list[Finding]:
+        from proctor.evaluators.agent.conversation_questions import LINES, RELEVANT
+        from proctor.evaluators.opinions import in_order, rulings
+
+        part = spoken[start : start + self.window]
+        if not any(answer_of(exchange).strip() for exchange in part):
+            return [_relevance(exchange, False, "") for exchange in part]
+        before = spoken[max(0, start - self.window) : start]
+        material: dict[str, Texts] = {"earlier": lines_of(before)} if before else {}
+        material["line"] = lines_of(part)
+        reply = await judge.ask(rulings("turn-relevancy", f"{LINES}\n{RELEVANT}", material, len(part)))
+        return [_relevance(exchange, *said) for exchange, said in zip(part, in_order(reply), strict=True)]
+
+
+def _relevance(exchange: Exchange, relevant: bool, reason: str) -> Finding:
+    text = answer_of(exchange)
+    if not text.strip():
+        return Finding(as_text(exchange.turn.input), "unanswered", False, "the answer is empty")
+    return Finding(text, "relevant" if relevant else "irrelevant", relevant, reason)
+
+
+def exchanges_of(evaluable: Evaluable) -> list[Exchange]:
+    """The conversation; one question and its answer are one, too. Without any there is nothing to judge."""
+    if evaluable.turns:
+        return list(evaluable.turns)
+    if not evaluable.eval_input and not evaluable.eval_output:
+        raise NothingToCompare("needs a conversation, and there is none")
+    reply = Reply(answer_text(evaluable), tool_calls=evaluable.tool_calls)
+    return [Exchange(Turn(evaluable.input), reply)]
+
+
+def speaking(evaluable: Evaluable) -> list[Exchange]:
+    """The conversation, if the agent said anything in it."""
+    spoken = exchanges_of(evaluable)
+    if not any(answer_of(exchange).strip() for exchange in spoken):
+        raise NothingToCompare("the agent said nothing")
+    return spoken
+
+
+def lines_of(exchanges: Sequence[Exchange]) -> list[str]:
+    """What was said, without the tools that were used."""
+    return dialogue_of([Exchange(each.turn, replace(each.reply, tool_calls=())) for each in exchanges])
+
+
+def answer_of(exchange: Exchange) -> str:
+    """What the agent answered in a turn, as text."""
+    reply = exchange.reply
+    if reply.outputs:
+        return as_text({item.name: item.value for item in reply.outputs})
+    return reply.text if reply.structured is None else as_text(reply.structured)

@@ -1,0 +1,1 @@
+"""Judged by one choice with a reason, each choice worth a score."""

@@ -1,0 +1,1 @@
+"""Whether an answer read as data is the expected data."""

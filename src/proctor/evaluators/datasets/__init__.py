@@ -1,0 +1,1 @@
+"""Datasets that Python and the command line fill: entries as evaluators see them."""

@@ -1,0 +1,1 @@
+"""Evaluators written for other tools."""

@@ -1,0 +1,183 @@
+"""Lets any scorer of the `autoevals` package score here; the package is only touched by whoever hands over a scorer."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from proctor.agents.threads import call_in_thread
+from proctor.cases.model import UNSET
+from proctor.errors import UsageError
+from proctor.evaluators.calling import BadVerdict
+from proctor.evaluators.foreign.autoevals_endpoint import (
+    asks_a_model,
+    global_client,
+    is_async_client,
+    is_theirs,
+    parts_of,
+    require_endpoint,
+    using_client,
+)
+from proctor.evaluators.model import Evaluable, Evaluation, NothingToCompare
+from proctor.plain import fingerprint, plain
+from proctor.references import source_fingerprint
+
+COMPARING = frozenset(
+    """Levenshtein ExactMatch NumericDiff JSONDiff ListContains EmbeddingSimilarity AnswerSimilarity AnswerCorrectness
+    ContextRecall ContextPrecision ContextEntityRecall""".split()
+)
+"""Scorers of autoevals that cannot say anything without an expected answer."""
+
+
+class AutoevalsAdapter:
+    """An evaluator made of an autoevals scorer: `AutoevalsAdapter(Levenshtein())`.
+
+    What is expected is the case's expectation; else `expected`; else the case's metadata under `expected_key`.
+    """
+
+    def __init__(
+        self,
+        scorer: Any,
+        *,
+        expected: Any = UNSET,
+        expected_key: str = "expected",
+        input_key: str | None = "input",
+        extra_metadata_keys: Iterable[str] = (),
+        **scorer_kwargs: Any,
+    ) -> None:
+        self.scorer, self._given = _made(scorer, scorer_kwargs)
+        self._expected = expected
+        self._expected_key = expected_key
+        self._input_key = input_key
+        self._metadata_keys = _keys(extra_metadata_keys)
+        self._client = global_client()
+        """What `autoevals.init` was given: that setting belongs to a context, which a later run does not share."""
+
+    def __repr__(self) -> str:
+        return f"AutoevalsAdapter({self.name})"
+
+    @property
+    def name(self) -> str:
+        return str(self.scorer._name() if hasattr(self.scorer, "_name") else type(self.scorer).__name__)
+
+    @property
+    def needs_judge(self) -> bool:
+        """Whether the scorer asks a model; a scorer of your own says so itself, with an attribute of this name."""
+        return asks_a_model(self.scorer)
+
+    @property
+    def version(self) -> str:
+        """Changes with the scorer, its settings and what it is given."""
+        settings = [self._expected_key, self._input_key, self._metadata_keys, _settled(self._given)]
+        return fingerprint(_described(self.scorer), _settled(self._expected), *settings)
+
+    async def __call__(self, evaluable: Evaluable) -> Evaluation:
+        expected = self._expectation(evaluable)
+        given = self._arguments(evaluable)
+        with self._client_in_place():
+            if self.needs_judge:
+                require_endpoint(self.scorer, self.name)
+            if self.needs_judge and is_async_client(self.scorer):
+                score = await self.scorer.eval_async(evaluable.output, expected, **given)
+            else:
+                score = await call_in_thread(self.scorer.eval, evaluable.output, expected, **given)
+        return _evaluation(score, self.name)
+
+    def _expectation(self, evaluable: Evaluable) -> Any:
+        metadata = evaluable.eval_metadata or {}
+        choices = (evaluable.expectation, self._expected, metadata.get(self._expected_key))
+        found = next((choice for choice in choices if choice is not UNSET and choice is not None), None)
+        if found is None and evaluable.expectation is UNSET and self._expected is UNSET and _compares(self.scorer):
+            raise NothingToCompare(f"{self.name} compares with an expectation and the case has none")
+        return found
+
+    def _arguments(self, evaluable: Evaluable) -> dict[str, Any]:
+        metadata = evaluable.eval_metadata or {}
+        found = {} if self._input_key is None else {self._input_key: evaluable.input}
+        if "context" in self._metadata_keys and evaluable.retrieval_context is not None:
+            found["context"] = list(evaluable.retrieval_context)
+        found |= {key: metadata[key] for key in self._metadata_keys if key in metadata}
+        return found | self._given
+
+    @contextmanager
+    def _client_in_place(self) -> Iterator[None]:
+        if self._client is None or global_client() is not None:
+            yield
+            return
+        with using_client(self._client):
+            yield
+
+
+def _made(scorer: Any, given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """An instance, and what is left for each call: a class takes those arguments that its constructor names."""
+    if not callable(getattr(scorer, "eval", None)) or not callable(getattr(scorer, "eval_async", None)):
+        raise UsageError(f"AutoevalsAdapter takes a scorer of autoevals, which {scorer!r} is not")
+    if isinstance(scorer, type):
+        named = inspect.signature(scorer).parameters.values()
+        names = {p.name for p in named if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+        own = {name: value for name, value in given.items() if name in names}
+        return scorer(**own), {name: value for name, value in given.items() if name not in own}
+    return scorer, given
+
+
+def _keys(keys: Iterable[str]) -> tuple[str, ...]:
+    found = tuple(keys)
+    if isinstance(keys, str) or not all(isinstance(key, str) for key in found):
+        raise UsageError(f"extra_metadata_keys must be a list of names, not {keys!r}")
+    return found
+
+
+def _compares(scorer: Any) -> bool:
+    """Whether nothing can be said without an expected answer; prompts of autoevals are looked into."""
+    if "expected" in getattr(scorer, "_partial_args", dict)():
+        return False
+    messages = getattr(scorer, "messages", None)
+    if isinstance(messages, list):
+        return any("{{expected" in str(message.get("content", "")).replace(" ", "") for message in messages)
+    return any(kind.__name__ in COMPARING and is_theirs(kind) for kind in type(scorer).__mro__)
+
+
+def _evaluation(score: Any, name: str) -> Evaluation:
+    if not hasattr(score, "score"):
+        raise BadVerdict(f"{name} returned {type(score).__name__}; a scorer of autoevals returns a Score")
+    if getattr(score, "error", None) is not None:
+        raise score.error
+    if score.score is None:
+        raise NothingToCompare(f"{name} gave no score")
+    metadata = dict(getattr(score, "metadata", None) or {})
+    rationale = metadata.get("rationale")
+    reasoning = str(rationale) if rationale else f"{score.name}: {float(score.score):.4g}"
+    return Evaluation(score.score, reasoning, {**metadata, "scorer_name": score.name})
+
+
+def _described(scorer: Any) -> list[Any]:
+    """Each part of a scorer with its plain settings: clients and other live objects differ from process to process."""
+    described: list[Any] = []
+    for part in parts_of(scorer):
+        kind = type(part)
+        source = _their_version() if is_theirs(kind) else source_fingerprint(part)
+        settings = {key: _settled(value) for key, value in sorted(vars(part).items()) if key != "client"}
+        described.append([f"{kind.__module__}.{kind.__qualname__}", source, settings])
+    return described
+
+
+def _their_version() -> str:
+    from importlib import metadata
+
+    try:
+        return metadata.version("autoevals")
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _settled(value: Any) -> Any:
+    """Data as it is; of anything else only its kind, which is all that stays the same."""
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return plain(value)
+    if isinstance(value, dict):
+        return {str(key): _settled(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_settled(item) for item in value]
+    return type(value).__qualname__

@@ -1,0 +1,130 @@
+"""`create_llm_evaluator`: an evaluator made of a prompt, as pixie's users write them."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from proctor.cases.model import UNSET
+from proctor.evaluators.judged import Judged, answer_text, as_text, question_text
+from proctor.evaluators.model import Evaluable, Evaluation, NothingToCompare
+from proctor.judging.model import Judge, Question
+from proctor.plain import Json, fingerprint, plain
+
+NAMES = ("eval_input", "eval_output", "expectation", "expected_output")
+"""What a template may name in braces; the last two are the same."""
+
+SCORE = (
+    "Where these instructions name something as given below, it is the material of that name. Give a score from 0 to "
+    "1, where 1 is as good as can be by these instructions, and the reasoning behind it."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptEvaluator(Judged):
+    """Asks the judge what the template asks, and takes the score it gives."""
+
+    name: str
+    prompt_template: str
+    model: Any = field(default=None, repr=False)  # may hold the key of a client
+
+    def __post_init__(self) -> None:
+        for label, text in (("name", self.name), ("prompt_template", self.prompt_template)):
+            if not isinstance(text, str) or not text.strip():
+                raise ValueError(f"create_llm_evaluator needs a {label} that says something, not {text!r}")
+        _require_names(self.name, self.prompt_template)
+
+    @property
+    def version(self) -> str:
+        """Changes with what is asked, and whom; never with a key."""
+        judge = self.model
+        if isinstance(judge, Mapping):
+            judge = {key: value for key, value in judge.items() if key != "api_key"}
+        return fingerprint(self.prompt_template, plain(judge))
+
+    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
+        reply = await judge.ask(self._question(evaluable))
+        return Evaluation(reply.score, reply.reasoning)
+
+    def _question(self, evaluable: Evaluable) -> Question[Any]:
+        from proctor.evaluators.foreign.llm_prompt_reply import Scored
+
+        named = dict.fromkeys(match[1] for match in _place().finditer(self.prompt_template))
+        instructions = _place().sub(lambda match: f"(the {match[1]} given below)", self.prompt_template)
+        return Question(
+            kind="prompt",
+            version=1,
+            instructions=f"{instructions.strip()}\n\n{SCORE}",
+            material={name: _value(name, evaluable) for name in named},
+            reply=Scored,
+        )
+
+
+def create_llm_evaluator(name: str, prompt_template: str, *, model: Any = None, client: Any = None) -> PromptEvaluator:
+    """An evaluator that puts `prompt_template` to a judge, with what `{eval_input}` and the like in it stand for.
+
+    `model` names the judge as `provider:model`; a name without a provider is OpenAI's. Without `model` the judge of the
+    suite is asked. Of a `client` (an `openai.OpenAI`), the address and the key are used; it needs a `model`.
+    """
+    if client is not None:
+        judge: Json = _behind(client, model)
+    elif isinstance(model, str) and model.strip():
+        judge = _with_provider(model.strip())
+    else:
+        judge = model
+    return PromptEvaluator(name=name, prompt_template=prompt_template, model=judge)
+
+
+def _with_provider(model: str) -> str:
+    """pixie's names are OpenAI's, fine-tuned models included (`ft:gpt-4o-mini:…`)."""
+    is_named = model == "embedded" or (":" in model and not model.startswith("ft:"))
+    return model if is_named else f"openai:{model}"
+
+
+def _behind(client: Any, model: Any) -> dict[str, Json]:
+    """The judge at a client's address, asked with the client's key through our own endpoint."""
+    if not isinstance(model, str) or not model.strip():
+        raise ValueError("a client says where to ask and not whom: give model= as well, such as model='gpt-4o-mini'")
+    kind = type(client).__name__
+    address, key = getattr(client, "base_url", None), getattr(client, "api_key", None)
+    if "Azure" in kind:
+        raise ValueError(f"{kind} cannot be used as client; name the judge instead: model='azure:your-deployment'")
+    if not str(address or "").startswith(("http://", "https://")) or not isinstance(key, str) or not key:
+        raise ValueError(f"client must be an openai.OpenAI or AsyncOpenAI with a base_url and an api_key, not {kind}")
+    return {
+        "provider": "openai",
+        "name": model.strip().removeprefix("openai:"),
+        "endpoint": str(address),
+        "api_key": key,
+    }
+
+
+def _value(name: str, evaluable: Evaluable) -> str:
+    if name == "eval_input":
+        return question_text(evaluable)
+    if name == "eval_output":
+        return answer_text(evaluable)
+    if evaluable.expectation is UNSET:
+        raise NothingToCompare(f"the prompt has {{{name}}}, and the case has no expected output")
+    return as_text(evaluable.expectation)
+
+
+@functools.cache
+def _place() -> re.Pattern[str]:
+    """A known name in braces. All other braces are part of the prompt."""
+    return re.compile(r"\{{1,2}\s{0,8}(" + "|".join(NAMES) + r")\s{0,8}\}{1,2}")
+
+
+def _require_names(name: str, template: str) -> None:
+    inside = re.search(r"\{\s{0,8}(" + "|".join(NAMES) + r")\s{0,8}[\[.!:][^{}]{0,60}\}?", template)
+    if inside:
+        raise ValueError(
+            f"{name}: {inside[0]} reaches into a value, which a template cannot; write {{{inside[1]}}}, the judge is "
+            "given all of it"
+        )
+    if not _place().search(template):
+        shown = ", ".join(f"{{{known}}}" for known in NAMES[:3])
+        raise ValueError(f"{name}: the template has none of {shown}, so that the judge would see nothing of the answer")

@@ -1,0 +1,1 @@
+"""Criteria in plain words that a judge holds an answer against."""

@@ -1,0 +1,1 @@
+"""Whether an answer does harm, gives secrets away, or lets itself be steered."""

@@ -1,0 +1,1 @@
+"""Whether an answer's text is, or nearly is, the expected one."""

@@ -1,0 +1,101 @@
+"""Finds keywords in an answer the way a reader would: `1,498` is there when the answer says `$1498.54`."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from functools import lru_cache
+
+from proctor.evaluators.data.numerals import CURRENCIES, GROUPING, GROUPING_SPACES, readings
+from proctor.records import record
+
+_DIGITS = rf"(?:[0-9]+(?:[.,{GROUPING}][0-9]+)*|\.[0-9]+)"
+# Patterns stay text until they are used: compiling them would cost every start, and `re` keeps what it compiled.
+_NUMBER = rf"(?:(?<![\w.])\.[0-9]+|[0-9]+(?:[.,{GROUPING}][0-9]+)*)"
+_NUMBER_KEYWORD = rf"(?P<sign>[-−+]?)(?P<before>[{CURRENCIES}]?) ?(?P<digits>{_DIGITS}) ?(?P<after>[%{CURRENCIES}]?)"
+_GROUPING_SPACE = rf"(?<=[0-9])[{GROUPING_SPACES}](?=[0-9]{{3}}(?![0-9]))"
+
+
+@record
+class NumberKeyword:
+    """A keyword that is a number: its whole part must be the whole part found, its decimals the first ones shown.
+
+    So `1,498` is found in `1498`, `$1,498.54` and `1 498.54`, and not in `11,498` or `14980`; `1,498.5` is found in
+    `1,498.54`; `5.00` is found in `5`. A minus, percent or currency sign must be there too if the keyword has one.
+    """
+
+    whole: str
+    decimals: str
+    negative: bool
+    sign_of_unit: str
+    """The percent or currency sign, or nothing."""
+
+    def is_in(self, numbers: str) -> bool:
+        return any(self._fits(numbers, found) for found in re.finditer(_NUMBER, numbers))
+
+    def _fits(self, numbers: str, found: re.Match[str]) -> bool:
+        if not any(self._means(whole, decimals) for whole, decimals in _meanings(found.group())):
+            return False
+        before = numbers[max(0, found.start() - 3) : found.start()].rstrip()
+        after = numbers[found.end() : found.end() + 2].lstrip()
+        if self.negative and not before.rstrip(f"{CURRENCIES} ").endswith(("-", "−")):
+            return False
+        if not self.sign_of_unit or after.startswith(self.sign_of_unit):
+            return True
+        return self.sign_of_unit != "%" and self.sign_of_unit in before
+
+    def _means(self, whole: str, decimals: str) -> bool:
+        if whole != self.whole:
+            return False
+        return decimals.startswith(self.decimals) or decimals.rstrip("0") == self.decimals.rstrip("0")
+
+
+@lru_cache(maxsize=4096)
+def as_number(keyword: str) -> NumberKeyword | None:
+    """The number a keyword is, or `None` when it is a word, a date, a version, an address."""
+    match = re.fullmatch(_NUMBER_KEYWORD, numbers_of(keyword.strip()))
+    meanings = readings(match["digits"]) if match else ()
+    if match is None or not meanings:
+        return None
+    whole, decimals = meanings[0]
+    return NumberKeyword(whole, decimals, match["sign"] in ("-", "−"), match["before"] or match["after"])
+
+
+def find(keywords: Iterable[str], text: str, *, ignore_case: bool) -> tuple[list[str], list[str]]:
+    """The keywords that are in the text, and those that are not.
+
+    A number is looked for among the numbers of the text, everything else as a part of it, whatever the white space.
+    """
+    words = words_of(text, ignore_case)
+    numbers = numbers_of(text)
+    found: list[str] = []
+    missing: list[str] = []
+    for keyword in keywords:
+        number = as_number(keyword)
+        there = number.is_in(numbers) if number else _words_of_keyword(keyword, ignore_case) in words
+        (found if there else missing).append(keyword)
+    return found, missing
+
+
+def _meanings(digits: str) -> Iterable[tuple[str, str]]:
+    """A list such as `1,2,3` is its parts; only what can be one number is one."""
+    return readings(digits) or [(run, "") for run in re.findall("[0-9]+", digits)]
+
+
+def numbers_of(text: str) -> str:
+    """The text in which numbers are looked for: spaces inside of a number become marks before they are normalised."""
+    if text.isascii():
+        return text
+    return unicodedata.normalize("NFKC", re.sub(_GROUPING_SPACE, "_", text))
+
+
+def words_of(text: str, ignore_case: bool) -> str:
+    """The text in which words are looked for: compatible characters and all white space made the same."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)
+    text = " ".join(text.split())
+    return text.casefold() if ignore_case else text
+
+
+_words_of_keyword = lru_cache(maxsize=4096)(words_of)

@@ -1,0 +1,193 @@
+"""Evaluators that count the words an answer shares with the expected one: BLEU, ROUGE, METEOR."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from proctor.evaluators.comparands import compared, require_choice, require_flags, require_number, texts_of
+from proctor.evaluators.model import Evaluable, Evaluation, NothingToCompare
+from proctor.evaluators.text.meteor import align, wordnet_synonyms
+from proctor.evaluators.text.meteor import score as meteor_score
+from proctor.evaluators.text.similarity import common_words
+from proctor.evaluators.text.tokens import mteval_tokens, spaced, typescript_words, unicode_words
+from proctor.records import record
+
+_ORDERS = 4
+_STAGES = ("exact", "stem", "synonym")
+
+
+@record
+class BLEU:
+    """How many runs of one to four words the answer shares with the expected one, as sacrebleu counts a sentence.
+
+    The tokenizer `13a` gives the numbers of `sacrebleu.sentence_bleu`. `auto` gives the same for scripts with spaces
+    between words, and takes ideographs and Thai clusters one by one, which `13a` would take for one long word.
+    """
+
+    version: ClassVar[str] = "1"
+    tokenizer: str = "auto"
+
+    def __post_init__(self) -> None:
+        require_choice("tokenizer", self.tokenizer, ("auto", "13a"))
+
+    def __call__(self, evaluable: Evaluable) -> Evaluation:
+        expected, output = texts_of(evaluable, "BLEU")
+        if blank := _blank(expected, output):
+            return blank
+        if self.tokenizer == "auto":
+            reference, answer = mteval_tokens(spaced(expected)), mteval_tokens(spaced(output))
+        else:
+            reference, answer = mteval_tokens(expected), mteval_tokens(output)
+        precisions, brevity = _precisions(reference, answer), _brevity(len(reference), len(answer))
+        score = float(reference == answer)
+        if precisions and reference != answer:
+            score = min(1.0, brevity * math.exp(sum(map(math.log, precisions)) / len(precisions)))
+        details = {"precisions": precisions, "brevity_penalty": brevity, "tokenizer": self.tokenizer}
+        return Evaluation(score, f"BLEU {score:.4f}: {compared(expected, output)}", details)
+
+
+def _precisions(reference: list[str], answer: list[str]) -> list[float]:
+    """The share of the answer's runs that the reference has, by length of run; none at all if no run is shared.
+
+    A length without any is smoothed to half of one, the next to a quarter, as NIST does.
+    """
+    precisions: list[float] = []
+    smoothing = 1.0
+    matched = False
+    for order in range(1, min(_ORDERS, len(answer)) + 1):
+        found = _shared(_runs(reference, order), _runs(answer, order))
+        matched = matched or found > 0
+        smoothing *= 1.0 if found else 2.0
+        precisions.append((found or 1.0 / smoothing) / (len(answer) - order + 1))
+    return precisions if matched else []
+
+
+def _brevity(reference: int, answer: int) -> float:
+    if answer >= reference:
+        return 1.0
+    return math.exp(1 - reference / answer) if answer else 0.0
+
+
+def _runs(words: list[str], order: int) -> Counter[Any]:
+    if order == 1:
+        return Counter(words)
+    return Counter(zip(*(words[start:] for start in range(order)), strict=False))
+
+
+def _shared(reference: Counter[Any], answer: Counter[Any]) -> int:
+    return sum(min(count, reference[run]) for run, count in answer.items() if run in reference)
+
+
+@record
+class ROUGE:
+    """How many words (`rouge1`), pairs of words (`rouge2`) or words in order (`rougeL`) both texts share.
+
+    The tokenizer `unicode` gives the numbers of the rouge-score package for English and of adk-python for every
+    script; `typescript` those of ADK for TypeScript, which counts each word once and does not stem.
+    """
+
+    version: ClassVar[str] = "1"
+    variant: str = "rougeL"
+    stem: bool | None = None
+    """Whether `running` counts as `run`; by default with `unicode` and not with `typescript`."""
+    measure: str = "f"
+    """`f`: the harmonic mean of `p`, the share of the answer, and `r`, the share of the reference."""
+    tokenizer: str = "unicode"
+
+    def __post_init__(self) -> None:
+        require_choice("variant", self.variant, ("rougeL", "rouge1", "rouge2"))
+        require_choice("measure", self.measure, ("f", "p", "r"))
+        require_choice("tokenizer", self.tokenizer, ("unicode", "typescript"))
+        if self.stem is not None:
+            require_flags(stem=self.stem)
+        if self.tokenizer == "typescript" and self.variant != "rouge1":
+            raise ValueError("tokenizer typescript counts sets of words; it goes with variant rouge1 only")
+
+    def __call__(self, evaluable: Evaluable) -> Evaluation:
+        expected, output = texts_of(evaluable, "ROUGE")
+        if blank := _blank(expected, output):
+            return blank
+        reference, answer = self._words(expected), self._words(output)
+        if not reference and expected != output:
+            raise NothingToCompare(f"ROUGE counts words and the expectation has none: {compared(expected, output)}")
+        scores, exact = self._scores(reference, answer)
+        score = scores[self.measure]
+        bound = "" if exact else " or more, the texts being too long to compare but in blocks"
+        details = {"precision": scores["p"], "recall": scores["r"], "f_measure": scores["f"], "exact": exact}
+        return Evaluation(score, f"{self.variant} {score:.4f}{bound}: {compared(expected, output)}", details)
+
+    def _words(self, text: str) -> list[str]:
+        if self.tokenizer == "typescript":
+            return list(dict.fromkeys(typescript_words(text, stems=bool(self.stem))))
+        return unicode_words(text, stems=self.stem is not False)
+
+    def _scores(self, reference: list[str], answer: list[str]) -> tuple[dict[str, float], bool]:
+        if reference == answer:
+            return {"p": 1.0, "r": 1.0, "f": 1.0}, True
+        exact = True
+        lost = 0
+        if self.variant == "rougeL":
+            shared, exact = common_words(reference, answer)
+        else:
+            order = int(self.variant[-1])
+            shared, lost = _shared(_runs(reference, order), _runs(answer, order)), order - 1
+        precision = shared / max(len(answer) - lost, 1)
+        recall = shared / max(len(reference) - lost, 1)
+        both = precision + recall
+        return {"p": precision, "r": recall, "f": 2 * precision * recall / both if both else 0.0}, exact
+
+
+@record
+class METEOR:
+    """How well the words of the answer align with the expected ones: the same, of the same stem, or synonyms.
+
+    The numbers are those of nltk's METEOR on `13a` tokens, except that identical texts score 1, as in the original.
+    Synonyms need nltk and its WordNet data: `None` uses them where they are installed, `True` insists on them.
+    """
+
+    version: ClassVar[str] = "1"
+    alpha: float = 0.9
+    beta: float = 3.0
+    gamma: float = 0.5
+    synonyms: bool | None = None
+
+    def __post_init__(self) -> None:
+        require_number("alpha", self.alpha, most=1.0)
+        require_number("beta", self.beta)
+        require_number("gamma", self.gamma, most=1.0)
+        if self.synonyms is not None:
+            require_flags(synonyms=self.synonyms)
+        if self.synonyms and wordnet_synonyms() is None:
+            raise ValueError("synonyms need nltk and its WordNet data: python -m nltk.downloader wordnet")
+
+    def __call__(self, evaluable: Evaluable) -> Evaluation:
+        expected, output = texts_of(evaluable, "METEOR")
+        if blank := _blank(expected, output):
+            return blank
+        reference, answer = (mteval_tokens(spaced(text).lower()) for text in (expected, output))
+        stages = align(answer, reference, None if self.synonyms is False else wordnet_synonyms())
+        score, chunks = meteor_score(
+            stages, len(answer), len(reference), alpha=self.alpha, beta=self.beta, gamma=self.gamma
+        )
+        if answer == reference:
+            score = 1.0
+        used = _STAGES[: len(stages)]
+        details: dict[str, Any] = {"stages": list(used), "chunks": chunks}
+        details["matches"] = {name: len(stage) for name, stage in zip(used, stages, strict=True)}
+        reasoning = f"METEOR {score:.4f} by {_listed(used)} matches: {compared(expected, output)}"
+        return Evaluation(score, reasoning, details)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _blank(expected: str, output: str) -> Evaluation | None:
+    """Where either text is blank there are no words to count: nothing is expected, or nothing was said."""
+    if expected.strip() and output.strip():
+        return None
+    score = float(not expected.strip() and not output.strip())
+    return Evaluation(score, compared(expected, output))

@@ -1,0 +1,275 @@
+"""Evaluators that compare the answer as text."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import field
+from typing import Any, ClassVar
+
+from proctor.evaluators.comparands import (
+    compared,
+    expectation_of,
+    plain_of,
+    quote,
+    require_flags,
+    text_of,
+    texts_of,
+)
+from proctor.evaluators.model import Evaluable, Evaluation, NothingToCompare
+from proctor.evaluators.text.equality import agree, difference, loosen
+from proctor.evaluators.text.similarity import edit_similarity
+from proctor.plain import Json, show
+from proctor.records import record
+
+
+@record
+class ExactMatch:
+    """The answer is the expected one: the same text, or the same data whatever the order of its keys."""
+
+    version: ClassVar[str] = "1"
+    strip: bool = False
+    ignore_case: bool = False
+
+    def __post_init__(self) -> None:
+        require_flags(strip=self.strip, ignore_case=self.ignore_case)
+
+    def __call__(self, evaluable: Evaluable) -> Evaluation:
+        expected, output = expectation_of(evaluable, "ExactMatch"), evaluable.output
+        wanted, got = self._prepared(expected), self._prepared(output)
+        if agree(wanted, got):
+            return Evaluation(1.0, f"the output is as expected: {quote(expected)}")
+        hint = difference(wanted, got)
+        return Evaluation(0.0, f"{compared(expected, output)}{f'; {hint}' if hint else ''}")
+
+    def _prepared(self, value: Any) -> Json:
+        value = value if type(value) is str else plain_of(value)
+        if self.strip or self.ignore_case:
+            return loosen(value, strip=self.strip, ignore_case=self.ignore_case)
+        return value
+
+
+@record
+class Equality:
+    """The answer is the expected text, but for case, white space or punctuation where asked."""
+
+    version: ClassVar[str] = "1"
+    case_insensitive: bool = False
+    strip_whitespace: bool = False
+    strip_punctuation: bool = False
+
+    def __post_init__(self) -> None:
+        require_flags(
+            case_insensitive=self.case_insensitive,
+            strip_whitespace=self.strip_whitespace,
+            strip_punctuation=self.strip_punctuation,
+        )
+
+    def __call__(self, evaluable: Evaluable) -> Evaluation:
+        expected, output = texts_of(evaluable, "Equality")
+        wanted, got = self._normal(expected), self._normal(output)
+        if wanted == got and (wanted or (not expected.strip() and not output.strip())):
+            return Evaluation(1.0, f"the output is as expected: {quote(expected)}")
+        if wanted == got:
+            return self._nothing_left(expected, output)
+        hint = difference(wanted, got)
+        return Evaluation(0.0, f"{compared(expected, output)}{f'; {hint}' if hint else ''}")
+
+    def _normal(self, text: str) -> str:
+        if self.case_insensitive:
+            text = text.casefold()
+        if self.strip_punctuation:
+            text = text.translate(_PUNCTUATION)
+        return " ".join(text.split()) if self.strip_whitespace else text
+
+    def _nothing_left(self, expected: str, output: str) -> Evaluation:
+        """Texts of punctuation alone are not equal because nothing is left of them."""
+        same = expected.split() == output.split() if self.strip_whitespace else expected == output
+        return Evaluation(float(same), f"{compared(expected, output)}; both are punctuation alone, compared as it is")
+
+
+class _Punctuation(dict[int, str | None]):
+    """For `str.translate`: drops punctuation and symbols of every script. Fills itself on demand."""
+
+    def __missing__(self, code: int) -> str | None:
+        import unicodedata
+
+        character = chr(code)
+        dropped = unicodedata.category(character).startswith("P") or character in "$+<=>^`|~"
+        self[code] = kept = None if dropped else character
+        return kept
+
+
+_PUNCTUATION = _Punctuation()
+
+
+@record
+class LevenshteinMatch:
+    """How close the answer is to the expected text, in edits: one minus the distance over the longer length."""
+
+    version: ClassVar[str] = "1"
+
+    def __call__(self, evaluable: Evaluable) -> Evaluation:
+        expected, output = texts_of(evaluable, "LevenshteinMatch")
+        similarity = edit_similarity(expected, output)
+        if similarity.exact:
+            reasoning = f"{similarity.score:.1%} alike: {compared(expected, output)}"
+            return Evaluation(similarity.score, reasoning, {"method": "exact"})
+        reasoning = (
+            f"at least {similarity.score:.1%} and at most {similarity.at_most:.1%} alike; the texts are too long "
+            f"({len(expected)} and {len(output)} characters) to compare but in blocks: {compared(expected, output)}"
+        )
+        details = {"method": "blocks", "score_at_least": similarity.score, "score_at_most": similarity.at_most}
+        return Evaluation(similarity.score, reasoning, details)
+
+
+@record
+class Contains:
+    """The answer mentions any, or all, of the keywords: those given here and those the case brings.
+
+    Case, white space and compatible characters do not matter. A number is found however it is written: `1,498` in
+    `$1498.54`, but not in `11,498`. The score is the lowest of: any of one group found, the share of all found.
+    """
+
+    default_threshold: ClassVar[float] = 1.0
+    version: ClassVar[str] = "1"
+    any_of: tuple[str, ...] = ()
+    all_of: tuple[str, ...] = ()
+    ignore_case: bool = True
+
+    def __post_init__(self) -> None:
+        require_flags(ignore_case=self.ignore_case)
+        for name in ("any_of", "all_of"):
+            object.__setattr__(self, name, _keywords(name, getattr(self, name)))
+
+    def __call__(self, evaluable: Evaluable) -> Evaluation:
+        from proctor.evaluators.text.keywords import find
+
+        case = evaluable.keywords
+        alternatives = [group for group in (self.any_of, _said(case.any_of) if case else ()) if group]
+        required = tuple(dict.fromkeys(self.all_of + (_said(case.all_of) if case else ())))
+        if not alternatives and not required:
+            raise NothingToCompare("Contains looks for keywords and neither the case nor the evaluator has any")
+        text = text_of(evaluable.output)
+        scores: list[float] = []
+        found: list[str] = []
+        missing: list[str] = []
+        for group in alternatives:
+            there, absent = find(group, text, ignore_case=self.ignore_case)
+            scores.append(1.0 if there else 0.0)
+            found += there
+            missing += absent if not there else ()
+        there, absent = find(required, text, ignore_case=self.ignore_case)
+        if required:
+            scores.append(len(there) / len(required))
+        return _mentions(min(scores), found + there, missing + absent, text)
+
+
+def _mentions(score: float, found: list[str], missing: list[str], text: str) -> Evaluation:
+    found, missing = list(dict.fromkeys(found)), list(dict.fromkeys(missing))
+    parts = [
+        f"{verb} {', '.join(map(quote, words))}" for verb, words in (("found", found), ("missing", missing)) if words
+    ]
+    if missing:
+        parts.append(f"got {quote(text, 200)}")
+    return Evaluation(score, "; ".join(parts), {"found": found, "missing": missing})
+
+
+def _keywords(name: str, given: Any) -> tuple[str, ...]:
+    """Keywords as a file gives them: one or a list, text or numbers; a blank one would be found in every answer."""
+    words = tuple(given) if isinstance(given, (list, tuple)) else (given,)
+    if not all(isinstance(word, (str, int, float)) and not isinstance(word, bool) for word in words):
+        raise ValueError(f"{name} must be a list of keywords, not {given!r}")
+    texts = tuple(show(word) for word in words)
+    if not all(text.strip() for text in texts):
+        raise ValueError(f"{name} has a blank keyword, which every answer contains")
+    return texts
+
+
+def _said(keywords: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(keyword for keyword in map(text_of, keywords) if keyword.strip())
+
+
+@record
+class Regex:
+    """The answer matches a pattern: somewhere in it, or from end to end if `full`."""
+
+    version: ClassVar[str] = "1"
+    pattern: str
+    full: bool = False
+    ignore_case: bool = False
+    _compiled: re.Pattern[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        require_flags(full=self.full, ignore_case=self.ignore_case)
+        if not isinstance(self.pattern, str) or not self.pattern:
+            raise ValueError("pattern must be a regular expression that is not empty")
+        try:
+            compiled = re.compile(self.pattern, re.IGNORECASE if self.ignore_case else 0)
+        except (re.error, OverflowError, RecursionError) as error:
+            raise ValueError(f"pattern {self.pattern!r} is not a regular expression: {error}") from None
+        object.__setattr__(self, "_compiled", compiled)
+
+    def __call__(self, evaluable: Evaluable) -> Evaluation:
+        text = text_of(evaluable.output)
+        match = self._compiled.fullmatch(text) if self.full else self._compiled.search(text)
+        if match is None:
+            manner = "as a whole does not match" if self.full else "has no match for"
+            return Evaluation(0.0, f"the output {manner} /{self.pattern}/: {quote(text)}")
+        return Evaluation(1.0, f"/{self.pattern}/ matches {quote(match.group())}", {"span": list(match.span())})
+
+
+@record
+class StartsWith:
+    """The answer begins with the given text, or else with the expected one."""
+
+    version: ClassVar[str] = "1"
+    prefix: str | None = None
+    ignore_case: bool = False
+
+    def __post_init__(self) -> None:
+        _check_affix("prefix", self.prefix)
+        require_flags(ignore_case=self.ignore_case)
+
+    def __call__(self, evaluable: Evaluable) -> Evaluation:
+        prefix, text = _affix(self.prefix, evaluable, "StartsWith"), text_of(evaluable.output)
+        fits = _fold(text, self.ignore_case).startswith(_fold(prefix, self.ignore_case))
+        return Evaluation(
+            float(fits), f"the output {'starts' if fits else 'does not start'} with {quote(prefix)}: {quote(text)}"
+        )
+
+
+@record
+class EndsWith:
+    """The answer ends with the given text, or else with the expected one."""
+
+    version: ClassVar[str] = "1"
+    suffix: str | None = None
+    ignore_case: bool = False
+
+    def __post_init__(self) -> None:
+        _check_affix("suffix", self.suffix)
+        require_flags(ignore_case=self.ignore_case)
+
+    def __call__(self, evaluable: Evaluable) -> Evaluation:
+        suffix, text = _affix(self.suffix, evaluable, "EndsWith"), text_of(evaluable.output)
+        fits = _fold(text, self.ignore_case).endswith(_fold(suffix, self.ignore_case))
+        end = text if len(text) <= 80 else f"…{text[-79:]}"
+        return Evaluation(
+            float(fits), f"the output {'ends' if fits else 'does not end'} with {quote(suffix)}: {quote(end)}"
+        )
+
+
+def _check_affix(name: str, affix: Any) -> None:
+    if affix is not None and (not isinstance(affix, str) or not affix):
+        raise ValueError(f"{name} must be text that is not empty")
+
+
+def _affix(given: str | None, evaluable: Evaluable, evaluator: str) -> str:
+    affix = text_of(expectation_of(evaluable, evaluator)) if given is None else given
+    if not affix:
+        raise NothingToCompare(f"{evaluator} has nothing to look for: the expected text is empty")
+    return affix
+
+
+def _fold(text: str, ignore_case: bool) -> str:
+    return text.casefold() if ignore_case else text

@@ -1,0 +1,1 @@
+"""Whether an agent used its tools as it should have."""
