@@ -54,6 +54,27 @@ def test_a_broken_file_is_explained_with_its_place(
     assert "nothing was run" in ended.err
 
 
+def test_a_case_without_an_input_is_told_that_alone(proctor: Command, here: Path) -> None:
+    (here / "s.yaml").write_text("cases:\n  - id: first\n    expected: {output: hi, contains: [hi]}\n")
+    ended = proctor("test", "s.yaml", "--agent", "nop")
+    assert ended.code == 2
+    assert "needs 'input', 'turns' or a 'scenario'" in ended.err
+    assert "known key" not in ended.err
+
+
+@pytest.mark.parametrize("judge", ["opnai:gpt-5", "nobody"])
+def test_a_misspelt_judge_is_a_mistake_also_where_nothing_asks_a_judge(
+    proctor: Command, here: Path, judge: str
+) -> None:
+    (here / "s.yaml").write_text("cases:\n  - {input: hi, expected: hi}\n")
+    (here / "t.yaml").write_text(f"judge: {judge}\ncases:\n  - {{input: hi, expected: hi}}\n")
+    given = proctor("test", "s.yaml", "--agent", "nop", "--judge", judge)
+    written = proctor("test", "t.yaml", "--agent", "nop")
+    assert (given.code, written.code) == (2, 2)
+    assert judge.partition(":")[0] in given.err
+    assert judge.partition(":")[0] in written.err
+
+
 def test_all_problems_of_all_files_are_reported_together_before_anything_runs(
     proctor: Command, suite: Command, here: Path
 ) -> None:

@@ -88,7 +88,7 @@ def judged_by(bound: Bound, choice: Choice) -> Bound:
         call = copy.copy(bound.call)
         object.__setattr__(call, "model", judge)
         bound, own = replace(bound, call=call), judge
-    who = [telling(own), telling(judge)] if _names_nobody(own) else [telling(own)]
+    who = [_itself(own), _itself(judge)] if _names_nobody(own) else [_itself(own)]
     return replace(bound, fingerprint=fingerprint(bound.fingerprint, *who))
 
 
@@ -103,17 +103,34 @@ def telling(judge: Any) -> Json:
     return str(getattr(judge, "name", None) or type(judge).__qualname__)
 
 
+def _itself(judge: Any) -> Json:
+    """The same, where a model file is known by its content: it may be moved, and another may come to its place."""
+    told = telling(judge)
+    return _with_contents(told) if isinstance(told, (str, Mapping, list)) else told
+
+
+def _with_contents(told: Json) -> Json:
+    if isinstance(told, Mapping):
+        return {name: _with_contents(value) for name, value in told.items()}
+    if isinstance(told, list):
+        return [_with_contents(item) for item in told]
+    if not isinstance(told, str) or not told.strip().startswith("local:"):
+        return told
+    from proctor.judging.local import known_by_content
+
+    return known_by_content(told)
+
+
 def unfit_judges(suite: Suite, bounds: Iterable[Bound], options: RunOptions) -> list[Problem]:
     """Judges that are asked for and cannot be had: a name nobody knows, a package or a key that is missing."""
     judged = [bound for bound in bounds if bound.judged]
     choice = judge_of(options, suite)
     if options.fast:
         judged = [bound for bound in judged if not needs_model(bound, choice.judge)]
-    if not judged:
-        return []
     problems: list[Problem] = []
-    if any(in_force(bound, choice.judge) is choice.judge for bound in judged):
-        reason = refusal(choice.judge)
+    asked = any(in_force(bound, choice.judge) is choice.judge for bound in judged)
+    if asked or (not options.fast and (choice.origin == GIVEN or choice.path is not None)):
+        reason = refusal(choice.judge) if asked else _misnamed(choice.judge)
         where = GIVEN if choice.origin == GIVEN else "judge"
         line = line_with(choice.path, _as_written(choice.judge))
         problems += [Problem(reason, choice.path, line, f"{where}:")] if reason else []
@@ -138,6 +155,19 @@ def refusal(judge: Any) -> str:
 
     try:
         SharedChambers().panel(judge)
+    except UsageError as error:
+        return str(error)
+    return ""
+
+
+def _misnamed(judge: Any) -> str:
+    """Why a judge that nobody asks is still a mistake: it was named, and there is none of that name."""
+    if not isinstance(judge, (str, Mapping)):
+        return ""
+    from proctor.judging.specs import read_panel
+
+    try:
+        read_panel(judge)
     except UsageError as error:
         return str(error)
     return ""

@@ -140,7 +140,7 @@ def _still_asked(planned: PlannedTrial, past: TrialResult) -> TrialResult:
     if question_key(planned.case) == question_key(past.case):
         return past
     reason = "the case asks something else now than it did in the run whose answers are scored; run it anew"
-    return replace(past, outcome=Outcome.ERROR, reason=reason, replies=(), scores=())
+    return replace(past, outcome=Outcome.ERROR, reason=reason, replies=(), scores=(), spans=())
 
 
 def _earlier_answers(store: Store) -> Recall:

@@ -163,7 +163,6 @@ def _read_turns(fields: Fields, defaults: tuple[EvaluatorSpec, ...]) -> tuple[Tu
     if fields.take("turns") is None:
         if not fields.has("input"):
             document.problem(fields.pointer, "needs 'input', 'turns' or a 'scenario'")
-            return ()
         return (_read_turn(fields, defaults, whole_case=True),)
     for name in ("input", "expected", "retrieval_context", "files"):
         if fields.has(name):
