@@ -185,6 +185,22 @@ def test_judge_calls_as_json_have_prompts_and_replies_and_no_keys(proctor: Comma
     assert SECRET not in proctor("show", "--judge-calls", "-v").out
 
 
+def test_a_judge_that_gave_no_verdict_is_accounted_for_with_what_it_wrote(proctor: Command, here: Path) -> None:
+    with judge_server(says(f"I would rather not, {SECRET}")) as server:
+        write_project(here, judge_at(server), cases=1)
+        ended = proctor("test", "desk.json", "--json", "r.json")
+        assert (ended.code, len(server.requests)) == (4, 2)
+    assert "judge openai:scripted: 1 call" in ended.out
+    report = json.loads((here / "r.json").read_text(encoding="utf-8"))
+    (judge,) = report["run"]["judges"]
+    assert (judge["scores"], judge["input_tokens"] > 0) == (0, True)
+    (score,) = json.loads(proctor("show", "--judge-calls", "--json", "-").out)["scores"]
+    assert (score["outcome"], score["unfit_reply"]) == ("error", "I would rather not, ***")
+    told = proctor("show", "--judge-calls", "-v").out
+    assert "I would rather not" in told
+    assert SECRET not in told
+
+
 def test_a_run_without_judges_has_no_judge_calls(proctor: Command, suite: Command) -> None:
     suite()
     proctor("test", "suite.yaml")

@@ -9,15 +9,27 @@ from typing import Any, ClassVar
 
 from proctor.agents.model import ToolCall, Usage
 from proctor.cases.model import UNSET
+from proctor.errors import JudgeFailed
 from proctor.evaluators.model import Evaluable, Evaluation, NothingToCompare
 from proctor.judging.current import present_sitting
 from proctor.judging.docket import docket
-from proctor.judging.model import Judge, JudgeCall, NeedsModel
+from proctor.judging.model import Judge, JudgeCall, NeedsModel, UnfitReply
 from proctor.judging.panel import Panel, Vote, poll
+from proctor.judging.redaction import conceal
 from proctor.plain import Json, plain, show
 
+LONGEST_REPLY = 10_000
+"""Characters kept of a reply that is of no use."""
 JUDGE = "judge"
 """The detail of an evaluation that says who judged, on what calls, at what cost."""
+
+
+class NoVerdict(JudgeFailed):
+    """A judge was asked and gave no verdict; `account` says who was asked what, and at what cost."""
+
+    def __init__(self, message: str, account: Mapping[str, Json]) -> None:
+        self.account = account
+        super().__init__(message)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +55,8 @@ class Judged:
                 opinion, votes = await poll(panel, threshold, partial(self.assess, evaluable))
             except NeedsModel as error:
                 raise NothingToCompare(f"needs a model: {error}") from error
+            except JudgeFailed as error:
+                raise NoVerdict(str(error), _account(panel, (), calls) | _unfit(error)) from error
         if opinion is None:
             return None
         return replace(opinion, details={**opinion.details, JUDGE: _account(panel, votes, calls)})
@@ -59,7 +73,7 @@ def _account(panel: Panel, votes: Sequence[Vote], calls: Sequence[JudgeCall]) ->
             usage = usage + call.usage
     account: dict[str, Json] = {
         "model": panel.name,
-        "calls": [_call(call) for call in calls],
+        "calls": [call_account(call) for call in calls],
         "usage": {name: value for name, value in plain(usage).items() if value is not None},
     }
     if len(votes) > 1:
@@ -67,7 +81,12 @@ def _account(panel: Panel, votes: Sequence[Vote], calls: Sequence[JudgeCall]) ->
     return account
 
 
-def _call(call: JudgeCall) -> dict[str, Json]:
+def _unfit(error: JudgeFailed) -> dict[str, Json]:
+    return {"unfit_reply": conceal(show(error.reply, LONGEST_REPLY))} if isinstance(error, UnfitReply) else {}
+
+
+def call_account(call: JudgeCall) -> dict[str, Json]:
+    """One call as it is kept beside what rests on it; its words are found by the key."""
     said: dict[str, Json] = {"kind": call.kind, "version": call.version, "model": call.model, "key": call.key}
     flags = {"cached": call.cached, "repaired": call.repaired, "sample": call.sample}
     return said | {name: value for name, value in flags.items() if value}

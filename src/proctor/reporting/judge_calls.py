@@ -1,4 +1,4 @@
-"""What each judged score rests on: who was asked what, what they replied, and what it cost."""
+"""What judged scores and simulated users rest on: who was asked what, what they replied, and what it cost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from proctor.reporting.explain import FULL, Fact
 from proctor.reporting.narration import tell_facts
 from proctor.reporting.screen import Screen
 from proctor.reporting.wording import SHORT, STYLES, counted, money, score_value, trial_name
-from proctor.results.judgements import account_of, calls_of
+from proctor.results.judgements import account_of, calls_of, player_of
 from proctor.results.model import Score, TrialResult
 
 Find = Callable[[str], Mapping[str, Json] | None]
@@ -27,10 +27,24 @@ def judged_scores(trials: Iterable[TrialResult], find: Find) -> Iterator[dict[st
                 yield _data(trial, score, find)
 
 
+def simulated_users(trials: Iterable[TrialResult], find: Find) -> Iterator[dict[str, Json]]:
+    """Every user that a model played, as data, with the words of its calls."""
+    for trial in trials:
+        if player_of(trial) is not None:
+            yield _user(trial, find)
+
+
 def tell_judge_calls(screen: Screen, trials: Iterable[TrialResult], find: Find, *, verbose: bool) -> int:
-    """Say of every judged score what it rests on, with prompts and replies if `verbose`; how many there are."""
+    """Say of simulated users and judged scores what they rest on, with all words if `verbose`; how many there are."""
     told = 0
     for trial in trials:
+        for user in simulated_users([trial], find):
+            name = f"{trial.suite}/{trial_name(trial.case.id, trial.number)}"
+            played = f"{name}  the user, played by {user['model']}"
+            screen.line((f"{SHORT[trial.outcome]:<5}  ", STYLES[trial.outcome]), played)
+            tell_facts(screen, list(_user_facts(user, verbose)), FULL)
+            screen.line()
+            told += 1
         for score in trial.scores:
             if account_of(score) is None:
                 continue
@@ -43,6 +57,27 @@ def tell_judge_calls(screen: Screen, trials: Iterable[TrialResult], find: Find, 
             screen.line()
             told += 1
     return told
+
+
+def _user(trial: TrialResult, find: Find) -> dict[str, Json]:
+    account: Mapping[str, Json] = player_of(trial) or {}
+    return {
+        "suite": trial.suite,
+        "case": trial.case.id,
+        "number": trial.number,
+        "model": account["model"],
+        "ended": conceal(str(account.get("ended") or trial.reason)),
+        "usage": plain(account.get("usage") or {}),
+        "calls": [_call(call, find) for call in calls_of(account)],
+    }
+
+
+def _user_facts(user: Mapping[str, Json], verbose: bool) -> Iterator[Fact]:
+    if cost := _cost(user["usage"]):
+        yield Fact("cost", cost)
+    if user["ended"]:
+        yield Fact("ended", user["ended"])
+    yield from _calls(user["calls"], verbose)
 
 
 def _data(trial: TrialResult, score: Score, find: Find) -> dict[str, Json]:
@@ -61,6 +96,7 @@ def _data(trial: TrialResult, score: Score, find: Find) -> dict[str, Json]:
         "usage": plain(account.get("usage") or {}),
         "votes": _concealed(account.get("votes") or []),
         "calls": [_call(call, find) for call in calls_of(account)],
+        **({"unfit_reply": _concealed(account["unfit_reply"])} if "unfit_reply" in account else {}),
     }
 
 
@@ -89,7 +125,13 @@ def _facts(data: Mapping[str, Json], verbose: bool) -> Iterator[Fact]:
         yield Fact("reason", data["reasoning"])
     for vote in data["votes"]:
         yield Fact("vote", _vote(vote))
-    for call in data["calls"]:
+    yield from _calls(data["calls"], verbose)
+    if verbose and "unfit_reply" in data:
+        yield Fact("wrote", data["unfit_reply"])
+
+
+def _calls(calls: Iterable[Mapping[str, Json]], verbose: bool) -> Iterator[Fact]:
+    for call in calls:
         yield Fact("call", _title(call))
         if verbose:
             yield from _words(call)

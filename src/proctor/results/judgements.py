@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from proctor.cases.scenario import SIMULATED
 from proctor.plain import Json
 from proctor.records import record
 from proctor.results.model import Score, TrialResult
 
 DETAIL = "judge"
 """The detail of a score that says who judged, on what calls, at what cost."""
-SIMULATED = "x-simulated"
-"""Where the first turn of a simulated conversation says who played the user, on what calls, and why it ended."""
-
 EMBEDDED = "embedded"
 
 
@@ -65,18 +63,18 @@ class Tally:
         return iter(self._by_model.values())
 
     def add(self, trial: TrialResult) -> None:
-        accounts = [(account_of(score), 1) for score in trial.scores]
-        if trial.case.scenario is not None:
-            accounts.append((_played(trial), 0))
+        accounts = [(account_of(score), int(score.value is not None)) for score in trial.scores]
+        if trial.case.scenario is not None and not trial.reused:  # else nothing was asked of the player again
+            accounts.append((player_of(trial), 0))
         for account, scores in accounts:
             if account is not None:
                 known = self._by_model.get(account["model"]) or JudgeSummary(account["model"])
                 self._by_model[known.model] = _with(known, account, scores)
 
 
-def _played(trial: TrialResult) -> Mapping[str, Json] | None:
-    """What the conversation says of the model that played its user; nothing was asked of it again if it is reused."""
-    account = None if trial.reused or not trial.case.turns else trial.case.turns[0].extra.get(SIMULATED)
+def player_of(trial: TrialResult) -> Mapping[str, Json] | None:
+    """What a conversation says of the model that played its user; `None` where nobody did."""
+    account = trial.case.turns[0].extra.get(SIMULATED) if trial.case.turns else None
     return account if isinstance(account, Mapping) and isinstance(account.get("model"), str) else None
 
 

@@ -18,9 +18,10 @@ from proctor.evaluators.calling import UNCLAMPED, BadVerdict, clamp_notice, read
 from proctor.evaluators.comparands import data_of
 from proctor.evaluators.model import Evaluable, Evaluation, EvaluationPending, Exchange, NothingToCompare
 from proctor.evaluators.registry import Bound
-from proctor.plain import plain
+from proctor.plain import Json, plain
 from proctor.records import record
 from proctor.references import describe
+from proctor.results.judgements import DETAIL as JUDGED
 from proctor.results.model import Outcome, Score
 from proctor.running.asking import Answer
 from proctor.running.deadline import Cancelled, TooLate, in_time
@@ -318,7 +319,7 @@ def _scored(
 
 def _unscored(bound: Bound, turn: int | None, error: BaseException, criteria: Criteria, clock: float) -> Score:
     """No score, and why: nothing to compare, a verdict still to come, or an instrument that broke."""
-    details: Mapping[str, str] = NOTHING
+    details: Mapping[str, Json] = NOTHING
     if isinstance(error, NothingToCompare):
         outcome, reason = Outcome.SKIPPED, str(error) or "it had nothing to compare"
     elif isinstance(error, EvaluationPending):
@@ -326,6 +327,8 @@ def _unscored(bound: Bound, turn: int | None, error: BaseException, criteria: Cr
         details = {"criteria": error.criteria} if error.criteria else NOTHING
     elif isinstance(error, (BadVerdict, JudgeFailed, ProctorError)):
         outcome, reason = Outcome.ERROR, str(error)
+        account = getattr(error, "account", None)
+        details = NOTHING if account is None else {JUDGED: account}
     else:
         outcome, reason = Outcome.ERROR, f"raised {describe(error)}{_place(error)}"
     if bound.spec.optional and outcome is Outcome.ERROR:
