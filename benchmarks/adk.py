@@ -11,10 +11,12 @@ import json
 from pathlib import Path
 
 from environments import HERE, ROOT, Interpreter, install_here, installed_version, peer
-from measuring import Contender, Cost, clean_environment, compare
+from measuring import Contender, clean_environment
+from one_and_many import OneAndMany, compare_both
 from table import Row
 
 PEER = "google-adk"
+DRIVEN = "proctor, the ADK agent"
 
 AGENT = '''"""An agent of ADK whose model is a script: it calls one tool with the account, then tells the result."""
 
@@ -87,55 +89,24 @@ def measure_adk(proctor: Interpreter, folder: Path, cases: int, rounds: int, *, 
     (package / "__init__.py").write_text("from . import agent\n", encoding="utf-8")
     (package / "agent.py").write_text(AGENT, encoding="utf-8")
     (folder / "plain.py").write_text(FUNCTION, encoding="utf-8")
-    contenders = _contenders("proctor, a function", proctor, "drive_adk.py", "plain", folder, cases)
+    contenders = [_contender("proctor, a function", proctor, "drive_adk.py", "plain", folder, cases)]
     adk = peer(PEER) if peers else None
     if adk is not None:
         install_here(adk, ROOT)
         title = f"{PEER}[eval] {installed_version(adk, PEER)}"
-        contenders += _contenders("proctor, the ADK agent", adk, "drive_adk.py", "desk", folder, cases)
-        contenders += _contenders(title, adk, "peers/drive_google_adk.py", "desk", folder, cases)
-    costs = compare(contenders, rounds)
-    rows = _against(costs, title, cases) if adk is not None else []
+        contenders.append(_contender(DRIVEN, adk, "drive_adk.py", "desk", folder, cases))
+        contenders.append(_contender(title, adk, "peers/drive_google_adk.py", "desk", folder, cases))
+    spent = compare_both(contenders, cases, rounds)
+    rows = spent[DRIVEN].against(spent[title], "same ADK agent") if adk is not None else []
     if peers and adk is None:
         rows.append(Row(f"- {PEER}[eval]", "not installed"))
-    return rows + [row for name in _names(costs) for row in _told(name, costs, cases)]
+    return rows + [it.told("EvalSet cases") for it in spent.values()]
 
 
-def _contenders(
-    title: str, interpreter: Interpreter, script: str, agent: str, folder: Path, cases: int
-) -> list[Contender]:
+def _contender(title: str, interpreter: Interpreter, script: str, agent: str, folder: Path, cases: int) -> OneAndMany:
     command = [str(interpreter.python), str(HERE / script), agent]
     environment = clean_environment(PYTHONPATH=str(folder))
-    return [
-        Contender(f"{title}|{size}", [*command, f"desk-{size}.test.json"], folder, environment) for size in (1, cases)
-    ]
-
-
-def _names(costs: dict[str, Cost]) -> list[str]:
-    return list(dict.fromkeys(name.partition("|")[0] for name in costs))
-
-
-def _per_case(costs: dict[str, Cost], name: str, cases: int) -> float:
-    """CPU milliseconds of one more case."""
-    return (costs[f"{name}|{cases}"].cpu - costs[f"{name}|1"].cpu) / (cases - 1) * 1000
-
-
-def _told(name: str, costs: dict[str, Cost], cases: int) -> list[Row]:
-    first, all_ = costs[f"{name}|1"], costs[f"{name}|{cases}"]
-    measured = (
-        f"{_per_case(costs, name, cases):.2f} ms a case, {first.cpu:.2f} s to start with one case, "
-        f"{all_.peak_kb / 1024:.0f} MB at most"
+    one, many = (
+        Contender(f"{title}, {size}", [*command, f"desk-{size}.test.json"], folder, environment) for size in (1, cases)
     )
-    return [Row(f"- {cases} EvalSet cases: {name}", measured)]
-
-
-def _against(costs: dict[str, Cost], title: str, cases: int) -> list[Row]:
-    own, other = "proctor, the ADK agent", title
-    marginal = _per_case(costs, own, cases) / _per_case(costs, other, cases)
-    start = costs[f"{own}|1"].cpu / costs[f"{other}|1"].cpu
-    memory = costs[f"{own}|{cases}"].peak_kb / costs[f"{other}|{cases}"].peak_kb
-    return [
-        Row(f"same ADK agent / {title}: CPU a case", f"{marginal:.2f}x", "less than 1x", marginal < 1),
-        Row(f"same ADK agent / {title}: CPU to start", f"{start:.2f}x", "less than 1x", start < 1),
-        Row(f"same ADK agent / {title}: peak memory", f"{memory:.2f}x", "less than 1x", memory < 1),
-    ]
+    return OneAndMany(title, one, many)

@@ -1,20 +1,13 @@
-"""Proctor's TestExecutor on an agent.yaml with a backend that repeats the message. Arguments: FILE TESTS."""
+"""Proctor's TestExecutor on the tests of agent.yaml files; its backend repeats the message. Arguments: FILES."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from proctor.compat.holodeck import (
-    ConfigLoader,
-    ExecutionResult,
-    TestCaseModel,
-    TestExecutor,
-    generate_markdown_report,
-)
+from proctor.compat.holodeck import ConfigLoader, ExecutionResult, TestExecutor, generate_markdown_report
 
 
 class Echo:
@@ -26,15 +19,13 @@ class Echo:
     async def teardown(self) -> None: ...
 
 
-async def main(path: str, wanted: int) -> None:
-    agent = ConfigLoader().load_agent_yaml(path)
-    known = agent.test_cases or []
-    cases = (known[n % len(known)].case for n in range(wanted))
-    agent.test_cases = [TestCaseModel(replace(case, id=f"case-{n}")) for n, case in enumerate(cases)]
-    report = await TestExecutor(path, agent_config=agent, backend=Echo()).execute_tests()
-    assert report.summary.passed == wanted, report.summary
-    Path("proctor.md").write_text(generate_markdown_report(report), encoding="utf-8")
+async def main(paths: list[str]) -> None:
+    agents = [ConfigLoader().load_agent_yaml(path) for path in paths]
+    agents[0].test_cases = [test for agent in agents for test in agent.test_cases or ()]
+    report = await TestExecutor(paths[0], agent_config=agents[0], backend=Echo()).execute_tests()
+    Path("report.md").write_text(generate_markdown_report(report), encoding="utf-8")
+    Path("report.json").write_text(report.model_dump_json(), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], int(sys.argv[2])))
+    asyncio.run(main(sys.argv[1:]))

@@ -79,6 +79,8 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=None, help="rounds, of which the best counts (5; with --quick 2)")
     parser.add_argument("--here", action="store_true", help="measure the Proctor of this interpreter, not a fresh one")
     options = parser.parse_args(arguments)
+    if options.cases is not None and options.cases < 2:
+        parser.error("--cases must be at least 2")
     options.rounds = options.rounds or (2 if options.quick else 5)
     return options
 

@@ -11,7 +11,7 @@ import json
 from decimal import Decimal
 from pathlib import Path
 
-from engine import PerCase, per_case_of, ratio_of
+from engine import against_peer, per_case_of
 from environments import HERE, Interpreter, installed_version, peer
 from material import write_agents, write_wrapped
 from measuring import Contender, clean_environment, compare, measure
@@ -67,7 +67,8 @@ def _in_cases(
     found = {name: per_case_of(costs, name, cases) for name in names}
     rows = []
     if other is not None:
-        rows.append(_against(found["proctor test, input and output"], found[f"{title}, input and output"], title))
+        own, its = found["proctor test, input and output"], found[f"{title}, input and output"]
+        rows.append(against_peer(f"cases with wraps: proctor test / {title}", own, its))
     rows += [Row(f"- CPU a case: {name}", str(cost)) for name, cost in found.items()]
     return rows
 
@@ -96,9 +97,3 @@ def _place(place: Path, library: str, name: str, cases: int) -> Path:
     write_agents(place)
     write_wrapped(place, library, name, cases)
     return place
-
-
-def _against(own: PerCase, its: PerCase, title: str) -> Row:
-    marginal, total = ratio_of(own.marginal, its.marginal), own.total / its.total
-    measured = f"{marginal:.2f}x marginal, {total:.2f}x total"
-    return Row(f"cases with wraps: proctor test / {title}", measured, "less than 1x", marginal < 1 and total < 1)

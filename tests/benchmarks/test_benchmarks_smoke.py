@@ -14,6 +14,7 @@ CASES = 12
 
 ROWS = {
     "adk": ["- 12 EvalSet cases: proctor, a function"],
+    "holodeck": ["- 12 tests with BLEU and ROUGE: proctor", "- what came of them: proctor"],
     "engine": [
         "engine / bare loop, sync agent",
         "engine / bare loop, async agent",
