@@ -224,3 +224,17 @@ def test_show_gives_people_text_as_it_is_and_everything_else_as_json() -> None:
     assert show({"ä": None}) == '{"ä": null}'
     assert show("abcdef", 4) == "abc…"
     assert len(show(list(range(1000)), 50)) == 50
+
+
+class Series:
+    """As pandas has them: its labels are lost if it becomes a list."""
+
+    def tolist(self) -> list[int]:
+        return [1, 2]
+
+    def to_dict(self) -> dict[str, int]:
+        return {"a": 1, "b": 2}
+
+
+def test_labels_are_kept_where_there_are_any() -> None:
+    assert plain(Series()) == {"a": 1, "b": 2}

@@ -45,3 +45,16 @@ def test_an_agents_fingerprint_changes_with_the_modules_it_imports(tmp_path: Pat
     assert source_fingerprint(agent) == before
     (folder / "sibling_tools.py").write_text("def say():\n    return 'other'\n")
     assert source_fingerprint(agent) != before
+
+
+def test_tests_that_pytest_has_loaded_are_no_part_of_the_agent(tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text("def agent(question):\n    return question\n")
+    agent = resolve("agent.py:agent", base=tmp_path)
+    before = source_fingerprint(agent)
+    for name in ("test_agent.py", "agent_test.py", "conftest.py"):
+        (tmp_path / name).write_text("def loaded(): ...\n")
+        resolve(f"{name}:loaded", base=tmp_path)
+    assert source_fingerprint(agent) == before
+    (tmp_path / "tools.py").write_text("def loaded(): ...\n")
+    resolve("tools.py:loaded", base=tmp_path)
+    assert source_fingerprint(agent) != before

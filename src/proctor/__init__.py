@@ -1,6 +1,8 @@
 """Proctor examines AI agents: it runs suites of cases, scores what the agent did, and gives a verdict.
 
 Every public name is loaded when it is first used, so that importing Proctor costs next to nothing.
+
+PYTEST_DONT_REWRITE
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def _decimal(value: Any) -> Json:
 
 def _foreign(value: Any, above: tuple[int, ...]) -> Json:
     """Arrays and frames of libraries that are never imported here: they know how to become lists themselves."""
-    for method in ("tolist", "to_dict", "isoformat"):
+    for method in ("to_dict", "tolist", "isoformat"):
         convert = getattr(value, method, None)
         if callable(convert) and not isinstance(value, type):
             try:

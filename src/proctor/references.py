@@ -138,7 +138,14 @@ def _files_below(folder: Path) -> list[Path]:
     if "site-packages" in folder.parts or "dist-packages" in folder.parts:
         return []
     loaded = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
-    return [Path(file) for file in loaded if file and file.endswith(".py") and folder in Path(file).parents]
+    paths = [Path(file) for file in loaded if file and file.endswith(".py")]
+    return [path for path in paths if folder in path.parents and not _is_test(path.relative_to(folder))]
+
+
+def _is_test(path: Path) -> bool:
+    """Tests examine an agent and are no part of it, wherever pytest has loaded them from."""
+    name = path.name
+    return name.startswith(("test_", "conftest.")) or name.endswith("_test.py") or "tests" in path.parts[:-1]
 
 
 def _digest(path: Path) -> str:

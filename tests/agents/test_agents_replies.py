@@ -265,3 +265,27 @@ def _as_object(value: Any) -> Any:
     if isinstance(value, dict):
         return SimpleNamespace(**{key: _as_object(item) for key, item in value.items()})
     return [_as_object(item) for item in value] if isinstance(value, list) else value
+
+
+def test_a_bare_list_of_messages_is_a_conversation_and_not_data() -> None:
+    reply = to_reply(
+        [
+            {"role": "user", "content": "Pay three."},
+            {"role": "assistant", "content": None, "tool_calls": [OPENAI_CALL]},
+            {"role": "tool", "tool_call_id": "c1", "content": "paid"},
+            {"role": "assistant", "content": "Done."},
+        ]
+    )
+    assert reply.text == "Done."
+    assert [(call.name, call.arguments, call.result) for call in reply.tool_calls] == [("pay", {"amount": 3}, "paid")]
+
+
+@pytest.mark.parametrize("data", [[], [1, 2], [{"role": "admin", "name": "Ada"}], [{"role": "user", "content": "hi"}]])
+def test_a_list_without_a_message_of_the_agents_stays_data(data: list[Any]) -> None:
+    assert to_reply(data).structured == data
+
+
+def test_the_single_function_call_of_older_messages_is_a_tool_call() -> None:
+    message = {"role": "assistant", "content": None, "function_call": {"name": "pay", "arguments": '{"amount": 3}'}}
+    reply = to_reply({"messages": [message]})
+    assert [(call.name, call.arguments) for call in reply.tool_calls] == [("pay", {"amount": 3})]

@@ -267,6 +267,20 @@ def test_results_of_every_kind_are_shown_whole() -> None:
         assert part in passage
 
 
+def test_a_tool_that_yields_its_result_gives_all_of_it() -> None:
+    def pieces(count: int) -> Any:
+        yield from range(count)
+
+    async def late(count: int) -> Any:
+        for number in range(count):
+            yield number
+
+    calls = (ToolCall("pieces", {"count": 3}, [0, 1, 2]), ToolCall("late", {"count": "2"}))
+    first, second = again(*calls, tools=[pieces, late])
+    assert (first.result, first.differs, first.error) == ([0, 1, 2], False, None)
+    assert (second.result, second.error) == ([0, 1], None)
+
+
 def test_text_is_a_passage_as_it_stands() -> None:
     assert passages_of(again(ToolCall("fine"), tools=[fine])) == ["fine"]
 

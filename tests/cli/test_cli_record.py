@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -175,6 +176,7 @@ def test_a_case_without_an_answer_is_left_as_it_is(rates: Path, proctor: Callabl
     ended = proctor("record", "rates.yaml", "--accept-all")
     assert ended.code == 0
     assert "no idea" in ended.out
+    assert re.search(r"crash\n +input +crash\n +not recorded", ended.out)
     assert "it is skipped: not yet" in ended.out
     assert not cases(rates / "rates.recorded.yaml")["crash"].turns[0].expected
 
@@ -184,6 +186,21 @@ def test_cases_of_which_nothing_is_expected_yet_can_be_recorded(here: Path, proc
     assert proctor("test", "bare.yaml").code == 2
     assert proctor("record", "bare.yaml", "--accept-all").code == 0
     assert proctor("test", "bare.recorded.yaml").code == 0
+
+
+def test_a_recorded_answer_is_compared_where_only_keywords_were_expected_before(
+    here: Path, proctor: Callable[..., Any]
+) -> None:
+    case = "{id: one, input: hello, expected: {contains: [h]}}"
+    (here / "some.yaml").write_text(f"agent: agents.py:echo\ncases: [{case}]\n")
+    (here / "chosen.yaml").write_text(f"agent: agents.py:echo\nevaluators: [Contains]\ncases: [{case}]\n")
+    for name, evaluators in (
+        ("some", ["ExactMatch", "Contains", "ExpectedTools"]),
+        ("chosen", ["Contains", "ExpectedTools"]),
+    ):
+        proctor("record", f"{name}.yaml", "--accept-all")
+        [suite] = load([str(here / f"{name}.recorded.yaml")])
+        assert [spec.name for spec in suite.evaluators_of(suite.cases[0])] == evaluators
 
 
 def test_a_file_that_is_wrong_otherwise_is_refused(here: Path, proctor: Callable[..., Any]) -> None:

@@ -18,6 +18,7 @@ from proctor.compat.deepeval import (
     ToolCall,
     Turn,
 )
+from proctor.compat.deepeval.evaluables import evaluable_of
 from proctor.errors import InvalidSuite, StoreError, UsageError
 
 GOLDEN = Golden(
@@ -85,6 +86,56 @@ def test_cells_as_deepeval_writes_them_are_understood(tmp_path: Path) -> None:
     assert golden.context == ["one", "two"]
     assert [tool.name for tool in golden.expected_tools] == ["calc", "search"]
     assert golden.expected_output is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "suffix", "text"),
+    [
+        ("json", "key_name", '[{"query": "q", "ctx": ["one", "two"], "category": "x"}]'),
+        ("jsonl", "key_name", '{"query": "q", "ctx": ["one", "two"], "category": "x"}\n'),
+        ("csv", "col_name", "query,ctx,category\nq,one;two,x\n"),
+    ],
+)
+def test_columns_go_by_whatever_name_they_are_given(tmp_path: Path, kind: str, suffix: str, text: str) -> None:
+    path = tmp_path / "d"
+    path.write_text(text)
+    dataset = EvaluationDataset()
+    named = {f"input_{suffix}": "query", f"context_{suffix}": "ctx", f"expected_output_{suffix}": "expected_output"}
+    signs = {"context_col_delimiter": ";"} if kind == "csv" else {}
+    getattr(dataset, f"add_goldens_from_{kind}_file")(file_path=path, **named, **signs)
+    assert dataset.goldens == [Golden(input="q", context=["one", "two"])]
+    getattr(dataset, f"add_test_cases_from_{kind}_file")(path, **named, **signs, encoding_type="utf-8")
+    assert dataset.test_cases == [LLMTestCase(input="q", context=["one", "two"])]
+
+
+def test_columns_that_are_not_there_and_parameters_that_do_not_exist_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text("input\nq\n")
+    with pytest.raises(InvalidSuite, match="has no 'answer', where expected_output was to be found"):
+        EvaluationDataset().add_goldens_from_csv_file(path, expected_output_col_name="answer")
+    for wrong in ("inputt_col_name", "input_col_delimiter", "anything"):
+        with pytest.raises(TypeError, match=wrong):
+            EvaluationDataset().add_goldens_from_csv_file(path, **{wrong: "x"})
+    with pytest.raises(InvalidSuite, match="klingon"):
+        EvaluationDataset().add_goldens_from_csv_file(path, encoding_type="klingon")
+    path.write_bytes("input\ncaf\xe9\n".encode("latin-1"))
+    dataset = EvaluationDataset()
+    dataset.add_goldens_from_csv_file(path, encoding_type="latin-1")
+    assert dataset.goldens == [Golden(input="caf\xe9")]
+
+
+def test_files_that_deepeval_wrote_are_read_with_all_their_empty_fields(tmp_path: Path) -> None:
+    path = tmp_path / "d.json"
+    path.write_text(
+        '[{"input": "q", "actual_output": null, "expectations": null, "images_mapping": null,'
+        ' "custom_column_key_values": {"team": "loans"}}]'
+    )
+    dataset = EvaluationDataset()
+    dataset.add_goldens_from_json_file(path)
+    [golden] = dataset.goldens
+    assert golden == Golden(input="q", custom_column_key_values={"team": "loans"})
+    case = golden.test_case(actual_output="a", metadata={"id": 1})
+    assert evaluable_of(case).eval_metadata == {"team": "loans", "id": 1}
 
 
 def test_questions_and_conversations_are_never_mixed() -> None:

@@ -79,6 +79,21 @@ def test_hallucination_takes_context_before_what_was_retrieved() -> None:
     assert metric.measure(case()) == 1.0
 
 
+def test_hallucination_finds_what_is_made_up_where_it_is_to_be_grounded() -> None:
+    made_up = d.LLMTestCase(
+        input="What is the monthly payment?",
+        actual_output="The monthly payment is $1,498.54. The branch in Boston opens at 7 a.m.",
+        context=['{"monthly_payment": 1498.54}'],
+        retrieval_context=["The branch in Boston opens at 7 a.m."],
+    )
+    contradicted, grounded = d.HallucinationMetric(threshold=0.9), d.HallucinationMetric(threshold=0.9, mode="grounded")
+    contradicted.measure(made_up)
+    grounded.measure(made_up)
+    assert (contradicted.success, grounded.success) == (True, False)
+    with pytest.raises(ValueError, match="grounded, contradicted"):
+        d.HallucinationMetric(mode="strict")
+
+
 def test_strict_mode_knows_only_all_or_nothing() -> None:
     metric = d.FaithfulnessMetric(threshold=0.3, strict_mode=True)
     assert metric.measure(case(INVENTED)) == 0.0

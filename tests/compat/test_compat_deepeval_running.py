@@ -144,13 +144,46 @@ def test_a_dataset_is_evaluated_by_its_test_cases() -> None:
 def test_a_failure_says_metric_score_threshold_and_reason() -> None:
     with pytest.raises(AssertionError) as caught:
         assert_test(case("no"), [Length(0.9), OnlyMeasure()])
-    assert str(caught.value) == "failed: Length (score: 0.2, threshold: 0.9, reason: 2 letters)"
+    assert str(caught.value).startswith("failed: Length (score: 0.2, threshold: 0.9, reason: 2 letters)\n\n")
+
+
+def test_a_failure_shows_what_was_asked_answered_and_called() -> None:
+    asked = d.LLMTestCase(
+        input="How much?",
+        actual_output="no",
+        expected_output="42",
+        retrieval_context=["passage"],
+        tools_called=[d.ToolCall(name="price", input_parameters={"item": "tea"}, output={"usd": 4})],
+        expected_tools=[d.ToolCall(name="price")],
+    )
+    with pytest.raises(AssertionError) as caught:
+        assert_test(asked, [Length(0.9)])
+    assert str(caught.value).partition("\n\n")[2].splitlines() == [
+        "input              How much?",
+        "expected           42",
+        "got                no",
+        "expected calls     price",
+        'calls              price(item="tea") -> {"usd": 4}',
+        "retrieval context  passage",
+    ]
+
+
+def test_a_failed_conversation_is_shown_turn_by_turn() -> None:
+    turns = [
+        d.Turn(role="user", content="Hi"),
+        d.Turn(role="assistant", content="Ho\x1b[31m", tools_called=[d.ToolCall(name="greet")]),
+    ]
+    with pytest.raises(AssertionError) as caught:
+        assert_test(d.ConversationalTestCase(turns=turns), [Breaks(KeyError("x"))])
+    story = str(caught.value).partition("\n\n")[2]
+    assert [line.split()[0] for line in story.splitlines()] == ["user", "assistant", "calls"]
+    assert "\x1b" not in story
 
 
 def test_errors_are_told_apart_from_failures() -> None:
     with pytest.raises(AssertionError) as caught:
         assert_test(case("no"), [Length(0.9), Breaks(KeyError("x")), d.FaithfulnessMetric()])
-    failed, broken, missing = str(caught.value).splitlines()
+    failed, broken, missing = str(caught.value).partition("\n\n")[0].splitlines()
     assert failed.startswith("failed: Length")
     assert broken.startswith("errors, which say nothing about the application: Breaks (error: KeyError")
     assert "needs retrieval_context" in missing

@@ -120,6 +120,16 @@ def test_a_suite_of_any_name_is_run_when_it_is_named_on_the_command_line(project
     project.runpytest("greeting.yaml").assert_outcomes(passed=1)
 
 
+def test_a_suite_of_any_name_is_run_also_where_its_folder_is_named_too(project: pytest.Pytester) -> None:
+    (project.path / "sub").mkdir()
+    (project.path / "sub" / "anything.json").write_text(
+        '{"agent": "../agent.py:agent", "cases": [{"id": "a", "input": "a", "expected": "A"}]}'
+    )
+
+    for arguments in ((".", "sub/anything.json"), ("sub/anything.json", "sub"), ("sub/anything.json::a", ".")):
+        project.runpytest(*arguments).assert_outcomes(passed=1)
+
+
 def test_an_invalid_suite_is_a_collection_error_with_places_and_without_a_traceback(project: pytest.Pytester) -> None:
     write(
         project, "bad.proctor.yaml", "agent: agent.py:agent\ncases:\n  - {id: a, input: a, expcted: A}\n  - {id: a}\n"

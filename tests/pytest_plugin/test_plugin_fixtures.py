@@ -173,6 +173,45 @@ def test_processes_share_the_answers_of_a_session(project: pytest.Pytester) -> N
     assert asked(project) == list("abcdef")
 
 
+def test_an_agent_that_loads_more_of_itself_when_it_is_asked_is_still_the_same_in_a_session(
+    project: pytest.Pytester,
+) -> None:
+    source = (project.path / "agent.py").read_text()
+    (project.path / "agent.py").write_text(source.replace("    return", "    import loaded_late\n    return"))
+    (project.path / "loaded_late.py").write_text("")
+    (project.path / "faq.proctor.json").write_text(
+        '{"agent": "agent.py:agent", "cases": [{"id": "a", "input": "a", "expected": "A"}]}'
+    )
+    (project.path / "test_late.py").write_text(
+        "import pytest\n"
+        "pytestmark = pytest.mark.proctor(suites='faq.proctor.json')\n"
+        "def test_dataset(evaluation_dataset): assert evaluation_dataset['a'].actual_output == 'A'\n"
+    )
+    project.syspathinsert()
+
+    project.runpytest("faq.proctor.json", "test_late.py").assert_outcomes(passed=2)
+
+    assert asked(project) == ["a"]
+
+
+def test_suites_and_tests_in_several_processes_ask_each_case_once(project: pytest.Pytester) -> None:
+    cases = ", ".join(f'{{"id": "{name}", "input": "{name}", "expected": "{name.upper()}"}}' for name in "abcdef")
+    (project.path / "faq.proctor.json").write_text(f'{{"agent": "agent.py:agent", "cases": [{cases}]}}')
+    for number in range(3):
+        (project.path / f"test_{number}.py").write_text(
+            "TEST_CASES = [{'id': n, 'input': n, 'expected_output_contains': [n.upper()]} for n in 'abcdef']\n"
+            "def test_dataset(evaluation_dataset): assert len(evaluation_dataset) == 6\n"
+            "def test_suite(proctor_run): proctor_run('faq.proctor.json').assert_passed()\n"
+        )
+
+    done = project.runpytest_subprocess("-n", "3", "--proctor-fresh", "--proctor-agent", "agent.py:agent")
+
+    done.assert_outcomes(passed=12)
+    assert asked(project) == list("abcdef")
+    done = project.runpytest_subprocess("-n", "2", "--proctor-agent", "agent.py:agent")
+    done.stdout.fnmatch_lines(["6 answers reused from earlier sessions; *"])
+
+
 def test_a_failing_test_shows_the_run_it_was_looking_at(project: pytest.Pytester) -> None:
     project.makepyfile(
         """
@@ -187,6 +226,30 @@ def test_a_failing_test_shows_the_run_it_was_looking_at(project: pytest.Pytester
     )
 
     project.runpytest().stdout.fnmatch_lines(["*- case b -*", "input*b", "*mentions any of*", "got*B"])
+
+
+def test_a_failure_ends_in_the_users_own_line(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        """
+        from proctor.compat.deepeval import ExactMatchMetric, LLMTestCase, assert_test
+
+        TEST_CASES = [{"id": "lost", "input": "raise", "expected_output_contains": ["A"]}]
+
+        def test_answer(evaluation_dataset): evaluation_dataset["lost"].actual_output
+        def test_case(evaluation_dataset): evaluation_dataset["unknown"]
+        def test_runner(agent_runner): agent_runner.run_test_case("raise")
+        def test_suite(proctor_run): proctor_run(TEST_CASES).assert_passed()
+        def test_metric():
+            assert_test(LLMTestCase(input="a", actual_output="b", expected_output="c"), [ExactMatchMetric()])
+        """
+    )
+
+    done = project.runpytest()
+
+    done.assert_outcomes(failed=5)
+    places = [line for line in done.outlines if line.endswith(("AgentFailed", "KeyError", "AssertionError"))]
+    assert [place.partition(":")[0] for place in places] == ["test_a_failure_ends_in_the_users_own_line.py"] * 5
+    done.stdout.fnmatch_lines(["E*failed: Exact Match*", "E*input*a", "E*got*b"])
 
 
 def test_a_case_whose_agent_raises_fails_the_tests_that_look_at_it_and_no_others(project: pytest.Pytester) -> None:
@@ -236,6 +299,10 @@ def test_the_dataset_can_be_suites_named_by_marker_ini_file_or_fixture(
         ("TEST_CASES = []\ndef test_it(evaluation_dataset): pass", "there are no cases: the list is empty"),
         ("TEST_CASES = [{'id': 'a'}]\ndef test_it(evaluation_dataset): pass", "*TEST_CASES?0? needs 'input'*"),
         ("def test_it(proctor_run): proctor_run('gone.json')", "*gone.json: cannot be read: No such file*"),
+        (
+            "import pytest\n@pytest.mark.proctor(suites='a.json')\ndef test_it(evaluation_dataset): pass",
+            "*::test_it is marked with suites of its own; * one thing for the whole module: pytestmark = *",
+        ),
     ],
 )
 def test_what_a_fixture_lacks_is_said_in_one_message(pytester: pytest.Pytester, body: str, complaint: str) -> None:

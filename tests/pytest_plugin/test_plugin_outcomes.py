@@ -269,6 +269,39 @@ def test_a_terminal_that_knows_only_ascii_is_no_obstacle(
     assert "INTERNALERROR" not in done.stdout.str()
 
 
+@pytest.mark.parametrize("options", [["--collect-only"], ["-k", "right wrong"], ["broken.proctor.json", "."]])
+def test_what_was_only_collected_is_no_run(project: pytest.Pytester, options: list[str]) -> None:
+    write_suite(project.path, "right", "wrong")
+    (project.path / "broken.proctor.json").write_text("{")
+
+    done = project.runpytest(*options)
+
+    assert "nothing was run" not in done.stdout.str()
+    assert not (project.path / ".proctor").exists()
+
+
+def test_names_that_no_terminal_or_other_process_can_take_are_written_out(project: pytest.Pytester) -> None:
+    write_suite(project.path, "\ud800\n\x1b[31m", name="\ud801\n\x1b[32m")
+    source = (project.path / "agent.py").read_text()
+    (project.path / "agent.py").write_text(source.replace("question.upper()", "'no'"))
+
+    for options in ((), ("-n", "1")):
+        done = project.runpytest_subprocess(*options)
+        done.assert_outcomes(failed=1)
+        assert r"\ud801\n\x1b[32m/\ud800\n\x1b[31m: failed" in done.outlines
+        assert "\x1b[3" not in done.stdout.str()
+
+
+@pytest.mark.parametrize("option", ["--setup-plan", "--setup-only"])
+def test_what_is_only_set_up_asks_nobody(project: pytest.Pytester, option: str) -> None:
+    write_suite(project.path, "right")
+
+    project.runpytest(option)
+
+    assert asked(project) == []
+    assert not (project.path / ".proctor").exists()
+
+
 def test_s_shows_each_case_as_it_is_run(project: pytest.Pytester) -> None:
     write_suite(project.path, "right")
 

@@ -14,7 +14,7 @@ import sys
 
 def test_it():
     ours = sorted(name for name in sys.modules if name.split(".")[0] == "proctor")
-    assert ours == ["proctor", "proctor.pytest_plugin", "proctor.version"], ours
+    assert ours == ["proctor", "proctor.late_names", "proctor.pytest_plugin", "proctor.version"], ours
     foreign = {"yaml", "pydantic", "rich", "click", "sqlite3", "httpx2"} & set(sys.modules)
     assert not foreign
 """

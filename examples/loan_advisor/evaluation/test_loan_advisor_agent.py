@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from proctor import AgentRunner
 from proctor.compat.deepeval import assert_test, evaluate
 from proctor.compat.deepeval.dataset import EvaluationDataset, Golden
 from proctor.compat.deepeval.metrics import (
@@ -24,7 +25,6 @@ from proctor.compat.deepeval.metrics import (
     ToolCorrectnessMetric,
 )
 from proctor.compat.deepeval.test_case import LLMTestCase, ToolCall
-from proctor.running.agent_runner import AgentRunner
 
 TEST_CASES = [
     {
@@ -68,11 +68,20 @@ def reference_free_metrics() -> list[BaseMetric]:
     ]
 
 
+def say(sign: str, text: str) -> None:
+    """For whoever runs this with -s; a terminal that cannot show the sign gets the text alone."""
+    try:
+        sign.encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        sign = ""
+    print(f"{sign} {text}".lstrip())
+
+
 def dataset_of(runner: AgentRunner) -> EvaluationDataset:
     """Every case run once, with what the agent did and what its tools give when they are called again."""
     dataset = EvaluationDataset()
     for case in TEST_CASES:
-        print(f"Running test case: {case['id']}")
+        say("🤖", f"Running test case: {case['id']}")
         run = runner.run_test_case(case["input"], id=str(case["id"]))
         golden = Golden(
             name=case["id"],
@@ -106,7 +115,7 @@ def test_retrieved_context_is_about_the_question(evaluation_dataset: EvaluationD
 def test_tool_calls_info(evaluation_dataset: EvaluationDataset) -> None:
     for golden in evaluation_dataset.goldens:
         for call in golden.tools_called:
-            print(f"Tool: {call.name}\n   Arguments:")
+            say("🔧", f"Tool: {call.name}\n   Arguments:")
             for name, value in call.input_parameters.items():
                 print(f"     - {name}: {value}")
         for again in golden.additional_metadata["reexecuted"]:
@@ -114,13 +123,13 @@ def test_tool_calls_info(evaluation_dataset: EvaluationDataset) -> None:
             assert again["differs"] is False, f"{again['name']} gives something else now: {again['result']}"
     for case in evaluation_dataset.test_cases:
         assert_test(case, [ToolCorrectnessMetric(threshold=1.0)])
-    print("Tool call information extracted successfully")
+    say("✅", "Tool call information extracted successfully")
 
 
 def test_expected_output_keywords(evaluation_dataset: EvaluationDataset) -> None:
     for case in evaluation_dataset.test_cases:
         assert_test(case, [KeywordsMetric(all_of=case.metadata["expected_output_contains"])])
-    print("All outputs contain expected keywords")
+    say("✅", "All outputs contain expected keywords")
 
 
 def test_individual_case_example(agent_runner: AgentRunner) -> None:

@@ -33,10 +33,13 @@ class Message:
     def of(cls, value: Any) -> Message | None:
         """The message that `value` is, or `None` when it is something else."""
         role = field(value, "role", "type")
+        calls = field(value, "tool_calls")
         if not isinstance(role, str) or not (_holds(value, "content") or _holds(value, "tool_calls")):
             return None
+        if calls is None and (only := field(value, "function_call")) is not None:
+            calls = [only]  # how OpenAI's first tool calls were written
         answers = field(value, "tool_call_id") if role == "tool" else None
-        return cls(role, field(value, "content"), field(value, "tool_calls"), None if answers is None else str(answers))
+        return cls(role, field(value, "content"), calls, None if answers is None else str(answers))
 
     @property
     def is_answer(self) -> bool:
@@ -61,7 +64,7 @@ def completion_message(value: Any) -> list[Message]:
 
 def latest_messages(value: Any) -> list[Message]:
     """The messages since the person last spoke, where the answer comes as a whole conversation."""
-    given = field(value, "messages")
+    given = value if is_list(value) else field(value, "messages")
     if not is_list(given):
         return []
     messages = [Message.of(item) for item in given]

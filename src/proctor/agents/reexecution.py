@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from proctor.agents.doubles import is_doubled
@@ -74,7 +75,7 @@ async def _again(call: ToolCall, tool: Tool | None, seconds: float, apart_from: 
     try:
         positional, named = fitted(tool.function, call.arguments)
         async with asyncio.timeout(seconds) as limit:
-            raw = await invoke(tool.function, *positional, **named)
+            raw = await invoke(_whole(tool.function), *positional, **named)
     except UnfitArguments as error:
         return Reexecution(**known, error=f"the arguments do not fit: {error}", differs=_failed_before(call))
     except (Exception, SystemExit) as error:
@@ -88,6 +89,19 @@ async def _again(call: ToolCall, tool: Tool | None, seconds: float, apart_from: 
         return Reexecution(**known, error="it cancelled itself")
     result = plain(raw)
     return Reexecution(**known, result=result, differs=_differs(call, result, raw))
+
+
+def _whole(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A tool that yields its result piece by piece gives all of them."""
+    if inspect.isgeneratorfunction(function):
+        return lambda *args, **kwargs: list(function(*args, **kwargs))
+    if not inspect.isasyncgenfunction(function):
+        return function
+
+    async def collected(*args: Any, **kwargs: Any) -> list[Any]:
+        return [piece async for piece in function(*args, **kwargs)]
+
+    return collected
 
 
 def _seen(call: ToolCall) -> Json:

@@ -42,7 +42,7 @@ def to_reply(value: Any) -> Reply:
 
 def read_envelope(value: Any) -> Reply | None:
     """A reply from something that wraps one; `None` when there are neither words nor calls nor named parts in it."""
-    if isinstance(value, _DATA):
+    if isinstance(value, _DATA) and not _is_conversation(value):
         return None
     messages = latest_messages(value) or completion_message(value)
     found, words = _words(value, messages)
@@ -59,6 +59,11 @@ def read_envelope(value: Any) -> Reply | None:
         retrieval_context=_passages(field(value, "retrieval_context")),
         raw=value,
     )
+
+
+def _is_conversation(value: Any) -> bool:
+    """A list of messages, the agent's among them, and not just any list of data."""
+    return is_list(value) and any(message.is_answer for message in latest_messages(value))
 
 
 def read_words(value: Any) -> tuple[str, Json]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 from collections.abc import Sequence
@@ -218,10 +219,12 @@ def _described(proposal: Proposal) -> str:
     """The case, what was expected so far, and what the agent did, turn by turn."""
     case, trial = proposal.case, proposal.trial
     facts: list[Fact] = []
-    for turn, reply in zip(case.turns, () if trial is None else trial.replies, strict=False):
+    for turn, reply in itertools.zip_longest(case.turns, () if trial is None else trial.replies[: len(case.turns)]):
         facts.append(Fact("  input", shown(turn.input)))
         if turn.expected != NO_EXPECTATION:
             facts.append(Fact("  expected so far", "\n".join(expected_lines(turn.expected, MOST_SHOWN))))
+        if reply is None:
+            break
         facts.append(Fact("  answer", show(answer_of(reply)) or "(an empty answer)"))
         calls = "\n".join(call_text(call, MOST_SHOWN) for call in reply.tool_calls)
         facts.append(Fact("  calls", calls or "none"))

@@ -14,6 +14,7 @@ from proctor.errors import InvalidSuite, ProctorError
 from proctor.plugin.failures import TrialBroken, TrialFailed, failure_text, shown
 from proctor.plugin.session import ProctorSession, session_of
 from proctor.plugin.settings import WANTED
+from proctor.plugin.stash import named_files
 from proctor.reporting.case_lines import answer_lines, case_line, present_signs, tell, tool_lines
 from proctor.reporting.explain import one_line_reason, why_open
 from proctor.reporting.screen import one_line
@@ -65,11 +66,11 @@ class SuitePart(pytest.Collector):
 def items_of(parent: pytest.Collector, suite: Suite, session: ProctorSession) -> Iterator[pytest.Item]:
     """One item for each trial; a suite that was merely found lying there and has no agent is skipped, not wrong."""
     if not session.settings.has_agent_for(suite.agent):
-        if parent.session.isinitpath(parent.path):
+        if parent.path in named_files(parent.config):
             raise parent.CollectError(f"{parent.path}: names no agent; {WANTED}")
         yield from (AgentlessItem.from_parent(parent, name=name) for name, _ in _named(suite.cases))
         return
-    plan = session.runs.plan(suite, session.settings.agent_for(suite.agent))
+    plan = session.plan(suite, session.settings.agent_for(suite.agent))
     names = {case.id: name for name, case in _named(suite.cases)}
     repeated = {trial.case.id for trial in plan.trials if trial.number > 1}
     for trial in plan.trials:
@@ -102,6 +103,8 @@ class TrialItem(pytest.Item):
         return item
 
     def setup(self) -> None:
+        if self.config.getoption("setuponly", False):
+            return
         self.trial = trial = session_of(self.config).trial_of(self)
         self.user_properties += properties_of(trial)
         if trial.outcome is Outcome.ERROR:
@@ -141,10 +144,13 @@ def show_trial(trial: TrialResult) -> None:
 
 def properties_of(trial: TrialResult) -> list[tuple[str, object]]:
     """For pytest's own JUnit report: the outcome in Proctor's words, and the scores."""
-    found: list[tuple[str, object]] = [("proctor.outcome", trial.outcome.value), ("proctor.suite", trial.suite)]
+    found: list[tuple[str, object]] = [
+        ("proctor.outcome", trial.outcome.value),
+        ("proctor.suite", one_line(trial.suite)),
+    ]
     for score in trial.scores:
         turn = "" if score.turn is None else f".turn{score.turn + 1}"
-        found.append((f"proctor.score.{score.evaluator}{turn}", score_value(score)))
+        found.append((one_line(f"proctor.score.{score.evaluator}{turn}"), score_value(score)))
     usage = trial.usage
     if usage is not None and usage.cost_usd is not None:
         found.append(("proctor.cost_usd", usage.cost_usd))

@@ -43,6 +43,7 @@ class EvaluationDataset(Sequence[AgentRun]):
     def __getitem__(self, index: slice) -> list[AgentRun]: ...
 
     def __getitem__(self, index: int | str | slice) -> AgentRun | list[AgentRun]:
+        __tracebackhide__ = True
         if isinstance(index, slice):
             return self._runs[index]
         if isinstance(index, int):

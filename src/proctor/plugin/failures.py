@@ -35,13 +35,18 @@ def failure_text(error: TrialFailed | TrialBroken, *, verbose: bool) -> str:
     trial = error.trial
     if trial is None:
         return f"{INSTRUMENT}\n{visible(str(error))}\n"
-    lines = [f"{trial.suite}/{trial.case.id}: {trial.outcome.value}"]
+    lines = [title_of(trial)]
     if trial.outcome is Outcome.ERROR:
         lines.append(INSTRUMENT)
     lines.append(story_of(trial, verbose=verbose))
     if trial.reused:
         lines.append(REUSED)
     return "\n".join(lines) + "\n"
+
+
+def title_of(trial: TrialResult) -> str:
+    """Which trial it is, on one line whatever it is called."""
+    return one_line(f"{trial.suite}/{trial.case.id}: {trial.outcome.value}")
 
 
 def story_of(trial: TrialResult, *, verbose: bool) -> str:

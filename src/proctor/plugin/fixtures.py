@@ -47,6 +47,13 @@ def evaluation_cases(request: pytest.FixtureRequest) -> Any:
     marker = request.node.get_closest_marker("proctor")
     if marker is not None and "suites" in marker.kwargs:
         return marker.kwargs["suites"]
+    for item in request.session.items:
+        own = item.get_closest_marker("proctor")
+        if own is not None and "suites" in own.kwargs and item.path == request.path:
+            told = (
+                "what evaluation_dataset runs is one thing for the whole module: pytestmark = pytest.mark.proctor(...)"
+            )
+            pytest.fail(f"{item.nodeid} is marked with suites of its own; {told}", pytrace=False)
     own = getattr(request.module, "TEST_CASES", None)
     if own is not None:
         return own
@@ -76,9 +83,7 @@ def _runs_of(request: pytest.FixtureRequest, session: ProctorSession, suite: Any
     if suite.agent is None or session.settings.agent is not None:
         runner = request.getfixturevalue("agent_runner")
     else:
-        from proctor.agents.resolving import resolve_agent
-
-        runner = _runner(session, resolve_agent(suite.agent, suite.base))
+        runner = _runner(session, session.agent_of(suite))
     return _shared(runner, session).run_cases(suite.cases)
 
 
@@ -130,7 +135,7 @@ def proctor_run(config: pytest.Config, module: Path, given: Any, case: str | Non
         trials: list[TrialResult] = []
         for suite in suites_of(given, module):
             chosen = agent if agent is not None else session.settings.agent_for(suite.agent)
-            plan = session.runs.plan(suite, chosen)
+            plan = session.plan(suite, chosen)
             session.enlist(plan.suites[0], len(plan.trials))
             name = plan.suites[0].suite.name
             start = 1_000_000 + len(trials)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from proctor.errors import StoreError
+from proctor.plain import plain
 from proctor.plugin.collecting import TrialItem
 from proctor.plugin.failures import story_of
 from proctor.reporting.judges import judge_lines
@@ -41,7 +43,7 @@ def close_session(session: ProctorSession, of_pytest: pytest.Session) -> None:
     outline = session.runs.outline()
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
-        output["proctor"] = {"suites": list(outline.suites), "reused": outline.reused, "notes": list(outline.notes)}
+        output["proctor"] = json.dumps(plain(outline))  # as ASCII: what processes tell each other must be encodable
         return
     session.outlines.append(outline)
     interrupted = of_pytest.exitstatus == pytest.ExitCode.INTERRUPTED
@@ -61,7 +63,7 @@ def _note(session: ProctorSession, of_pytest: pytest.Session) -> str:
 
 def tell_session(session: ProctorSession, terminal: Any) -> None:
     """The short section at the end of pytest's output."""
-    reused = sum(outline.reused for outline in session.outlines)
+    reused = _reused(session.outlines)
     again = f"{counted(reused, 'answer')} reused from earlier sessions; --proctor-fresh asks anew" if reused else ""
     lines: list[tuple[str, dict[str, bool]]] = []
     if session.result is not None:
@@ -80,6 +82,13 @@ def tell_session(session: ProctorSession, terminal: Any) -> None:
     encoding = getattr(terminal._tw._file, "encoding", None)
     for text, markup in lines:
         terminal.line(encodable(one_line(text), encoding), **markup)
+
+
+def _reused(outlines: Sequence[Outline]) -> int:
+    """How many answers were not asked for again; one that a suite and tests look at, in any process, is one."""
+    taken = {(question, suite) for outline in outlines for question, suite in outline.reused}
+    by_suites = {question for question, suite in taken if suite}
+    return sum(1 for question, suite in taken if suite or question not in by_suites)
 
 
 def _suite_line(suite: SuiteVerdict) -> str:
@@ -102,6 +111,6 @@ def _markup(verdict: RunVerdict) -> dict[str, bool]:
     return {word: True for word in STYLES[verdict.outcome].split() if word in ("bold", "red", "green", "yellow")}
 
 
-def hear_outline(session: ProctorSession, told: dict[str, Any]) -> None:
+def hear_outline(session: ProctorSession, told: str) -> None:
     """What a process that has ended did."""
-    session.outlines.append(replace(Outline((), 0), **told))
+    session.outlines.append(Outline(**json.loads(told)))

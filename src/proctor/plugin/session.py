@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from proctor.agents.model import Agent
+from proctor.agents.resolving import resolve_agent
 from proctor.cases.model import Suite
+from proctor.plain import canonical, plain
 from proctor.plugin.settings import SessionSettings
 from proctor.plugin.stash import SESSION
 from proctor.results.model import Run, TrialResult
 from proctor.results.verdict import RunVerdict
 from proctor.running.agent_runs import AgentRun
-from proctor.running.plan import PlannedSuite
+from proctor.running.plan import Plan, PlannedSuite
 from proctor.running.shared_runs import Address, Outline, SharedRuns, address_of
 
 if TYPE_CHECKING:
@@ -47,6 +50,7 @@ class ProctorSession:
         """The run that the present test looked at last."""
         self.result: tuple[Run, RunVerdict] | None = None
         self.trouble = ""
+        self._agents: dict[str, Agent] = {}
         self._waiting: dict[int, list[TrialItem]] = {}
         self._made: dict[Address, TrialResult] = {}
 
@@ -62,6 +66,20 @@ class ProctorSession:
             notes = self.runs.outline().notes
             raise TrialBroken(notes[-1] if notes else "the trial was not made")
         return trial
+
+    def plan(self, suite: Suite, agent: Any) -> Plan:
+        """The trials of a suite, put to `agent` or else to the one that it names; raises `InvalidSuite`."""
+        plan = self.runs.plan(suite, agent)
+        if agent is None:
+            self._agents.setdefault(_reference(suite), plan.suites[0].agent)
+        return plan
+
+    def agent_of(self, suite: Suite) -> Agent:
+        """The agent that a suite names; the same one all along, since it may load more of itself once it is asked."""
+        reference = _reference(suite)
+        if reference not in self._agents:
+            self._agents[reference] = resolve_agent(suite.agent, suite.base)
+        return self._agents[reference]
 
     def enlist(self, planned: PlannedSuite, trials: int) -> None:
         """Make a suite part of the session's run, under a name that no other suite there has."""
@@ -133,3 +151,7 @@ class ProctorSession:
         if path is None:
             return "in Python"
         return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+
+
+def _reference(suite: Suite) -> str:
+    return canonical([plain(suite.agent), str(suite.base)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,6 +14,15 @@ if TYPE_CHECKING:
 
 SHARING = pytest.StashKey[dict[str, Any]]()
 SESSION = pytest.StashKey["ProctorSession"]()
+NAMED = pytest.StashKey[frozenset[Path]]()
+
+
+def named_files(config: pytest.Config) -> frozenset[Path]:
+    """What the command line names; pytest itself forgets of a file whose folder is named as well."""
+    if NAMED not in config.stash:
+        named = (config.invocation_params.dir / name.partition("::")[0] for name in config.args)
+        config.stash[NAMED] = frozenset(Path(os.path.abspath(path)) for path in named)  # noqa: PTH100  links stay links
+    return config.stash[NAMED]
 
 
 def sharing_of(config: pytest.Config) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from proctor.plugin.failures import story_of
+from proctor.plugin.failures import story_of, title_of
 from proctor.records import record
 from proctor.reporting.wording import counts_text
 from proctor.results.model import Outcome, TrialResult
@@ -39,10 +39,8 @@ class SuiteRun:
 
     def assert_passed(self) -> None:
         """Raise `AssertionError` with the whole story of every trial that did not pass."""
+        __tracebackhide__ = True
         if self.passed:
             return
-        stories = [
-            f"{trial.suite}/{trial.case.id}: {trial.outcome.value}\n{story_of(trial, verbose=False)}"
-            for trial in self._bad
-        ]
+        stories = [f"{title_of(trial)}\n{story_of(trial, verbose=False)}" for trial in self._bad]
         raise AssertionError("\n\n".join([counts_text(self.counts), *self.notes, *stories]))

@@ -21,6 +21,7 @@ from proctor.references import describe
 from proctor.results.keys import question_key
 from proctor.results.model import Outcome, TrialResult
 from proctor.running.agent_runs import AgentRun, run_of
+from proctor.running.answers import turn_key
 from proctor.running.asking import Answer, ask
 from proctor.running.loop import run_sync
 from proctor.running.options import DEFAULTS, Limits
@@ -87,15 +88,12 @@ class AgentRunner:
 
     def run_test_case(self, test_input: Any, *, id: str | None = None) -> AgentRun:  # noqa: A002  as cases call it
         """Ask once and come back with the answer, its tool calls and what they gave; raises `AgentFailed`."""
-        return run_sync(self.run_test_case_async(test_input, id=id))
+        __tracebackhide__ = True
+        return _answered(*self.run_cases([_case(test_input, id)]))
 
     async def run_test_case_async(self, test_input: Any, *, id: str | None = None) -> AgentRun:  # noqa: A002
         """The same, for code that has an event loop."""
-        value = plain(test_input)
-        [run] = await self.run_cases_async([Case(id or show(value, LONGEST_NAME), (Turn(value),))])
-        if run["error"] is not None:
-            raise AgentFailed(run["error"])
-        return run
+        return _answered(*await self.run_cases_async([_case(test_input, id)]))
 
     def run_cases(self, cases: Iterable[Case]) -> list[AgentRun]:
         """All of them, several at once, in their order; one whose agent breaks down has an `error` and no answer."""
@@ -131,7 +129,7 @@ class AgentRunner:
         if self._memory is None:
             return await self._asked(case, life, watchdog)
         question = question_key(case)
-        async with self._memory.turn(f"{question}-{self.fingerprint}"):
+        async with self._memory.turn(turn_key(question, self.fingerprint)):
             past = self._memory.find(question, self.agent, 1)
             if past is not None:
                 return _retold(past, case)
@@ -183,6 +181,18 @@ class _Life:
                     await done
         except Exception as error:
             raise AgentFailed(f"the agent {self._agent.name} could not {name}: {describe(error)}") from error
+
+
+def _case(test_input: Any, name: str | None) -> Case:
+    value = plain(test_input)
+    return Case(name or show(value, LONGEST_NAME), (Turn(value),))
+
+
+def _answered(run: AgentRun) -> AgentRun:
+    __tracebackhide__ = True
+    if run["error"] is not None:
+        raise AgentFailed(run["error"])
+    return run
 
 
 def _limits(timeout: float | None, parallel: int | None) -> Limits:

@@ -30,11 +30,13 @@ class AgentRun(dict[str, Any]):
         self.trial = trial
 
     def __missing__(self, key: str) -> Any:
+        __tracebackhide__ = True
         if key in ANSWERED and self.trial.reason:
             raise AgentFailed(f"case {self.trial.case.id!r} has no answer: {self.trial.reason}")
         raise KeyError(key)
 
     def __getattr__(self, name: str) -> Any:
+        __tracebackhide__ = True
         if name.startswith("_"):
             raise AttributeError(name)
         try:
@@ -45,6 +47,7 @@ class AgentRun(dict[str, Any]):
     @property
     def evaluable(self) -> Evaluable:
         """What evaluators see of it, for `assert_pass` and `evaluate`."""
+        __tracebackhide__ = True
         if not self.trial.replies:
             raise AgentFailed(f"case {self.trial.case.id!r} has no answer: {self.trial.reason}")
         turn, reply = self.trial.case.turns[-1], self.trial.replies[-1]

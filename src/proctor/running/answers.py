@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
@@ -44,13 +44,9 @@ class SessionAnswers:
         self._sharing = sharing
         self._fresh = fresh
         self._heard: dict[Key, TrialResult] = {}
-        self._reused: set[tuple[Key, str]] = set()
+        self.reused: set[tuple[str, str]] = set()
+        """The answers of earlier sessions that were taken: what was asked, and by which suite, if by one."""
         self._changed: dict[str, float] = {}
-
-    @property
-    def reused(self) -> int:
-        """How many answers of earlier sessions were taken."""
-        return len(self._reused)
 
     def find(self, question: str, agent: Any, number: int, suite: str = "") -> TrialResult | None:
         """The latest answer, unless it is an earlier session's and the agent may have changed since.
@@ -58,27 +54,31 @@ class SessionAnswers:
         What `suite` asks is its own: an answer that another suite got in this session is not taken for it.
         """
         key = (question, mark_of(agent), number)
-        found = self._heard.get(key) or (self._from_others(key, agent.name) if self._sharing.several else None)
-        if found is not None and suite and found.suite not in (suite, agent.name) and self._is_of_now(found):
+        askers = (suite, agent.name) if suite else ()
+        found = self._heard.get(key) or (self._from_others(key, askers) if self._sharing.several else None)
+        if found is not None and askers and found.suite not in askers and self._is_of_now(found):
             return None
         if found is None and not self._fresh and not is_out_of_sight(agent):
             found = self._from_earlier(key, agent)
         if found is not None:
             self._heard[key] = found
             if not self._is_of_now(found):
-                self._reused.add((key, suite))
+                self.reused.add((turn_key(*key), suite))
         return found
 
     def _is_of_now(self, trial: TrialResult) -> bool:
         return trial.started_at >= self._sharing.started_at
 
     def hear(self, question: str, trial: TrialResult) -> None:
-        """Remember what was answered, for as long as the session lasts."""
-        self._heard[question, trial.agent, trial.number] = trial
+        """Remember what a suite was answered, for as long as the session lasts, and let other processes know."""
+        if self._sharing.several and not trial.reused:
+            self.keep(question, trial)
+        else:
+            self._heard[question, trial.agent, trial.number] = trial
 
     def keep(self, question: str, trial: TrialResult) -> None:
         """Remember it, and write it down for other processes and later sessions."""
-        self.hear(question, trial)
+        self._heard[question, trial.agent, trial.number] = trial
         if trial.replies:
             store, no = self._book
             store.add_trials(no, [replace(trial, case=replace(trial.case, id=question))])
@@ -128,11 +128,18 @@ class SessionAnswers:
         whole = [trial for trial in found if not broke_down(trial) and trial.started_at > changed]
         return max(whole, key=lambda trial: trial.started_at, default=None)
 
-    def _from_others(self, key: Key, agent: str) -> TrialResult | None:
-        question, mark, number = key
+    def _from_others(self, key: Key, askers: Sequence[str]) -> TrialResult | None:
+        """What another process of the session was answered; by `askers` only, unless there are none."""
         store, no = self._book
-        kept = store.trial_keys(no).get((agent, question, number))
-        return None if kept is None or kept.agent != mark else store.trial(kept.no)
+        for (asker, question, number), kept in store.trial_keys(no).items():
+            if (question, kept.agent, number) == key and (not askers or asker in askers):
+                return store.trial(kept.no)
+        return None
+
+
+def turn_key(question: str, mark: str, number: int = 1) -> str:
+    """What is to be asked only once, whoever asks."""
+    return f"{question}-{mark}-{number}"
 
 
 def mark_of(agent: Any) -> str:

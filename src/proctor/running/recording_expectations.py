@@ -112,7 +112,7 @@ def recorded(suite: Suite, accepted: Mapping[str, tuple[Proposal, str]], part: P
     return replace(
         suite,
         cases=tuple(
-            _compared(suite, _expecting(case, *accepted[case.id], part)) if case.id in accepted else case
+            _compared(suite, case, _expecting(case, *accepted[case.id], part)) if case.id in accepted else case
             for case in suite.cases
         ),
     )
@@ -126,10 +126,15 @@ def complete(suite: Suite) -> tuple[Suite, list[str]]:
     return replace(suite, cases=tuple(kept)), left_out
 
 
-def _compared(suite: Suite, case: Case) -> Case:
-    """With an evaluator for what is expected now, where the suite has none for it."""
-    named = suite.evaluators_of(case)
-    needed = with_implied(named, case.turns, final_state=case.final_state is not None)
+def _compared(suite: Suite, before: Case, case: Case) -> Case:
+    """With an evaluator for what is expected now, where the suite has none for it.
+
+    What the expectations so far brought along was nobody's choice, so that a recorded answer is compared as well.
+    """
+    has_final_state = case.final_state is not None
+    named = suite.evaluators_of(before)
+    came_along = not suite.evaluators and named == with_implied((), before.turns, final_state=has_final_state)
+    needed = with_implied(() if came_along else named, case.turns, final_state=has_final_state)
     return case if needed == named else replace(case, evaluators=needed)
 
 

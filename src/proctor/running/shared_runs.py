@@ -20,7 +20,7 @@ from proctor.results.model import Run, SuiteInfo, TrialResult
 from proctor.results.reading import read_run
 from proctor.results.store import Store
 from proctor.results.verdict import RunVerdict, judge
-from proctor.running.answers import SessionAnswers, Sharing, lock_folder, locked, row_of
+from proctor.running.answers import SessionAnswers, Sharing, lock_folder, locked, mark_of, row_of, turn_key
 from proctor.running.booking import Booking, alone_with
 from proctor.running.engine import execute
 from proctor.running.judges import telling
@@ -31,6 +31,8 @@ from proctor.running.plan import Plan, PlannedSuite, PlannedTrial, make_plan
 Address = tuple[str, str, int]
 """Suite, case, repetition."""
 
+MOST_TURNS = 100
+"""So many questions are held at once while they are asked: each takes an open file."""
 NEXT_TO_NOTHING_USD = 1e-9
 """A budget that is spent: trials without a cost may still be made, and the next one with a cost is the last."""
 
@@ -40,8 +42,11 @@ class Outline:
     """What one process of a session has to tell the one that sums it up."""
 
     suites: Sequence[Mapping[str, Json]]
-    reused: int
+    reused: Sequence[Sequence[str]] = ()
+    """Answers of earlier sessions: what was asked, and by which suite, if by one."""
     notes: Sequence[str] = ()
+    begun: bool = False
+    """Whether it set about any trial; what was merely collected is no run."""
 
 
 class SharedRuns:
@@ -54,6 +59,7 @@ class SharedRuns:
         self.sharing = sharing
         self._suites: dict[str, PlannedSuite] = {}
         self._made: set[Address] = set()
+        self._begun = False
         self._store: tuple[Store, int] | None = None
         self._alive = contextlib.ExitStack()
         self._spent_usd = 0.0
@@ -77,23 +83,26 @@ class SharedRuns:
 
         `all_at_once` keeps other processes from making any of the suite meanwhile.
         """
+        self._begun = True
         with contextlib.ExitStack() as turns:
             for name in sorted({trial.suite.suite.name for trial in trials}):
-                turns.enter_context(self._turn(name, all_at_once))
+                turns.enter_context(self._turn(f"suite {name}", all_at_once))
             made = self._made_before(trials)
             missing = [trial for trial in trials if address_of(trial) not in made]
+            for question in sorted(map(_question, missing))[:MOST_TURNS]:
+                turns.enter_context(self._turn(question, True))
             if missing:
                 made |= self._execute(missing)
         return made
 
     def outline(self) -> Outline:
         suites = tuple(plain(item.info) for item in self._suites.values())
-        return Outline(suites, self.answers.reused, tuple(self._notes))
+        return Outline(suites, sorted(self.answers.reused), tuple(self._notes), self._begun)
 
     def finish(self, outlines: Sequence[Outline], note: str, *, interrupted: bool) -> tuple[Run, RunVerdict] | None:
         """Sum up what all processes of the session did, and close the run; `None` if no suite was run."""
         suites = _merged(outlines)
-        if not suites:
+        if not suites or not any(outline.begun for outline in outlines):
             return None
         store, no = self._open()
         run = read_run(store, self.sharing.run_id)
@@ -114,11 +123,11 @@ class SharedRuns:
             shutil.rmtree(lock_folder(self.folder, self.sharing.run_id), ignore_errors=True)
 
     @contextlib.contextmanager
-    def _turn(self, suite: str, alone: bool) -> Iterator[None]:
+    def _turn(self, key: str, alone: bool) -> Iterator[None]:
         if not self.sharing.several:
             yield
             return
-        with self.answers.lock_file(f"suite {suite}") as handle:
+        with self.answers.lock_file(key) as handle:
             locked(handle, exclusive=alone, wait=True)
             yield
 
@@ -202,6 +211,10 @@ class _Heard:
 
 def address_of(trial: PlannedTrial) -> Address:
     return trial.suite.suite.name, trial.case.id, trial.number
+
+
+def _question(trial: PlannedTrial) -> str:
+    return turn_key(question_key(trial.case), mark_of(trial.suite.agent), trial.number)
 
 
 def _merged(outlines: Sequence[Outline]) -> tuple[SuiteInfo, ...]:

@@ -21,7 +21,11 @@ def without_loop(verb: Callable[P, Coroutine[Any, Any, R]], home: str) -> Callab
 
     @functools.wraps(verb)
     def synchronous(*args: P.args, **kwargs: P.kwargs) -> R:
-        return run_sync(verb(*args, **kwargs))
+        __tracebackhide__ = True
+        try:
+            return run_sync(verb(*args, **kwargs))
+        except AssertionError as failed:
+            raise failed.with_traceback(None) from None  # ends in the caller's own line, not in the event loop
 
     synchronous.__name__ = synchronous.__qualname__ = f"{verb.__name__}_sync"
     synchronous.__module__ = home

@@ -34,11 +34,13 @@ class Golden(Shape):
     expected_tools: Tools | None = None
     source_file: str | None = None
     name: str | None = None
+    custom_column_key_values: dict[str, str] | None = None
 
     def test_case(self, **found: Any) -> LLMTestCase:
         """The test case it becomes with what the application answered."""
         fields = (
-            "input actual_output expected_output context retrieval_context comments tools_called expected_tools name"
+            "input actual_output expected_output context retrieval_context comments tools_called expected_tools name "
+            "custom_column_key_values"
         )
         known = {field: getattr(self, field) for field in fields.split()}
         return LLMTestCase(**{**known, "metadata": self.additional_metadata, **found})
@@ -55,6 +57,7 @@ class ConversationalGolden(Shape):
     comments: str | None = None
     name: str | None = None
     turns: list[Turn] | None = None
+    custom_column_key_values: dict[str, str] | None = None
 
 
 Entry = Golden | ConversationalGolden | LLMTestCase | ConversationalTestCase
@@ -99,6 +102,9 @@ class EvaluationDataset:
     def __iter__(self) -> Iterator[Any]:
         return iter(self._test_cases)
 
+    def __repr__(self) -> str:
+        return f"EvaluationDataset(goldens={self._goldens!r}, test_cases={self._test_cases!r})"
+
     def __len__(self) -> int:
         return len(self._goldens) + len(self._test_cases)
 
@@ -121,29 +127,33 @@ class EvaluationDataset:
         entries = [*self._goldens, *(self._test_cases if include_test_cases else ())]
         return save(entries, file_type, Path(directory), file_name)
 
-    def add_goldens_from_json_file(self, file_path: str | Path) -> None:
-        self._read(file_path, "json", golden=True)
+    def add_goldens_from_json_file(self, file_path: str | Path, **columns: Any) -> None:
+        self._read(file_path, "json", columns, golden=True)
 
-    def add_goldens_from_jsonl_file(self, file_path: str | Path) -> None:
-        self._read(file_path, "jsonl", golden=True)
+    def add_goldens_from_jsonl_file(self, file_path: str | Path, **columns: Any) -> None:
+        self._read(file_path, "jsonl", columns, golden=True)
 
-    def add_goldens_from_csv_file(self, file_path: str | Path) -> None:
-        self._read(file_path, "csv", golden=True)
+    def add_goldens_from_csv_file(self, file_path: str | Path, **columns: Any) -> None:
+        self._read(file_path, "csv", columns, golden=True)
 
-    def add_test_cases_from_json_file(self, file_path: str | Path) -> None:
-        self._read(file_path, "json", golden=False)
+    def add_test_cases_from_json_file(self, file_path: str | Path, **columns: Any) -> None:
+        self._read(file_path, "json", columns, golden=False)
 
-    def add_test_cases_from_jsonl_file(self, file_path: str | Path) -> None:
-        self._read(file_path, "jsonl", golden=False)
+    def add_test_cases_from_jsonl_file(self, file_path: str | Path, **columns: Any) -> None:
+        self._read(file_path, "jsonl", columns, golden=False)
 
-    def add_test_cases_from_csv_file(self, file_path: str | Path) -> None:
-        self._read(file_path, "csv", golden=False)
+    def add_test_cases_from_csv_file(self, file_path: str | Path, **columns: Any) -> None:
+        self._read(file_path, "csv", columns, golden=False)
 
-    def _read(self, file_path: str | Path, file_type: str, *, golden: bool) -> None:
-        """All of a file or nothing: what is wrong with it is told before anything is added."""
+    def _read(self, file_path: str | Path, file_type: str, columns: dict[str, Any], *, golden: bool) -> None:
+        """All of a file or nothing: what is wrong with it is told before anything is added.
+
+        `columns` says where things stand that go by other names: `input_key_name="question"`, and for CSV
+        `input_col_name="question"`, `context_col_delimiter=";"`.
+        """
         from proctor.compat.deepeval.dataset_files import read
 
-        entries = read(Path(file_path), file_type, golden=golden)
+        entries = read(Path(file_path), file_type, columns, golden=golden)
         checked = EvaluationDataset(self._goldens, self._test_cases)
         for entry in entries:
             (checked.add_golden if golden else checked.add_test_case)(entry)

@@ -12,13 +12,14 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from proctor.compat.deepeval.dataset import ConversationalGolden, Golden
+from proctor.compat.deepeval.dataset_columns import columns_from
 from proctor.compat.deepeval.test_case import ConversationalTestCase, LLMTestCase
 from proctor.errors import InvalidSuite, Problem, StoreError, UsageError
 
-SEPARATED = {"context": "|", "retrieval_context": "|", "tools_called": ";", "expected_tools": ";", "tags": ";"}
-"""Columns with several entries: a JSON list, or, as DeepEval writes them, texts with a sign between them."""
-STRUCTURED = ("additional_metadata", "metadata", "turns")
+STRUCTURED = ("additional_metadata", "metadata", "turns", "custom_column_key_values")
 TYPES = ("json", "jsonl", "csv")
+Kinds = tuple[type[BaseModel], type[BaseModel]]
+"""What an entry is: of a question, of a conversation."""
 
 
 def save(entries: Sequence[BaseModel], file_type: str, folder: Path, name: str | None) -> Path:
@@ -49,17 +50,29 @@ def _text(rows: Sequence[Mapping[str, Any]], file_type: str) -> str:
     return written.getvalue()
 
 
-def read(path: Path, file_type: str, *, golden: bool) -> list[Any]:
+def read(path: Path, file_type: str, given: Mapping[str, Any], *, golden: bool) -> list[Any]:
     """The entries of a file; raises `InvalidSuite` with everything that is wrong with it."""
+    kinds: Kinds = (Golden, ConversationalGolden) if golden else (LLMTestCase, ConversationalTestCase)
+    fields = {name for kind in kinds for name in kind.model_fields} | {"additional_metadata"}
+    columns = columns_from(given, fields)
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with path.open(encoding=columns.encoding, newline="") as file:
             text = file.read()
     except OSError as error:
         raise InvalidSuite([Problem(f"cannot be read: {error.strerror or error}", path)]) from None
     except ValueError:
-        raise InvalidSuite([Problem("is not UTF-8 text", path)]) from None
+        raise InvalidSuite([Problem(f"is not {columns.encoding.upper().removesuffix('-SIG')} text", path)]) from None
+    except LookupError as error:
+        raise InvalidSuite([Problem(f"cannot be read: {error}", path)]) from None
     problems: list[Problem] = []
-    found = [_entry(row, line, path, golden, problems) for line, row in _rows(text, file_type, path, problems)]
+    rows = _rows(text, file_type, path, problems)
+    problems += [Problem(missing, path) for missing in columns.missing([row for _, row in rows])]
+    found = []
+    for line, row in rows:
+        if isinstance(row, Mapping):
+            named = columns.of(row, fields)
+            row = _cells(named, columns.separators) if file_type == "csv" else named
+        found.append(_entry(row, line, path, kinds, problems))
     if problems:
         raise InvalidSuite(problems)
     return found
@@ -69,7 +82,7 @@ def _rows(text: str, file_type: str, path: Path, problems: list[Problem]) -> lis
     if file_type == "csv":
         csv.field_size_limit(2**31 - 1)
         try:
-            return [(line, _cells(row)) for line, row in enumerate(csv.DictReader(io.StringIO(text, newline="")), 2)]
+            return list(enumerate(csv.DictReader(io.StringIO(text, newline="")), 2))
         except csv.Error as error:
             problems.append(Problem(f"is not CSV: {error}", path))
             return []
@@ -90,30 +103,29 @@ def _rows(text: str, file_type: str, path: Path, problems: list[Problem]) -> lis
     return rows
 
 
-def _cells(row: Mapping[str, Any]) -> dict[str, Any]:
+def _cells(row: Mapping[str, Any], separators: Mapping[str, str]) -> dict[str, Any]:
     """An empty cell says nothing."""
-    return {name: _cell(name, text) for name, text in row.items() if name is not None and text not in (None, "")}
+    return {
+        name: _cell(name, text, separators.get(name))
+        for name, text in row.items()
+        if name is not None and text not in (None, "")
+    }
 
 
-def _cell(name: str, text: str) -> Any:
-    if name in SEPARATED or name in STRUCTURED:
+def _cell(name: str, text: str, separator: str | None) -> Any:
+    if separator is not None or name in STRUCTURED:
         try:
             return json.loads(text)
         except (ValueError, RecursionError):
             pass
-    return [part.strip() for part in text.split(SEPARATED[name]) if part.strip()] if name in SEPARATED else text
+    return [part.strip() for part in text.split(separator) if part.strip()] if separator is not None else text
 
 
-def _entry(row: Any, line: int | None, path: Path, golden: bool, problems: list[Problem]) -> Any:
+def _entry(row: Any, line: int | None, path: Path, kinds: Kinds, problems: list[Problem]) -> Any:
     if not isinstance(row, Mapping):
         problems.append(Problem("must be an object", path, line))
         return None
-    conversation = "scenario" in row or "turns" in row
-    kind: type[BaseModel]
-    if golden:
-        kind = ConversationalGolden if conversation else Golden
-    else:
-        kind = ConversationalTestCase if conversation else LLMTestCase
+    kind = kinds["scenario" in row or "turns" in row]
     try:
         return kind.model_validate(row)
     except ValidationError as error:

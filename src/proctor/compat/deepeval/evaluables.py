@@ -30,7 +30,7 @@ def _single(case: LLMTestCase) -> Evaluable:
         eval_input=(NamedData("input", case.input),),
         eval_output=(NamedData("output", case.actual_output or ""),),
         expectation=UNSET if case.expected_output is None else case.expected_output,
-        eval_metadata=plain(case.metadata) if case.metadata else None,
+        eval_metadata=plain({**(case.custom_column_key_values or {}), **(case.metadata or {})}) or None,
         description=case.name,
         tool_calls=calls,
         expected_tool_calls=_expected(case.expected_tools),

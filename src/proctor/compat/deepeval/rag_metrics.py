@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from proctor.compat.deepeval.base import SingleTurnMetric, judge_named
-from proctor.evaluators.rag.answers import AnswerRelevancy, Faithfulness, Hallucination
+from proctor.evaluators.model import Evaluable
+from proctor.evaluators.rag.answers import MODES, AnswerRelevancy, Faithfulness, Hallucination
 from proctor.evaluators.rag.retrieval import ContextualPrecision, ContextualRecall, ContextualRelevancy
 
 
@@ -43,12 +45,27 @@ class FaithfulnessMetric(SingleTurnMetric):
 
 
 class HallucinationMetric(SingleTurnMetric):
-    """The share of the passages that the answer does not contradict: `context`, or what was retrieved without it."""
+    """The share of the passages that the answer does not contradict: `context`, or what was retrieved without it.
+
+    `mode="grounded"` finds what is made up without contradicting anything: the share of the answer's claims that the
+    passages bear out.
+    """
 
     needs = ("input", "actual_output", "context|retrieval_context")
 
-    def __init__(self, threshold: float | None = 0.5, model: Any = None, **options: Any) -> None:
-        super().__init__(Hallucination(model=judge_named(model)), threshold=threshold, **options)
+    def __init__(
+        self, threshold: float | None = 0.5, model: Any = None, mode: str = "contradicted", **options: Any
+    ) -> None:
+        if mode not in MODES:
+            raise ValueError(f"mode is one of {', '.join(MODES)}, not {mode!r}")
+        self.mode = mode
+        judge = judge_named(model)
+        evaluator = Faithfulness(model=judge) if mode == "grounded" else Hallucination(model=judge)
+        super().__init__(evaluator, threshold=threshold, **options)
+
+    def evaluable(self, test_case: Any) -> Evaluable:
+        seen = super().evaluable(test_case)
+        return replace(seen, retrieval_context=seen.context or seen.retrieval_context)
 
 
 class ContextualRelevancyMetric(SingleTurnMetric):

@@ -18,8 +18,10 @@ from proctor.compat.deepeval.results import (
     TestResult,
     verdict,
 )
+from proctor.compat.deepeval.telling import story_of
 from proctor.compat.deepeval.test_case import ConversationalTestCase, LLMTestCase
 from proctor.references import describe
+from proctor.running.loop import run_sync
 from proctor.running.synchronous import without_loop
 from proctor.running.watching import is_being_cancelled
 
@@ -59,17 +61,35 @@ async def a_assert_test(
     error_config: ErrorConfig = STRICT,
 ) -> None:
     """Raise `AssertionError` unless every metric is satisfied; what failed and what broke are told apart."""
-    _check([test_case], metrics)
-    alone = None if run_async else asyncio.Lock()
-    found = await _measure_all(test_case, metrics, alone, error_config, in_turn=not run_async)
-    if not verdict(found, error_config):
-        raise AssertionError(_message(found))
+    complaint = await _complaint(test_case, metrics, run_async, error_config)
+    if complaint:
+        raise AssertionError(complaint)
+
+
+def assert_test(
+    test_case: Any,
+    metrics: Sequence[BaseMetric],
+    run_async: bool = True,
+    *,
+    error_config: ErrorConfig = STRICT,
+) -> None:
+    """`a_assert_test`, for code without an event loop."""
+    __tracebackhide__ = True
+    complaint = run_sync(_complaint(test_case, metrics, run_async, error_config))
+    if complaint:
+        raise AssertionError(complaint)
 
 
 evaluate = without_loop(a_evaluate, __name__)
 evaluate.__name__ = evaluate.__qualname__ = "evaluate"
-assert_test = without_loop(a_assert_test, __name__)
-assert_test.__name__ = assert_test.__qualname__ = "assert_test"
+
+
+async def _complaint(case: Any, metrics: Sequence[BaseMetric], run_async: bool, errors: ErrorConfig) -> str:
+    """What is wrong with a test case; nothing if it passes."""
+    _check([case], metrics)
+    alone = None if run_async else asyncio.Lock()
+    found = await _measure_all(case, metrics, alone, errors, in_turn=not run_async)
+    return "" if verdict(found, errors) else f"{_message(found)}\n\n{story_of(case)}"
 
 
 def _check(cases: Sequence[Any], metrics: Sequence[Any]) -> None:

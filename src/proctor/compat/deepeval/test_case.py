@@ -6,7 +6,7 @@ import enum
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 from proctor.agents.model import ToolCall as Call
@@ -14,12 +14,21 @@ from proctor.plain import plain, show
 
 
 class Shape(BaseModel):
-    """Fields go by both spellings, and one that nobody knows is refused instead of dropped."""
+    """Fields go by both spellings, and one that nobody knows is refused instead of dropped, unless it says nothing."""
 
     model_config = ConfigDict(
         alias_generator=to_camel, populate_by_name=True, extra="forbid", validate_assignment=True, strict=False
     )
     __test__: ClassVar[bool] = False
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_unknown_nothing(cls, given: Any) -> Any:
+        """DeepEval writes every field it has to its files, `null` included."""
+        if not isinstance(given, Mapping):
+            return given
+        known = {*cls.model_fields, *map(to_camel, cls.model_fields)}
+        return {name: value for name, value in given.items() if value is not None or name in known}
 
 
 def _tool(given: Any) -> Any:
@@ -85,6 +94,8 @@ class LLMTestCase(Shape):
     completion_time: float | None = None
     name: str | None = None
     tags: list[str] | None = None
+    custom_column_key_values: dict[str, str] | None = None
+    """Further columns of a dataset; evaluators see them among the metadata."""
 
     @property
     def additional_metadata(self) -> dict[str, Any] | None:
