@@ -220,7 +220,7 @@ def test_what_a_file_says_yields_to_the_caller(tmp_path: Path) -> None:
     config = executor.config
     assert (config.llm_timeout, config.parallel_test_cases, config.cache_dir) == (5, 2, "c")
     assert (config.file_timeout, config.cache_enabled) == (30, True)
-    with pytest.raises(UsageError, match="llm_timeout must be more than 0"):
+    with pytest.raises(UsageError, match="llm_timeout must be a number of seconds, more than 0"):
         ExecutionConfig(llm_timeout=0)
 
 
@@ -258,7 +258,8 @@ def test_files_are_read_by_the_processor_that_is_given(tmp_path: Path) -> None:
     path = write(tmp_path, [{"input": "q", "ground_truth": "q", "files": [{"path": "f.txt", "type": "text"}]}])
     [found] = asyncio.run(TestExecutor(path, backend=Echo(), file_processor=Processor()).execute_tests()).results
     assert "# f.txt" in (found.agent_response or "")
-    assert found.processed_files[0].path == "f.txt"
+    assert found.processed_files[0].original.path == "f.txt"
+    assert found.processed_files[0].markdown_content == "# f.txt"
 
 
 def test_a_file_without_an_agent_says_so_when_it_is_run(tmp_path: Path) -> None:

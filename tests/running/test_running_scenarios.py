@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
-from proctor.agents.model import Reply, ToolCall
+from proctor.agents.model import Reply, ToolCall, Usage
 from proctor.cases.formats.loading import load
 from proctor.cases.model import Case, EvaluatorSpec, Settings, Suite, Turn
 from proctor.cases.scenario import Scenario
 from proctor.errors import InvalidSuite, JudgeFailed
+from proctor.judging.docket import note_call
+from proctor.judging.model import JudgeCall
 from proctor.results.model import Outcome, Run, TrialResult
 from proctor.results.reading import read_run
 from proctor.results.store import Store
@@ -220,6 +222,28 @@ def test_rescoring_asks_neither_agent_nor_user_and_scores_what_was_said(tmp_path
     assert verdict.outcome == "passed"
 
 
+def test_what_the_user_cost_counts_also_where_the_agent_could_not_be_reached_meanwhile() -> None:
+    class Charging(Playing):
+        async def ask(self, question: Any, *, sample: int = 0) -> Any:
+            note_call(
+                JudgeCall(question.kind, question.version, "player", f"key {len(self.questions)}", usage=Usage(10, 1))
+            )
+            return await super().ask(question, sample=sample)
+
+    answers = iter([Reply("Which?"), ConnectionError("lost"), Reply("Which?"), Reply("Done.")])
+
+    def agent(question: str) -> Reply:
+        said = next(answers)
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+    result = run(Charging("Order A-1.", "Order A-1.", FINISHED), agent=agent, backoff=0.0)
+    (trial,), (judge,) = result.trials, result.judges
+    assert (trial.attempts, len(trial.replies)) == (2, 2)
+    assert (judge.calls, judge.input_tokens) == (3, 30)
+
+
 def test_a_finished_conversation_is_not_held_again_on_resume(tmp_path: Path) -> None:
     what = suite()
     run(Playing("Order A-1.", FINISHED), store=tmp_path / "s")
@@ -234,20 +258,50 @@ def test_a_finished_conversation_is_not_held_again_on_resume(tmp_path: Path) -> 
     assert [len(trial.case.turns) for trial in result.trials] == [2]
 
 
-def test_the_quality_of_the_simulated_user_can_be_measured() -> None:
-    class Both(Playing):
-        async def ask(self, question: Any, *, sample: int = 0) -> Any:
-            if question.kind == "next-user-message":
-                return await super().ask(question, sample=sample)
-            self.questions.append(question)
-            verdicts = [{"number": n, "reason": "fits", "verdict": "yes"} for n in (1, 2)]
-            return question.reply.model_validate({"verdicts": verdicts})
+class Both(Playing):
+    """Plays the user, and finds it in order afterwards."""
 
-    what = suite()
-    player = Both("Order A-1.", FINISHED)
-    trial = held(player, Suite("desk", what.cases, evaluators=(EvaluatorSpec("UserSimulatorQuality"),)))
-    (score,) = trial.scores
+    async def ask(self, question: Any, *, sample: int = 0) -> Any:
+        if question.kind == "next-user-message":
+            return await super().ask(question, sample=sample)
+        self.seen = question
+        items = question.instructions.count("\n", question.instructions.rindex("\n\n") + 1) + 1
+        verdicts = [{"number": n, "reason": "fits", "verdict": "yes"} for n in range(1, items + 1)]
+        return question.reply.model_validate({"verdicts": verdicts})
+
+
+def measured(player: Any, scenario: Scenario | None = None, **arguments: Any) -> tuple[Any, list[str]]:
+    """The score of the user's quality, and the conversation as it was put to the judge."""
+    evaluators = (EvaluatorSpec("UserSimulatorQuality", arguments),)
+    (score,) = held(player, Suite("desk", suite(scenario).cases, evaluators=evaluators)).scores
+    return score, player.seen.material["line"]
+
+
+def test_the_quality_of_the_simulated_user_can_be_measured() -> None:
+    score, _ = measured(Both("Order A-1.", FINISHED))
     assert (score.outcome, score.value) == ("passed", 1.0), score
+
+
+def test_whoever_judges_the_user_sees_the_stop_mark_where_the_user_set_it() -> None:
+    _, lines = measured(Both("Order A-1.", FINISHED))
+    assert lines[-2:] == ["agent, turn 2: 2: Order A-1.", "user, after turn 2: </finished>"]
+    _, lines = measured(Both("Order A-1.", "Thanks a lot. </finished>"))
+    assert lines[-1] == "user, after turn 2: Thanks a lot. </finished>"
+    _, lines = measured(Both("Bye. <bye>"), Scenario("Hi.", "Say hello.", stop="<bye>"), stop_signal="<end>")
+    assert lines[-1] == "user, after turn 1: Bye. <end>"
+
+
+def test_a_conversation_that_was_cut_off_has_no_mark_and_says_why_it_ended() -> None:
+    _, lines = measured(Both("More?"), Scenario("Hi.", "Go on for ever.", max_turns=2))
+    assert lines[-1] == "(the conversation ended here: the limit of 2 turns was reached)"
+
+
+def test_the_mark_is_still_there_when_a_stored_conversation_is_scored_again(tmp_path: Path) -> None:
+    run(Playing("Order A-1.", "Thanks. </finished>"), store=tmp_path / "s")
+    judge = Both()
+    evaluators = (EvaluatorSpec("UserSimulatorQuality"),)
+    rescore(tmp_path / "s", "last", options=RunOptions(judge=judge), evaluators=evaluators)
+    assert judge.seen.material["line"][-1] == "user, after turn 2: Thanks. </finished>"
 
 
 def test_a_native_file_holds_a_scenario(tmp_path: Path) -> None:

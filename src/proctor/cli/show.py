@@ -28,7 +28,8 @@ from proctor.running.selection import CaseFilter, Predicate, parse_words
 @click.option("--case", "case_id", metavar="ID", help="Only this case.")
 @click.option("-k", "words", metavar="EXPR", help="Only cases that fit: refund and not slow.")
 @click.option("--failed", is_flag=True, help="Only what did not pass.")
-@click.option("--judge-calls", is_flag=True, help="What each judged score rests on; -v also prompts and replies.")
+@click.option("--judge-calls", is_flag=True, help="What judged scores and simulated users rest on; -v also all words.")
+@click.option("--record", "record_to", metavar="FILE", help="Write the record that a run of an agent.yaml left.")
 @report_options
 @store_option
 def command(**given: Any) -> int:
@@ -38,6 +39,8 @@ def command(**given: Any) -> int:
     kept = Store(read_configuration().store(given["store"]), create=False)
     run = read_run(kept, given["run_id"])
     targets = report_targets(given)
+    if given["record_to"] is not None:
+        return _write_record(run, kept, given["record_to"], targets)
     if given["judge_calls"]:
         return _tell_judge_calls(run, kept, given, targets)
     verdict = judge(run)
@@ -60,7 +63,7 @@ def _tell(run: Run, verdict: RunVerdict, given: Mapping[str, Any]) -> None:
 
 
 def _tell_judge_calls(run: Run, kept: Store, given: Mapping[str, Any], targets: Mapping[str, str]) -> int:
-    from proctor.reporting.judge_calls import judged_scores, tell_judge_calls
+    from proctor.reporting.judge_calls import judged_scores, simulated_users, tell_judge_calls
     from proctor.reporting.screen import StreamScreen, wants_colour
     from proctor.results.judge_calls import JudgeCalls
 
@@ -71,20 +74,39 @@ def _tell_judge_calls(run: Run, kept: Store, given: Mapping[str, Any], targets: 
     trials = _chosen(run, given)
     calls = JudgeCalls(kept.path)
     if targets:
-        _write_json({"run": run.id, "scores": list(judged_scores(trials, calls.find))}, targets["json"])
+        chosen = list(trials)
+        told = {"scores": judged_scores(chosen, calls.find), "users": simulated_users(chosen, calls.find)}
+        _write_json({"run": run.id, **{name: list(items) for name, items in told.items()}}, targets["json"])
         return 0
     screen = StreamScreen(sys.stdout, colour=wants_colour(sys.stdout, os.environ), width=None)
     if not tell_judge_calls(screen, trials, calls.find, verbose=given["verbose"]):
-        say(f"no score of run {run.id} that was chosen comes from a judge", err=True)
+        say(f"no score of run {run.id} that was chosen comes from a judge, and no user was simulated", err=True)
+    return 0
+
+
+def _write_record(run: Run, kept: Store, target: str, targets: Mapping[str, str]) -> int:
+    from proctor.compat.holodeck_record import records_of
+
+    found = records_of(kept.folder, run.id)
+    if targets:
+        raise UsageError("--record is a document of its own; ask for other reports in a command of their own")
+    if not found:
+        raise UsageError(f"run {run.id} left no record; runs of an agent.yaml do")
+    if len(found) > 1:
+        raise UsageError(f"run {run.id} left more than one record: {', '.join(map(str, found))}")
+    _write_text(found[0].read_text(encoding="utf-8"), target)
     return 0
 
 
 def _write_json(data: Any, target: str) -> None:
-    text = json.dumps(data, indent=2)
+    _write_text(json.dumps(data, indent=2) + "\n", target)
+
+
+def _write_text(text: str, target: str) -> None:
     if target == "-":
-        click.echo(text)
+        click.echo(text, nl=False)
         return
-    Path(target).write_text(text + "\n", encoding="utf-8")
+    Path(target).write_text(text, encoding="utf-8")
     say(f"report: {target}", err=True)
 
 

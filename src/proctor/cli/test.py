@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -25,6 +25,11 @@ from proctor.cli.configuration import Configuration, read_configuration
 from proctor.running.options import RunOptions
 from proctor.running.selection import CaseFilter, last_failed, parse_words, tag_set
 from proctor.running.verbs import Request, run_suites
+
+if TYPE_CHECKING:
+    from proctor.results.model import Run
+    from proctor.results.verdict import RunVerdict
+    from proctor.running.listening import Listener
 
 T = TypeVar("T", Suite, Case, Turn)
 
@@ -54,7 +59,23 @@ def command(**given: Any) -> int:
     with stdout_kept_clear("-" in report_targets(given).values()):
         suites = _suites(given)
     told = given | _manner(given, suites)
-    return carry_out(lambda terminal: run_suites(_request(given, configuration, suites), terminal), told)
+    return carry_out(lambda terminal: _run(_request(given, configuration, suites), terminal, told["quiet"]), told)
+
+
+def _run(request: Request, terminal: Listener, quiet: bool) -> tuple[Run, RunVerdict]:
+    """An agent.yaml leaves a record of each run beside the results, also of one that was interrupted."""
+    if request.store is None or all(suite.format != "holodeck" for suite in request.suites):
+        return run_suites(request, terminal)
+    from proctor.compat.holodeck_record import keep_records, recorders
+
+    kept = recorders(request.suites, request.options)
+    run, verdict = run_suites(request, terminal)
+    written, failures = keep_records(kept, run, verdict, request.store)
+    for path in () if quiet else written:
+        say(f"record: {path}")
+    for reason in failures:
+        say(f"warning: {reason}", err=True)
+    return run, verdict
 
 
 def _manner(given: dict[str, Any], suites: list[Suite]) -> dict[str, bool]:

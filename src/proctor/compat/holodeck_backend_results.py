@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proctor.agents.model import Reply, ToolCall, Usage
-from proctor.errors import AgentFailed, ProctorError
+from proctor.errors import AgentFailed, ProctorError, UnreadableReply
 from proctor.plain import Json, plain, show
 
 
@@ -84,15 +84,26 @@ def result_of(reply: Reply, turns: int = 1) -> ExecutionResult:
 
 def reply_of(result: Any) -> Reply:
     """A backend's result as a reply; raises `AgentFailed` where it says that something went wrong."""
-    if result.is_error:
+    if not hasattr(result, "response"):
+        raise UnreadableReply(f"the backend returned {type(result).__name__}, which is no ExecutionResult")
+    if getattr(result, "is_error", False):
         raise AgentFailed(result.error_reason or "the backend gave no reason")
-    answers = _Answers(result.tool_results)
-    calls = tuple(_call(call, answers) for call in result.tool_calls)
-    spent = result.token_usage
-    known = spent is not None and (spent.prompt_tokens or spent.completion_tokens)
-    usage = Usage(spent.prompt_tokens, spent.completion_tokens) if known else None
+    answers = _Answers(_told(result, "tool_results"))
+    calls = tuple(_call(call, answers) for call in _told(result, "tool_calls"))
+    spent: Any = getattr(result, "token_usage", None)
+    given, written = getattr(spent, "prompt_tokens", None), getattr(spent, "completion_tokens", None)
+    usage = Usage(given, written) if given or written else None
     structured = plain(getattr(result, "structured_output", None))
+    if not isinstance(result.response, str | None):
+        raise UnreadableReply(f"the response of the backend is {type(result.response).__name__}, not str")
     return Reply(result.response or "", calls, usage, structured=structured, raw=result)
+
+
+def _told(result: Any, name: str) -> list[dict[str, Any]]:
+    told = getattr(result, name, None) or []
+    if not isinstance(told, (list, tuple)) or not all(isinstance(item, dict) for item in told):
+        raise UnreadableReply(f"the {name} of the backend are not a list of dictionaries: {told!r:.80}")
+    return list(told)
 
 
 class _Answers:

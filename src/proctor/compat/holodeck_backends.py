@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from proctor.agents.invoking import is_async
 from proctor.agents.model import Agent, Reply
+from proctor.agents.threads import call_in_thread
 from proctor.cases.model import Case, Suite, Turn
 from proctor.compat.holodeck_backend_results import (
     BackendError,
@@ -162,10 +165,10 @@ class BackendAgent:
 
     async def start(self) -> None:
         if hasattr(self.backend, "initialize"):
-            await self.backend.initialize()
+            await _done(self.backend.initialize)
 
     async def stop(self) -> None:
-        await self.backend.teardown()
+        await close(self.backend)
 
     @asynccontextmanager
     async def session(self, case: Case) -> AsyncIterator[_BackendConversation]:
@@ -173,11 +176,26 @@ class BackendAgent:
         if len(case.turns) == 1 and case.scenario is None:
             yield _BackendConversation(self.backend.invoke_once, self._spec)
             return
-        session = await self.backend.create_session()
+        session = await _done(self.backend.create_session)
         try:
             yield _BackendConversation(session.send, self._spec)
         finally:
-            await session.close()
+            if hasattr(session, "close"):
+                await _done(session.close)
+
+
+async def close(backend: Any) -> None:
+    """Tear a backend down, where it can be."""
+    if hasattr(backend, "teardown"):
+        await _done(backend.teardown)
+
+
+async def _done(step: Any, *given: Any) -> Any:
+    """What a method of a backend comes to; one that is not async must not keep the others waiting."""
+    if is_async(step):
+        return await step(*given)
+    found = await call_in_thread(step, *given)
+    return await found if inspect.isawaitable(found) else found
 
 
 class _BackendConversation:
@@ -188,7 +206,7 @@ class _BackendConversation:
 
     async def send(self, turn: Turn) -> Reply:
         message = turn.input if isinstance(turn.input, str) else show(turn.input)
-        reply = reply_of(await self._send(message))
+        reply = reply_of(await _done(self._send, message))
         if self._spec is None:
             return reply
         from proctor.declarative.agent import retrieved

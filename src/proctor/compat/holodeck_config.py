@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import os
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -12,7 +13,7 @@ from proctor.cases.formats.holodeck_config import config_files
 from proctor.cases.formats.holodeck_execution import resolve_execution
 from proctor.cases.formats.loading import load
 from proctor.cases.model import NOTHING, UNSET, Case, ExpectedCall, Suite, Turn
-from proctor.cases.source import parse, read_text
+from proctor.compat.holodeck_prompt import prompt_version_of
 from proctor.errors import InvalidSuite, Problem, UsageError
 from proctor.plain import Json, plain, show
 
@@ -34,15 +35,25 @@ class ExecutionConfig:
     def __post_init__(self) -> None:
         for name in ("file_timeout", "llm_timeout", "download_timeout"):
             value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise UsageError(f"{name} must be more than 0 seconds, not {value!r}")
-        if self.parallel_test_cases is not None and self.parallel_test_cases < 1:
-            raise UsageError(f"parallel_test_cases must be at least 1, not {self.parallel_test_cases!r}")
+            if value is not None and not (_is_number(value) and 0 < value < math.inf):
+                raise UsageError(f"{name} must be a number of seconds, more than 0, not {value!r}")
+        for name in ("cache_enabled", "verbose", "quiet"):
+            if not isinstance(value := getattr(self, name), bool | None):
+                raise UsageError(f"{name} must be true or false, not {value!r}")
+        if not isinstance(self.cache_dir, str | os.PathLike | None):
+            raise UsageError(f"cache_dir must be a folder, not {self.cache_dir!r}")
+        at_once = self.parallel_test_cases
+        if at_once is not None and not (_is_number(at_once) and at_once == int(at_once) and at_once >= 1):
+            raise UsageError(f"parallel_test_cases must be a whole number from 1, not {at_once!r}")
 
     def over(self, other: ExecutionConfig) -> ExecutionConfig:
         """What this says, and where it says nothing, what `other` does."""
         own = {f.name: getattr(self, f.name) for f in fields(self)}
         return ExecutionConfig(**{n: getattr(other, n) if v is None else v for n, v in own.items()})
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
 class TestCaseModel:
@@ -135,17 +146,8 @@ class AgentConfig:
     @property
     def prompt_version(self) -> str | None:
         """What the instructions call their version in their front matter, else a mark that changes with their text."""
-        given = self.instructions if isinstance(self.instructions, Mapping) else {}
-        text = given.get("inline")
-        if isinstance(given.get("file"), str):
-            text = read_text((self._suite.base or Path.cwd()) / given["file"])
-        if not isinstance(text, str):
-            return None
-        import hashlib
-
-        own = _front_matter(text).get("version")
-        mark = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-        return f"auto-{mark}" if own is None else str(own)
+        found = prompt_version_of(self._suite)
+        return None if found is None else found.version
 
 
 class ConfigLoader:
@@ -171,18 +173,6 @@ class ConfigLoader:
 
 
 _EXECUTION = tuple(f.name for f in fields(ExecutionConfig) if f.name not in ("llm_timeout", "parallel_test_cases"))
-
-
-def _front_matter(text: str) -> Mapping[str, Json]:
-    """What a file of instructions says about itself, between two lines of dashes at its top."""
-    head, dashes, _ = text.removeprefix("---\n").partition("\n---\n")
-    if not text.startswith("---\n") or not dashes:
-        return {}
-    try:
-        found = parse(Path("front-matter.yaml"), head)
-    except InvalidSuite:
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def settled(suite: Suite, config: ExecutionConfig) -> Suite:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any
 
 from proctor.agents.model import Agent, Reply, Session, ToolCall
@@ -13,12 +15,28 @@ from proctor.agents.threads import call_in_thread
 from proctor.cases.attachments import with_files
 from proctor.cases.formats.holodeck import EXTENSION
 from proctor.cases.model import Attachment, Case, Suite, Turn
-from proctor.compat.holodeck_backends import BackendAgent
+from proctor.compat.holodeck_backends import BackendAgent, TokenUsage
+from proctor.compat.holodeck_files import read_by, texts_in
 from proctor.compat.holodeck_params import build_retrieval_context_from_tools
-from proctor.errors import AgentFailed
+from proctor.compat.holodeck_results import ProcessedFileInput
 from proctor.plain import Json, show
+from proctor.records import record
+from proctor.references import describe
+from proctor.running.users import ConversationSpoiled
 
 STORES = ("vectorstore", "hierarchical_document")
+
+
+@record
+class Seen:
+    """What a report tells of a turn and no trial keeps, by the id of the case and the index of the turn."""
+
+    texts: dict[tuple[str, int], list[str]] = field(default_factory=dict)
+    """Of each file, where Proctor read it."""
+    files: dict[tuple[str, int], tuple[ProcessedFileInput, ...]] = field(default_factory=dict)
+    """Where somebody else read them."""
+    tokens: dict[tuple[str, int], TokenUsage] = field(default_factory=dict)
+    """As a backend counted them, those of its caches included."""
 
 
 def agent_for(suite: Suite, backend: Any) -> Agent | None:
@@ -51,15 +69,18 @@ class Driven:
         self.agent = agent
         self.name = agent.name
         self.fingerprint = getattr(agent, "fingerprint", "")
+        self.start_seconds = getattr(agent, "start_seconds", 0.0)
         self.takes_files = read_file is not None or getattr(agent, "takes_files", True)
         self._announce = announce
         self._announced: set[str] = set()
+        self.seen = Seen()
         self._read_file = read_file
         self._retrieves = _retrieving(suite)
         self._started = False
 
     async def start(self) -> None:
         self._announced.clear()
+        self.seen = Seen()
         if not self._started and (start := getattr(self.agent, "start", None)) is not None:
             await start()
         self._started = True
@@ -80,36 +101,72 @@ class Driven:
             self._announced.add(case.id)
             self._announce(case)
         async with self.agent.session(case) as inner:
-            yield _DrivenSession(inner, self._read_file, self._retrieves)
+            yield _DrivenSession(inner, case.id, self._read_file, self._retrieves, self.seen)
 
 
 class _DrivenSession:
     def __init__(
-        self, inner: Session, read_file: Callable[[Any], Any] | None, retrieves: Callable[[str], bool]
+        self,
+        inner: Session,
+        case_id: str,
+        read_file: Callable[[Any], Any] | None,
+        retrieves: Callable[[str], bool],
+        seen: Seen,
     ) -> None:
         self._inner = inner
+        self._case_id = case_id
         self._read_file = read_file
         self._retrieves = retrieves
+        self._seen = seen
+        self._turns = 0
         self._passages: list[str] = []
 
     async def send(self, turn: Turn) -> Reply:
+        place = self._case_id, self._turns
+        self._turns += 1
+        read: tuple[ProcessedFileInput, ...] = ()
         if self._read_file is not None and turn.attachments:
-            texts = [(item, await self._read(self._read_file, item)) for item in turn.attachments]
+            read = await self._read(self._read_file, turn, place)
+            texts = [(item, file.markdown_content or "") for item, file in zip(turn.attachments, read, strict=True)]
             turn = replace(turn, input=with_files(turn.input, texts), attachments=())
+        elif turn.attachments:
+            self._seen.texts[place] = texts_in(turn.input, turn.attachments)
         reply = await self._inner.send(turn)
+        spent = getattr(reply.raw, "token_usage", None)
+        if isinstance(spent, TokenUsage) and spent != TokenUsage.zero():
+            self._seen.tokens[place] = spent
+        return self._grounded(reply, [file.markdown_content for file in read if file.markdown_content])
+
+    def _grounded(self, reply: Reply, texts: list[str]) -> Reply:
+        """With what the answer may rest on: what was retrieved, else the files."""
         if reply.retrieval_context is not None:
             return reply
         told = [_told(call) for call in reply.tool_calls if call.error is None]
         names = {call.name for call in reply.tool_calls if self._retrieves(call.name)}
         found = build_retrieval_context_from_tools(told, names) or []
         self._passages += [passage for passage in found if passage not in self._passages]
-        return replace(reply, retrieval_context=tuple(found or self._passages) or None)
+        return replace(reply, retrieval_context=tuple(found or self._passages or texts) or None)
 
-    async def _read(self, read_file: Callable[[Any], Any], item: Attachment) -> str:
+    async def _read(
+        self, read_file: Callable[[Any], Any], turn: Turn, place: tuple[str, int]
+    ) -> tuple[ProcessedFileInput, ...]:
+        """Every file of a turn; one that cannot be read leaves nothing to ask, which is not the agent's fault."""
+        read = tuple([await _processed(read_file, item) for item in turn.attachments])
+        self._seen.files[place] = read
+        for file in read:
+            if file.error:
+                raise ConversationSpoiled(f"the file {file.original.name} could not be read: {file.error}")
+        return read
+
+
+async def _processed(read_file: Callable[[Any], Any], item: Attachment) -> ProcessedFileInput:
+    clock = time.perf_counter()
+    try:
         processed = await call_in_thread(read_file, item)
-        if error := getattr(processed, "error", None):
-            raise AgentFailed(f"the file {item.path or item.url} could not be read: {error}")
-        return processed if isinstance(processed, str) else str(processed.markdown_content)
+        processed = await processed if inspect.isawaitable(processed) else processed
+    except Exception as error:
+        raise ConversationSpoiled(f"the file {item.path or item.url} could not be read: {describe(error)}") from error
+    return read_by(processed, item, (time.perf_counter() - clock) * 1000)
 
 
 def _told(call: ToolCall) -> dict[str, Json]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import enum
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Protocol
 
+from proctor.agents.invoking import is_async
+from proctor.agents.threads import call_in_thread
 from proctor.cases.model import UNSET, NamedData
 from proctor.compat.holodeck_params import EvalKwargsBuilder, EvalParam, ParamSpec
 from proctor.errors import ProctorError
@@ -17,6 +20,9 @@ from proctor.evaluators.registry import shipped
 from proctor.plain import show
 from proctor.records import record
 from proctor.running.asking import is_transient
+
+ROUNDING = 1e-6
+"""By how much a mean may miss the end of the scale."""
 
 
 class EvaluationError(ProctorError):
@@ -262,8 +268,11 @@ def brought_along(evaluator: Any, metric: str) -> Callable[..., Any]:
 
     async def score(evaluable: Evaluable) -> Evaluation:
         given = _kwargs(evaluator, evaluable)
-        found = evaluator.evaluate(**given)
-        found = await found if inspect.isawaitable(found) else found
+        if is_async(evaluator.evaluate):
+            found = await evaluator.evaluate(**given)
+        else:
+            found = await call_in_thread(functools.partial(evaluator.evaluate, **given))
+            found = await found if inspect.isawaitable(found) else found
         return _read(found, metric)
 
     return score
@@ -295,4 +304,6 @@ def _read(found: Any, metric: str) -> Evaluation:
     value = found.get("score", found.get(metric))
     if isinstance(value, str) or not hasattr(value, "__float__"):
         raise BadVerdict(f"returned no score, neither under 'score' nor under {metric!r}")
+    if not -ROUNDING <= float(value) <= 1 + ROUNDING:
+        raise BadVerdict(f"returned {value!r}; a score is a number between 0 and 1, also where marks go to 5")
     return Evaluation(value, str(found.get("reasoning") or found.get("reason") or ""))

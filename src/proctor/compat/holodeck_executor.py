@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 from proctor.cases.model import NOTHING, Case, EvaluatorSpec, Suite
+from proctor.compat.holodeck_backends import close
 from proctor.compat.holodeck_config import AgentConfig, ConfigLoader, ExecutionConfig, TestCaseModel, settled
-from proctor.compat.holodeck_driving import Driven, agent_for
+from proctor.compat.holodeck_driving import Driven, Seen, agent_for
+from proctor.compat.holodeck_record import FOLDER, Recorder
 from proctor.compat.holodeck_results import TestReport, TestResult
-from proctor.compat.holodeck_telling import report_of, result_of
+from proctor.compat.holodeck_telling import NOTHING_SEEN, report_of, result_of
 from proctor.errors import InvalidSuite, UsageError
 from proctor.evaluators.registry import build
-from proctor.plain import canonical, plain
+from proctor.plain import plain
 from proctor.references import describe
 from proctor.results.model import Run, TrialResult
 from proctor.results.verdict import RunVerdict
@@ -48,6 +53,19 @@ class TestExecutor:
         resolved_execution_config: ExecutionConfig | None = None,
         backend: Any = None,
     ) -> None:
+        _refuse_misfits(
+            config_loader=(config_loader, "load_agent_yaml"),
+            file_processor=(file_processor, "process_file"),
+            progress_callback=(progress_callback, "__call__"),
+            on_test_start=(on_test_start, "__call__"),
+            backend=(backend, "invoke_once"),
+        )
+        for name, given in (
+            ("execution_config", execution_config),
+            ("resolved_execution_config", resolved_execution_config),
+        ):
+            if given is not None and not isinstance(given, ExecutionConfig):
+                raise UsageError(f"{name} must be an ExecutionConfig, not {given!r:.80}")
         self.agent_config_path = str(agent_config_path)
         self.cli_config = execution_config
         self.config_loader = config_loader or ConfigLoader()
@@ -59,31 +77,32 @@ class TestExecutor:
         else:
             self.config = ConfigLoader().resolve_execution_config(self.agent_config, execution_config)
         self.file_processor = file_processor
-        self.evaluators = dict(evaluators) if evaluators else _usual_evaluators(self.agent_config.suite)
-        self._brought: Mapping[str, Any] = dict(evaluators or {})
+        self._brought = _evaluators_given(evaluators)
+        self.evaluators = dict(self._brought) or _usual_evaluators(self.agent_config.suite)
         self._force_ingest = force_ingest
         self._backend = backend
         self._driven: Driven | None = None
         self._mishaps: list[str] = []
+        self._one_at_a_time = asyncio.Lock()
+        self._latest: tuple[Recorder, Run, RunVerdict, Seen] | None = None
 
     async def execute_tests(self) -> TestReport:
         """Run every test, as many at once as `parallel_test_cases` says, and report on them in their order."""
-        suite = self._suite()
-        self._mishaps = []
-        request = Request([suite], agent=await self._agent(suite))
-        run, verdict = await run_suites_async(request, self._listener(suite))
-        report = report_of(run, verdict, suite, self.agent_config_path, self._mishaps)
-        return replace(report, environment={**report.environment, **self._made_with(run)})
+        async with self._one_at_a_time:
+            suite, self._mishaps = self._suite(), []
+            recorder = Recorder(suite, plain(self.config))
+            request = Request([suite], agent=await self._agent(suite))
+            run, verdict = await run_suites_async(request, self._listener(suite))
+            self._latest = recorder, run, verdict, self._seen
+            report = report_of(run, verdict, suite, self.agent_config_path, self._mishaps, self._seen)
+            return recorder.described(report, run)
 
-    def _made_with(self, run: Run) -> dict[str, str]:
-        """What one has to know to compare two reports: the settings in force, the prompt, the agent."""
-        known = {
-            "execution_config": canonical(plain(self.config)),
-            "prompt_version": getattr(self.agent_config, "prompt_version", None),
-            "agent_fingerprint": run.suites[0].agent_fingerprint,
-            "run": run.id,
-        }
-        return {name: value for name, value in known.items() if value}
+    def save_record(self, folder: str | Path = FOLDER) -> Path:
+        """Write the record of the latest run to `FOLDER/AGENT/RUN.json`, with the configuration that was in force."""
+        if self._latest is None:
+            raise UsageError("there is no run to write a record of; execute_tests() comes first")
+        recorder, run, verdict, seen = self._latest
+        return recorder.keep(run, verdict, Path(folder), warnings=self._mishaps, seen=seen)
 
     async def shutdown(self) -> None:
         """Close the agent; what goes wrong on the way is logged."""
@@ -91,7 +110,7 @@ class TestExecutor:
             if self._driven is not None:
                 await self._driven.close()
             elif self._backend is not None:
-                await self._backend.teardown()
+                await close(self._backend)
         except Exception as error:
             logging.getLogger(__name__).error("the agent could not be closed: %s", describe(error))
         self._driven = None
@@ -112,20 +131,28 @@ class TestExecutor:
                     self._driven = Driven(agent, suite, self._announce, read_file)
         return self._driven
 
+    @property
+    def _seen(self) -> Seen:
+        return NOTHING_SEEN if self._driven is None else self._driven.seen
+
     def _announce(self, case: Case) -> None:
         if self.on_test_start is not None:
             self._told(self.on_test_start, TestCaseModel(case), "on_test_start")
 
-    def _told(self, callback: Callable[[Any], None], what: Any, name: str) -> None:
+    def _told(self, callback: Callable[[Any], Any], what: Any, name: str) -> None:
         try:
-            callback(what)
+            came_back = callback(what)
         except Exception as error:
             self._mishaps.append(f"{name} raised {describe(error)}")
+            return
+        if inspect.iscoroutine(came_back):
+            came_back.close()
+            self._mishaps.append(f"{name} is async, which nobody waits for; give a plain function")
 
     def _listener(self, suite: Suite) -> _Listener:
         def tell(trial: TrialResult) -> None:
             if self.progress_callback is not None:
-                self._told(self.progress_callback, result_of(trial, suite), "progress_callback")
+                self._told(self.progress_callback, result_of(trial, suite, self._seen), "progress_callback")
 
         return _Listener(tell)
 
@@ -139,6 +166,24 @@ class _Listener:
 
     def finished(self, run: Run, verdict: RunVerdict) -> None:
         return None
+
+
+def _refuse_misfits(**given: tuple[Any, str]) -> None:
+    """What cannot do what it is given for is refused before anything is run."""
+    for name, (value, method) in given.items():
+        if value is not None and not callable(getattr(value, method, None)):
+            wanted = "a function" if method == "__call__" else f"an object with {method}()"
+            raise UsageError(f"{name} must be {wanted}, not {value!r:.80}")
+
+
+def _evaluators_given(evaluators: Any) -> dict[str, Any]:
+    if not isinstance(evaluators, Mapping | None):
+        raise UsageError(f"evaluators must be a dictionary of evaluators by metric, not {evaluators!r:.80}")
+    for name, evaluator in (evaluators or {}).items():
+        if not callable(evaluator) and not (hasattr(evaluator, "evaluate") and hasattr(evaluator, "get_param_spec")):
+            wanted = "a function, or an object with evaluate() and get_param_spec()"
+            raise UsageError(f"the evaluator of {name!r} must be {wanted}, not {evaluator!r:.80}")
+    return dict(evaluators or {})
 
 
 def _usual_evaluators(suite: Suite) -> dict[str, Any]:

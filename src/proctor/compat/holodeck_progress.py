@@ -7,6 +7,7 @@ import sys
 import time
 
 from proctor.compat.holodeck_results import MetricResult, TestResult
+from proctor.errors import UsageError
 from proctor.reporting.screen import encodable, is_terminal, one_line, wants_colour
 
 RULE = "=" * 60
@@ -20,6 +21,8 @@ class ProgressIndicator:
     SPINNER_CHARS = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
     def __init__(self, total_tests: int, quiet: bool = False, verbose: bool = False) -> None:
+        if not isinstance(total_tests, int) or total_tests < 0:
+            raise UsageError(f"total_tests must be a whole number from 0, not {total_tests!r}")
         self.total_tests = total_tests
         self.quiet = quiet
         self.verbose = verbose
@@ -59,7 +62,8 @@ class ProgressIndicator:
         """The test that was finished last; when quiet, only the very last one is told."""
         if not self.test_results or (self.quiet and self.current_test < self.total_tests):
             return ""
-        told, result = f"Test {self.current_test}/{self.total_tests}", self.test_results[-1]
+        total = max(self.total_tests, self.current_test)
+        told, result = f"Test {self.current_test}/{total}", self.test_results[-1]
         name = one_line(result.test_name) + self._time(result)
         if is_terminal(sys.stdout):
             return _sayable(f"{told}: {_mark(result.passed)} {name}")
@@ -67,16 +71,16 @@ class ProgressIndicator:
 
     def get_summary(self) -> str:
         """How many passed, in what time, and, when verbose, what each metric said."""
-        if self.total_tests == 0:
+        total = max(self.total_tests, self.current_test)
+        if total == 0:
             return "No tests to execute"
-        rate = 100 * self.passed / self.total_tests
-        head = f"Test Results: {self.passed}/{self.total_tests} passed ({rate:.1f}%)"
+        head = f"Test Results: {self.passed}/{total} passed ({100 * self.passed / total:.1f}%)"
         if is_terminal(sys.stdout):
-            head = f"{_painted('✓') if self.passed == self.total_tests else _painted('⚠')} {head}"
+            head = f"{_painted('✓') if self.passed == total else _painted('⚠')} {head}"
         lines = ["", RULE, head]
         if self.failed:
             lines.append(f"  Failed: {self.failed}")
-        if missing := self.total_tests - self.current_test:
+        if missing := total - self.current_test:
             lines.append(f"  Not run: {missing}")
         lines.append(f"  Duration: {time.monotonic() - self._started:.2f}s")
         if self.verbose and self.test_results:

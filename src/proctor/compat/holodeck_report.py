@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from proctor.compat.holodeck_results import (
     MetricResult,
-    ProcessedFile,
+    ProcessedFileInput,
     ReportSummary,
     TestReport,
     TestResult,
@@ -28,8 +28,8 @@ def generate_markdown_report(report: TestReport) -> str:
     parts += [_test(result) for result in report.results]
     counts = report.summary
     parts.append(
-        f"---\n\n## Report Summary\n\n✅ **{counts.passed} tests passed** | ❌ **{counts.failed} tests failed** | "
-        f"**Pass Rate: {counts.pass_rate:.2f}%**\n"
+        f"---\n\n## Report Summary\n\n{'✅ ' * bool(counts.passed)}**{counts.passed} tests passed** | "
+        f"{'❌ ' * bool(counts.failed)}**{counts.failed} tests failed** | **Pass Rate: {counts.pass_rate:.2f}%**\n"
     )
     return "\n".join(parts)
 
@@ -73,7 +73,7 @@ def _test(result: TestResult) -> str:
     ]
     if result.token_usage is not None:
         parts.append(f"**Tokens:** {result.token_usage.total_tokens}\n")
-    parts += [_files(result.processed_files), _answer(result.agent_response), _tools(result)]
+    parts += [_files(result.processed_files), _answer(result.agent_response), _tools(result, "####")]
     parts.append(_metrics(result.metric_results, "####"))
     if result.ground_truth is not None:
         parts.append(f"#### Ground Truth Comparison\n\n{fence(result.ground_truth, LONGEST)}")
@@ -95,14 +95,27 @@ def _status(passed: bool, outcome: str = "") -> str:
     return f"❌ FAILED ({outcome})" if outcome not in ("", "failed") else "❌ FAILED"
 
 
-def _files(files: Sequence[ProcessedFile]) -> str:
+def _files(files: Sequence[ProcessedFileInput]) -> str:
     if not files:
         return ""
+    head = table_head("File", "Type", "Format", "Processing Time", "Status")
     rows = [
-        row(inline(file.path), inline(file.type or ""), inline(show(file.options or {})), inline(file.error or "read"))
+        row(
+            inline(file.original.name),
+            inline(file.original.type or ""),
+            "" if file.markdown_content is None else "text",
+            "" if file.processing_time_ms is None else f"{file.processing_time_ms}ms",
+            f"❌ {inline(file.error)}" if file.error else "✅",
+        )
         for file in files
     ]
-    return "#### Processed Files\n\n" + table_head("File", "Type", "Options", "Status") + "".join(rows)
+    known = [
+        f"- {inline(file.original.name)}: {inline(key)} {inline(show(value))}\n"
+        for file in files
+        for key, value in (file.metadata or {}).items()
+        if key not in ("path", "url", "type")
+    ]
+    return "#### Processed Files\n\n" + head + "".join(rows) + ("\n" + "".join(known) if known else "")
 
 
 def _answer(text: str | None) -> str:
@@ -110,7 +123,7 @@ def _answer(text: str | None) -> str:
     return f"#### Agent Response\n\n{shown}"
 
 
-def _tools(result: TestResult) -> str:
+def _tools(result: TestResult | TurnResult, level: str) -> str:
     if not result.tool_calls and result.expected_tools is None:
         return ""
     called = ", ".join(code(name) for name in result.tool_calls) or "none"
@@ -126,7 +139,7 @@ def _tools(result: TestResult) -> str:
             for t, found in (("Missing", missing), ("Extra", extra))
             if found
         ]
-    return "#### Tool Usage\n\n" + "\n".join(lines) + "\n"
+    return f"{level} Tool Usage\n\n" + "\n".join(lines) + "\n"
 
 
 def _metrics(metrics: Sequence[MetricResult], level: str) -> str:
@@ -174,9 +187,10 @@ def _turn(turn: TurnResult) -> str:
     ]
     if turn.ground_truth is not None:
         parts.append(f"**Ground Truth:**\n\n{fence(turn.ground_truth, LONGEST)}")
-    if turn.tool_calls:
-        parts.append(f"**Tools Called:** {', '.join(code(name) for name in turn.tool_calls)}\n")
-    parts += [_arguments(turn.arg_match_details), _metrics(turn.metric_results, "#####")]
+    parts.append(f"**Execution Time:** {turn.execution_time_ms}ms\n")
+    if turn.token_usage is not None:
+        parts.append(f"**Tokens:** {turn.token_usage.total_tokens}\n")
+    parts += [_tools(turn, "######"), _arguments(turn.arg_match_details), _metrics(turn.metric_results, "#####")]
     parts += [f"- {inline(error)}\n" for error in turn.errors]
     return "\n".join(part for part in parts if part)
 

@@ -6,13 +6,25 @@ import json
 from typing import Any, ClassVar
 
 from proctor.compat.holodeck_backends import TokenUsage
-from proctor.evaluators.grader import ToolInvocation
+from proctor.evaluators.foreign.grader import ToolInvocation
 from proctor.plain import Json, plain
 from proctor.records import record
 
 
+class _Dumped:
+    """What can be had as plain data, as HoloDeck's models can."""
+
+    __slots__ = ()
+
+    def model_dump(self) -> dict[str, Any]:
+        return dict(plain(self))
+
+    def model_dump_json(self, indent: int | None = None) -> str:
+        return json.dumps(self.model_dump(), indent=indent)
+
+
 @record
-class MetricResult:
+class MetricResult(_Dumped):
     """What one metric said."""
 
     metric_name: str
@@ -34,18 +46,39 @@ class MetricResult:
 
 
 @record
-class ProcessedFile:
-    """A file of a test, and what came of reading it."""
+class FileInput(_Dumped):
+    """A file as a test names it."""
 
-    path: str
+    path: str | None = None
+    url: str | None = None
     type: str | None = None
     description: str | None = None
-    options: dict[str, Json] | None = None
+    pages: list[int] | None = None
+    sheet: str | None = None
+    range: str | None = None
+    cache: bool | None = None
+
+    @property
+    def name(self) -> str:
+        return self.path or self.url or "unnamed"
+
+
+@record
+class ProcessedFileInput(_Dumped):
+    """A file of a test, and what came of reading it."""
+
+    original: FileInput
+    markdown_content: str | None = None
+    """What the agent was told of it; `None` where it was not read, or is not known any more."""
+    metadata: dict[str, Json] | None = None
+    cached_path: str | None = None
+    processing_time_ms: int | None = None
+    """Known of a `file_processor` that was brought along."""
     error: str | None = None
 
 
 @record
-class TurnResult:
+class TurnResult(_Dumped):
     """One turn of a conversation."""
 
     turn_index: int
@@ -65,18 +98,18 @@ class TurnResult:
     skipped: bool = False
     """The conversation ended before this turn."""
     grader_details: dict[str, Json] | None = None
-    processed_files: tuple[ProcessedFile, ...] = ()
+    processed_files: tuple[ProcessedFileInput, ...] = ()
 
 
 @record
-class TestResult:
+class TestResult(_Dumped):
     """One test: its turns taken together."""
 
     __test__: ClassVar[bool] = False
     """Not a test of pytest's."""
     test_name: str
     test_input: str
-    processed_files: tuple[ProcessedFile, ...] = ()
+    processed_files: tuple[ProcessedFileInput, ...] = ()
     agent_response: str | None = None
     tool_calls: tuple[str, ...] = ()
     tool_invocations: tuple[ToolInvocation, ...] = ()
@@ -98,7 +131,7 @@ class TestResult:
 
 
 @record
-class ReportSummary:
+class ReportSummary(_Dumped):
     """Counts and means over all tests. `failed` counts whatever did not pass; `unmeasured` how many of these have no
     verdict at all."""
 
@@ -108,6 +141,7 @@ class ReportSummary:
     pass_rate: float
     """Of 100."""
     total_duration_ms: int
+    """From the beginning of the run to its end, however many tests ran at once."""
     metrics_evaluated: dict[str, int]
     average_scores: dict[str, float]
     """Over every score, those of 0 included."""
@@ -115,7 +149,7 @@ class ReportSummary:
 
 
 @record
-class TestReport:
+class TestReport(_Dumped):
     """All there is to say of a run."""
 
     __test__: ClassVar[bool] = False
@@ -131,10 +165,3 @@ class TestReport:
     """The verdict on the whole run."""
     reason: str = ""
     warnings: tuple[str, ...] = ()
-
-    def model_dump(self) -> dict[str, Any]:
-        """As plain data."""
-        return dict(plain(self))
-
-    def model_dump_json(self, indent: int | None = None) -> str:
-        return json.dumps(self.model_dump(), indent=indent)

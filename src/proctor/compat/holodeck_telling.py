@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from proctor.agents.model import Reply, Usage
@@ -13,16 +13,18 @@ from proctor.cases.formats.holodeck_tests import EXPECTED_TOOLS
 from proctor.cases.model import Case, EvaluatorSpec, Suite, Turn
 from proctor.compat.holodeck_backends import TokenUsage
 from proctor.compat.holodeck_config import expected_tools, ground_truth
+from proctor.compat.holodeck_driving import Seen
+from proctor.compat.holodeck_files import read_here
 from proctor.compat.holodeck_results import (
     MetricResult,
-    ProcessedFile,
+    ProcessedFileInput,
     ReportSummary,
     TestReport,
     TestResult,
     TurnResult,
 )
-from proctor.evaluators.calls import mismatches
-from proctor.evaluators.grader import invocation
+from proctor.evaluators.foreign.grader import invocation
+from proctor.evaluators.tools.calls import mismatches
 from proctor.plain import Json, plain, show
 from proctor.reporting.explain import answer
 from proctor.results.judgements import judge_name
@@ -32,13 +34,14 @@ from proctor.running.scoring import RETRIES
 from proctor.version import __version__
 
 TOOLS = EXPECTED_TOOLS.title
+NOTHING_SEEN = Seen()
 _KINDS = {"GEval": "geval", "CodeGrader": "code"} | dict.fromkeys(RAG.values(), "rag")
 
 
-def result_of(trial: TrialResult, suite: Suite) -> TestResult:
+def result_of(trial: TrialResult, suite: Suite, seen: Seen = NOTHING_SEEN) -> TestResult:
     """One trial as the result of a test."""
     case = trial.case
-    turns = tuple(_turn(trial, suite, index) for index in range(len(case.turns)))
+    turns = tuple(_turn(trial, suite, index, seen) for index in range(len(case.turns)))
     single = turns[0] if len(turns) == 1 else None
     said = [turn.response for turn in turns if turn.response is not None]
     return TestResult(
@@ -56,8 +59,8 @@ def result_of(trial: TrialResult, suite: Suite) -> TestResult:
         passed=trial.outcome is Outcome.PASSED,
         execution_time_ms=round(trial.duration_ms),
         errors=_errors(trial, turns),
-        timestamp=_when(trial.started_at),
-        token_usage=_tokens(trial.usage),
+        timestamp=when(trial.started_at),
+        token_usage=_sum_of(turn.token_usage for turn in turns),
         turns=None if single else turns,
         grader_details=single.grader_details if single else None,
         outcome=trial.outcome.value,
@@ -65,44 +68,81 @@ def result_of(trial: TrialResult, suite: Suite) -> TestResult:
     )
 
 
-def report_of(run: Run, verdict: RunVerdict, suite: Suite, path: str, warnings: Sequence[str]) -> TestReport:
-    """A whole run as a report."""
-    results = tuple(result_of(trial, suite) for trial in run.trials)
+def report_of(
+    run: Run, verdict: RunVerdict, suite: Suite, path: str, warnings: Sequence[str], seen: Seen = NOTHING_SEEN
+) -> TestReport:
+    """What a run says of one suite, whole."""
+    tally = Tally()
+    results = tuple(tally.counted(result) for result in results_of(run, suite, seen))
+    return framed(run, verdict, suite, path, warnings, tally.summary(run), results)
+
+
+def results_of(run: Run, suite: Suite, seen: Seen = NOTHING_SEEN) -> Iterator[TestResult]:
+    """One by one, so that a report of any size can be written."""
+    return (result_of(trial, suite, seen) for trial in run.trials if trial.suite == suite.name)
+
+
+def framed(
+    run: Run,
+    verdict: RunVerdict,
+    suite: Suite,
+    path: str,
+    warnings: Sequence[str],
+    summary: ReportSummary,
+    results: tuple[TestResult, ...],
+) -> TestReport:
+    """A report with whatever is not about single tests."""
+    others = len(verdict.suites) > 1
+    own = next((item for item in verdict.suites if others and item.name == suite.name), verdict)
     return TestReport(
         agent_name=suite.name,
         agent_config_path=path,
         results=results,
-        summary=summary_of(results),
-        timestamp=_when(run.started_at if run.finished_at is None else run.finished_at),
+        summary=summary,
+        timestamp=when(run.started_at if run.finished_at is None else run.finished_at),
         holodeck_version=f"proctor {__version__}",
         environment=dict(run.environment),
-        outcome=verdict.outcome.value,
-        reason=verdict.reason,
+        outcome=own.outcome.value,
+        reason=own.reason,
         warnings=tuple(dict.fromkeys([*(str(problem) for problem in suite.warnings), *warnings])),
     )
 
 
-def summary_of(results: Sequence[TestResult]) -> ReportSummary:
-    scores: dict[str, list[float]] = {}
-    for result in results:
+class Tally:
+    """Counts and means over results, which are not kept."""
+
+    def __init__(self) -> None:
+        self._outcomes: dict[str, int] = {}
+        self._passed = 0
+        self._scores: dict[str, tuple[int, float]] = {}
+
+    def counted(self, result: TestResult) -> TestResult:
+        self._outcomes[result.outcome] = self._outcomes.get(result.outcome, 0) + 1
+        self._passed += result.passed
         for metric in result.metric_results:
             if metric.score is not None:
-                scores.setdefault(metric.metric_name, []).append(metric.score)
-    passed = sum(result.passed for result in results)
-    return ReportSummary(
-        total_tests=len(results),
-        passed=passed,
-        failed=len(results) - passed,
-        pass_rate=100 * passed / len(results) if results else 0.0,
-        total_duration_ms=sum(result.execution_time_ms for result in results),
-        metrics_evaluated={name: len(values) for name, values in scores.items()},
-        average_scores={name: statistics.fmean(values) for name, values in scores.items()},
-        unmeasured=sum(result.outcome not in ("passed", "failed") for result in results),
-    )
+                count, total = self._scores.get(metric.metric_name, (0, 0.0))
+                self._scores[metric.metric_name] = count + 1, total + metric.score
+        return result
+
+    def summary(self, run: Run) -> ReportSummary:
+        tests = sum(self._outcomes.values())
+        ended = run.started_at if run.finished_at is None else run.finished_at
+        return ReportSummary(
+            total_tests=tests,
+            passed=self._passed,
+            failed=tests - self._passed,
+            pass_rate=100 * self._passed / tests if tests else 0.0,
+            total_duration_ms=round(max(0.0, ended - run.started_at) * 1000),
+            metrics_evaluated={name: count for name, (count, _) in self._scores.items()},
+            average_scores={name: total / count for name, (count, total) in self._scores.items()},
+            unmeasured=tests - self._outcomes.get("passed", 0) - self._outcomes.get("failed", 0),
+        )
 
 
-def _turn(trial: TrialResult, suite: Suite, index: int) -> TurnResult:
+def _turn(trial: TrialResult, suite: Suite, index: int, seen: Seen) -> TurnResult:
     case, turn = trial.case, trial.case.turns[index]
+    place = case.id, index
     reply = trial.replies[index] if index < len(trial.replies) else None
     scores = [score for score in trial.scores if score.turn in (index, None)]
     calls = () if reply is None else reply.tool_calls
@@ -124,11 +164,11 @@ def _turn(trial: TrialResult, suite: Suite, index: int) -> TurnResult:
         passed=reached
         and all(s.outcome is not Outcome.FAILED and s.outcome is not Outcome.ERROR for s in scores if s.gates),
         execution_time_ms=round((reply.duration_ms or 0.0) if reply is not None else 0.0),
-        token_usage=None if reply is None else _tokens(reply.usage),
+        token_usage=None if reply is None else seen.tokens.get(place) or _tokens(reply.usage),
         errors=errors if reached or trial.reason == "" else (trial.reason,),
         skipped=not reached and index > len(trial.replies),
         grader_details=_grader_details(scores, metrics),
-        processed_files=_files(turn, trial),
+        processed_files=seen.files.get(place) or _files(turn, trial, suite, seen.texts.get(place, [])),
     )
 
 
@@ -231,19 +271,9 @@ def _grader_details(scores: Sequence[Score], metrics: Sequence[MetricResult]) ->
     return {s.evaluator: plain(s.details) for s in scores if s.evaluator in graders and s.details} or None
 
 
-def _files(turn: Turn, trial: TrialResult) -> tuple[ProcessedFile, ...]:
-    """The files of a turn; what was wrong with one is among the warnings or the reason of its trial."""
-    told = [*trial.warnings, trial.reason]
-    return tuple(
-        ProcessedFile(
-            path=str(item.path or item.url),
-            type=item.kind,
-            description=item.description,
-            options=dict(item.options) or None,
-            error=next((text for text in told if text and str(item.path or item.url) in text), None),
-        )
-        for item in turn.attachments
-    )
+def _files(turn: Turn, trial: TrialResult, suite: Suite, texts: Sequence[str]) -> tuple[ProcessedFileInput, ...]:
+    """What was wrong with a file is among the warnings or the reason of its trial."""
+    return read_here(turn.attachments, texts, [*trial.warnings, trial.reason], suite.base) if turn.attachments else ()
 
 
 def _joined(lists: Iterable[list[Any] | None]) -> list[Any] | None:
@@ -263,5 +293,10 @@ def _tokens(usage: Usage | None) -> TokenUsage | None:
     return TokenUsage(given, written, given + written)
 
 
-def _when(seconds: float) -> str:
+def _sum_of(tokens: Iterable[TokenUsage | None]) -> TokenUsage | None:
+    known = [item for item in tokens if item is not None]
+    return sum(known[1:], known[0]) if known else None
+
+
+def when(seconds: float) -> str:
     return datetime.datetime.fromtimestamp(seconds, datetime.UTC).isoformat(timespec="milliseconds")

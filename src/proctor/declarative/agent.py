@@ -35,6 +35,8 @@ class DeclaredAgent:
     """
 
     takes_files = False
+    start_seconds = 60.0
+    """Libraries are loaded and servers of tools begun once, however little time a trial has."""
 
     def __init__(self, spec: AgentSpec, builder: Builder) -> None:
         self.spec = spec

@@ -173,10 +173,10 @@ class _Execution:
         case, suite = planned.case, planned.suite.suite
         if case.scenario is None:
             return lambda: WrittenUser(case)
-        from proctor.running.simulating import player_of, user_of
+        from proctor.running.simulating import player_of, users_of
 
         player = player_of(case, self._options, suite)
-        return lambda: user_of(case, planned.number - 1, player, self._economy.bar)
+        return users_of(case, planned.number - 1, player, self._economy.bar)
 
     async def _scored(self, planned: PlannedTrial, answer: Answer, *, reused: bool) -> TrialResult:
         suite = planned.suite
@@ -212,7 +212,8 @@ class _Execution:
             if start is None:
                 continue
             self._broken_agents[key] = f"the agent {item.agent.name} was not started"
-            problem = await _problem(start, item.limits.timeout)
+            seconds = max(item.limits.timeout, getattr(item.agent, "start_seconds", 0.0))
+            problem = await _problem(start, seconds)
             if problem is None:
                 del self._broken_agents[key]
             else:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from proctor.agents.model import Reply, Usage
 from proctor.cases.model import Case, Suite, Turn
-from proctor.cases.scenario import Scenario
+from proctor.cases.scenario import SIMULATED, Scenario
 from proctor.errors import JudgeFailed, Problem
 from proctor.plain import Json, plain
-from proctor.results.judgements import SIMULATED
 from proctor.running.judges import EMBEDDED, GIVEN, NAMING, Bar, judge_of, refusal
 from proctor.running.options import RunOptions
 from proctor.running.places import line_with
@@ -26,11 +25,13 @@ if TYPE_CHECKING:
 WITHOUT_MODEL = "its user is simulated, which needs a model: name one with --judge or as the scenario's model"
 
 
-def user_of(case: Case, sample: int, judge: Any, bar: Bar | None) -> User:
-    """Whoever talks to the agent in one try of one trial; `sample` tells repetitions apart."""
-    if case.scenario is None or bar is None:
-        return WrittenUser(case)
-    return SimulatedUser(case.scenario, _played_by(bar, judge), sample)
+def users_of(case: Case, sample: int, judge: Any, bar: Bar | None) -> Callable[[], User]:
+    """Whoever talks to the agent, anew for each try of one trial; `sample` tells repetitions apart."""
+    scenario = case.scenario
+    calls: list[JudgeCall] = []
+    if scenario is None or bar is None:
+        return lambda: WrittenUser(case)
+    return lambda: SimulatedUser(scenario, _played_by(bar, judge), sample, calls)
 
 
 def player_of(case: Case, options: RunOptions, suite: Suite) -> Any:
@@ -63,13 +64,14 @@ def unfit_players(suite: Suite, options: RunOptions) -> list[Problem]:
 class SimulatedUser:
     """Asks a model for each message but the first; what it says is checked, and the end is its own to choose."""
 
-    def __init__(self, scenario: Scenario, judge: Judge, sample: int) -> None:
+    def __init__(self, scenario: Scenario, judge: Judge, sample: int, calls: list[JudgeCall]) -> None:
         self._scenario = scenario
         self._judge = judge
         self._sample = sample
         self._turns: list[Turn] = []
-        self._calls: list[JudgeCall] = []
-        self._ended = ""
+        self._calls = calls
+        """Those of earlier tries as well, which were paid for too."""
+        self._ended: dict[str, Json] = {}
         self._before = 0.0
         self._since: float | None = None
 
@@ -77,7 +79,7 @@ class SimulatedUser:
         if not self._turns:
             message: str | None = self._scenario.start
         elif len(self._turns) >= self._scenario.max_turns:
-            self._ended = f"the limit of {self._scenario.max_turns} turns was reached"
+            self._ended = {"ended": f"the limit of {self._scenario.max_turns} turns was reached"}
             message = None
         else:
             message = await self._made_up(replies)
@@ -110,7 +112,8 @@ class SimulatedUser:
             finally:
                 self._calls += calls
         if reply.status == "finished" or self._scenario.stop in reply.message:
-            self._ended = "the user ended it"
+            closing = reply.message.replace(self._scenario.stop, "").strip()
+            self._ended = {"ended": "the user ended it", "closing": closing}
             return None
         return reply.message.strip()
 
@@ -123,18 +126,17 @@ class SimulatedUser:
             self._before, self._since = self.seconds, None
 
     def _account(self) -> dict[str, Json]:
+        from proctor.evaluators.judged import call_account
+
         usage = Usage()
         for call in self._calls:
             usage = usage if call.cached else usage + call.usage
-        account: dict[str, Json] = {
+        return {
             "model": self._judge.name,
-            "calls": [
-                {"kind": call.kind, "key": call.key, **({"cached": True} if call.cached else {})}
-                for call in self._calls
-            ],
+            "calls": [call_account(call) for call in self._calls],
             "usage": {name: value for name, value in plain(usage).items() if value is not None},
+            **self._ended,
         }
-        return account | ({"ended": self._ended} if self._ended else {})
 
 
 def _played_by(bar: Bar, player: Any) -> Judge:
