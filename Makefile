@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py demo-reports
 
-test: lint types unit frameworks
+test: lint types unit other-pythons frameworks
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .

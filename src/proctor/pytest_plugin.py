@@ -62,9 +62,10 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile 
     if not file_path.name.endswith(ENDINGS):
         return None
     from proctor.plugin.recognising import is_suite
+    from proctor.plugin.stash import named_files
 
     config = parent.config
-    named = parent.session.isinitpath(file_path)
+    named = file_path in named_files(config)
     if not is_suite(file_path, config.rootpath, config.getini("proctor_suites"), named=named):
         return None
     from proctor.plugin.collecting import SuiteFile

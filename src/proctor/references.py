@@ -11,6 +11,7 @@ import functools
 import hashlib
 import importlib
 import importlib.util
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -100,10 +101,7 @@ def _siblings_of(folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        for name, module in list(sys.modules.items()):
-            file = getattr(module, "__file__", None)
-            if file and not name.startswith("_proctor_") and folder in Path(file).parents:
-                mine[name] = module
+        mine.update({name: found for name, found in _loaded_below(folder).items() if not name.startswith("_proctor_")})
 
 
 def _is_beside(folder: Path, name: str) -> bool:
@@ -137,9 +135,15 @@ def _files_below(folder: Path) -> list[Path]:
     """The loaded modules of a project's own folder; an installed package changes only with its version."""
     if "site-packages" in folder.parts or "dist-packages" in folder.parts:
         return []
-    loaded = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
-    paths = [Path(file) for file in loaded if file and file.endswith(".py")]
-    return [path for path in paths if folder in path.parents and not _is_test(path.relative_to(folder))]
+    paths = [Path(str(module.__file__)) for module in _loaded_below(folder).values()]
+    return [path for path in paths if path.suffix == ".py" and not _is_test(path.relative_to(folder))]
+
+
+def _loaded_below(folder: Path) -> dict[str, ModuleType]:
+    """The modules of a folder, by name; paths are compared as text, since thousands of modules may be loaded."""
+    below = str(folder).rstrip(os.sep) + os.sep
+    loaded = list(sys.modules.items())
+    return {name: module for name, module in loaded if str(getattr(module, "__file__", None)).startswith(below)}
 
 
 def _is_test(path: Path) -> bool:

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -10,7 +13,7 @@ from proctor.agents.doubles import DOUBLES, Doubles, NoDouble, ToolFailed, answe
 from proctor.cases.formats.loading import load
 from proctor.cases.formats.native import case_from_json
 from proctor.cases.formats.native_writer import write_case
-from proctor.cases.model import Case, Double, ExpectedCall, Turn
+from proctor.cases.model import Case, Double, Expected, ExpectedCall, Turn
 from proctor.errors import InvalidSuite
 from proctor.results.encoding import dumps
 from proctor.results.keys import question_key
@@ -116,6 +119,56 @@ def test_trials_count_their_doubles_apart() -> None:
     )
     run = proctor.run(suite, agent=agent, store=None)
     assert [trial.replies[0].text for trial in run.trials] == [str(i) for i in range(20)]
+
+
+def test_a_double_that_was_never_asked_is_told_since_the_real_tool_may_have_been_called() -> None:
+    trial = ran(case(chrage=(Double(result="ok"),)))
+    assert TOUCHED == ["4111"]
+    assert trial.warnings == ("the double of 'chrage' was never asked; did you mean 'charge'?",)
+    assert ran(case(charge=(Double(result="ok"),))).warnings == ()
+    expected = Expected("paid", tool_calls=(ExpectedCall("charge"),))
+    told = Case("c", (Turn("pay", expected),), doubles={"charge": (Double(result="ok"),)})
+    assert ran(told, "oracle").warnings == ran(told, "nop").warnings == ()
+    fails_every_time = case(charge=(Double({"amount": proctor_matcher(99)}, result="ok"),))
+    assert ran(fails_every_time).warnings == ()
+
+
+def test_an_agent_that_reports_a_real_call_of_a_doubled_tool_is_told_of() -> None:
+    def closed(question: str) -> proctor.Reply:
+        return proctor.Reply("paid", (proctor.ToolCall("charge", {"amount": 12}),))
+
+    trial = ran(case(charge=(Double(result="ok"),)), closed)
+    assert trial.warnings == ("'charge' was called for real: this agent's tools cannot be answered for",)
+
+
+def test_what_an_agent_does_to_an_answer_is_not_seen_by_the_next_call() -> None:
+    token = DOUBLES.set(Doubles({"t": (Double(result={"items": [1]}),)}))
+    try:
+        answer("t", {})["items"].append(2)
+        assert answer("t", {}) == {"items": [1]}
+    finally:
+        DOUBLES.reset(token)
+
+
+def test_however_many_threads_ask_a_double_answers_as_often_as_it_says() -> None:
+    doubles = Doubles({"t": (Double({"n": Meeting()}, result="once", times=1), Double(result="later"))})
+    with ThreadPoolExecutor(2) as pool:
+        said = list(pool.map(lambda _: doubles.take("t", {"n": 1}).result, range(2)))
+    assert sorted(said) == ["later", "once"]
+
+
+class Meeting:
+    """A matcher in which two threads meet, if both are let in."""
+
+    def __init__(self) -> None:
+        self._barrier = threading.Barrier(2)
+
+    def mismatch(self, actual: object) -> None:
+        with suppress(threading.BrokenBarrierError):
+            self._barrier.wait(0.2)
+
+    def to_json(self) -> str:
+        return "meeting"
 
 
 SUITE = """

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.cases.attachments import FileReader, FileSettings, UnreadableFile, with_files
+from proctor.cases.file_text import Limits
 from proctor.cases.html_text import text_of_html
 from proctor.cases.model import Attachment
 
@@ -65,18 +66,36 @@ def test_a_file_that_is_gone_or_too_large_is_refused(tmp_path: Path) -> None:
         FileReader(tmp_path).read(Attachment(path="large.txt"))
 
 
-@pytest.mark.parametrize("name", ["photo.png", "PHOTO.JPG", "empty.txt"])
+@pytest.mark.parametrize("name", ["empty.txt", "EMPTY.HTML", "empty"])
 def test_a_file_without_text_says_so(tmp_path: Path, name: str) -> None:
-    found = reading(tmp_path, name, b"")
-    assert found.text == ""
-    assert len(found.notes) == 1
-    assert name in found.notes[0]
+    found = reading(tmp_path, name, b" \n")
+    assert found.text.strip() == ""
+    assert found.notes == (f"the file {name}: yields no text",)
+
+
+def test_a_file_tells_where_it_is_from_and_what_of_it_was_read(tmp_path: Path) -> None:
+    found = reading(tmp_path, "a.txt", b"four", options={"cache": False})
+    assert found.metadata == {"path": "a.txt", "type": "text", "size_bytes": 4}
+    assert found.seconds >= 0.0
 
 
 @given(st.text())
 def test_any_page_is_read_to_its_end(page: str) -> None:
     text = text_of_html(page)
     assert all(line.strip() for line in text.split("\n")) or text == ""
+
+
+MARKS = ("<p>", "</p>", "<td class='x'>", "<script>a<b</script>", "<!-- no -->", "&amp;", "&#60;", "words", "\n", " ")
+
+
+@given(st.lists(st.sampled_from(MARKS)).map("".join), st.integers(1, 9))
+def test_a_page_that_is_read_in_pieces_says_the_same(page: str, piece: int) -> None:
+    assert text_of_html(page, piece=piece) == text_of_html(page)
+
+
+def test_a_page_that_takes_too_long_is_given_up_on() -> None:
+    with pytest.raises(UnreadableFile, match="takes too long to read; 0 of 3 characters were read in time"):
+        text_of_html("<p>", Limits(until=0.0))
 
 
 def test_files_are_set_out_below_the_message() -> None:

@@ -211,3 +211,17 @@ def test_a_custom_metric_that_is_no_criterion_is_pointed_out(tmp_path: Path) -> 
 def test_efficiency_is_reported_and_decides_nothing(tmp_path: Path, value: Any) -> None:
     _, spec = specs(tmp_path, {"safety_v1": 1, "token_usage_v1": value})
     assert (spec.name, spec.arguments, spec.gates) == ("Measured", {"what": "tokens"}, False)
+
+
+@pytest.mark.parametrize("spelling", ["include_intermediate_responses_in_final", "includeIntermediateResponsesInFinal"])
+def test_what_every_criterion_of_adk_may_say_is_taken_and_warned_of_where_it_has_no_effect(
+    tmp_path: Path, spelling: str
+) -> None:
+    def criterion(said: bool) -> dict[str, Any]:
+        return {"criteria": {"tool_trajectory_avg_score": {"threshold": 1.0, spelling: said}}}
+
+    plain = docs.read(tmp_path, docs.eval_set(), {"criteria": {"tool_trajectory_avg_score": 1.0}})
+    silent, told = (docs.read(tmp_path, docs.eval_set(), criterion(said)) for said in (False, True))
+    assert silent.evaluators == told.evaluators == plain.evaluators
+    assert silent.warnings == ()
+    assert [warning.message for warning in told.warnings] == ["has no effect on this metric"]

@@ -8,6 +8,7 @@ from typing import Any
 import adk_documents as docs
 import pytest
 
+from proctor.cases.formats.loading import load
 from proctor.cases.matchers import Equals
 from proctor.cases.model import UNSET, ExpectedCall
 from proctor.errors import InvalidSuite
@@ -93,3 +94,22 @@ def test_bad_rows_are_problems_in_their_place(tmp_path: Path, data: Any, said: s
     with pytest.raises(InvalidSuite) as caught:
         docs.read(tmp_path, data)
     assert any(said in str(problem) for problem in caught.value.problems), caught.value
+
+
+@pytest.mark.parametrize("name", ["none.test.json", "none.evalset.json"])
+def test_an_empty_array_is_a_legacy_file_without_rows(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text("[]", encoding="utf-8")
+    with pytest.raises(InvalidSuite, match="is empty; give at least one row"):
+        load([path])
+
+
+def test_a_row_that_cannot_be_read_is_not_called_empty_as_well(tmp_path: Path) -> None:
+    path = tmp_path / "bad.test.json"
+    path.write_text('[{"query": "q", "reference": 5}, {"query": "q"}]', encoding="utf-8")
+    with pytest.raises(InvalidSuite) as caught:
+        load([path])
+    assert [(problem.where, problem.message.split(";")[0]) for problem in caught.value.problems] == [
+        ("[0].reference", "must be text, not a number"),
+        ("[1]", "gives neither a final response nor tool uses, so nothing can be judged"),
+    ]

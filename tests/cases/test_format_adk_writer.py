@@ -30,6 +30,8 @@ from proctor.cases.model import (
 )
 from proctor.cases.scenario import Scenario
 from proctor.errors import UsageError
+from proctor.evaluators.model import Evaluable
+from proctor.evaluators.tools.trajectory import FinalState
 
 ASKED = Turn("Where is parcel 7?", Expected(output="In Utrecht."))
 SUITE = Suite("parcels", (Case("one", (ASKED,)),), criteria=Criteria(trials="mean"))
@@ -261,3 +263,21 @@ def test_a_metric_without_a_threshold_gets_its_evaluators_own() -> None:
     criteria = json.loads(text)["criteria"]
     assert criteria["tool_trajectory_avg_score"]["threshold"] == 1.0
     assert criteria["safety_v1"] == 0.5
+
+
+def test_a_final_state_is_literal_however_it_looks_and_comes_back_as_it_was(tmp_path: Path) -> None:
+    state = {"$top": 1, "price": {"$usd": 5}, "seen": [{"$regex": "("}, {"a": {"$x": []}}], "cart": []}
+    suite = docs.read(tmp_path, docs.case("end", docs.ANSWERED, finalSessionState=state))
+    (case,) = suite.cases
+    assert FinalState()(Evaluable(expected_state=case.final_state, state=state)).score == 1.0
+    assert FinalState()(Evaluable(expected_state=case.final_state, state={**state, "price": {"$usd": 6}})).score == 0.0
+    written = adk.write([suite])
+    assert written.losses == ()
+    assert json.loads(written.text)["evalCases"][0]["finalSessionState"] == state
+
+
+def test_a_final_state_with_matchers_is_told_as_lost() -> None:
+    case = Case("a", (Turn("q", Expected("a")),), final_state={"id": {"$regex": "A-.*"}, "n": 1})
+    written = adk.write([Suite("s", (case,), evaluators=(EvaluatorSpec("ROUGE"),))])
+    assert json.loads(written.text)["evalCases"][0]["finalSessionState"] == {"n": 1}
+    assert any("final state 'id' has the matcher $regex" in loss for loss in written.losses)

@@ -192,3 +192,16 @@ def test_a_conversion_that_leaves_nothing_says_so(proctor: Command, suite: Comma
     assert "case 'a': left out, because it expects no keywords" in ended.err
     assert "what is left is not a suite" in ended.err
     assert "(0 cases)" in ended.out
+
+
+def test_a_config_that_was_there_before_a_converted_eval_set_is_pointed_out(proctor: Command, here: Path) -> None:
+    turn = {"userContent": {"role": "user", "parts": [{"text": "q"}]}, "finalResponse": {"parts": [{"text": "a"}]}}
+    data = {"evalSetId": "faq", "evalCases": [{"evalId": "a", "conversation": [turn]}]}
+    (here / "faq.test.json").write_text(json.dumps(data), encoding="utf-8")
+    (here / "elsewhere").mkdir()
+    assert "warning" not in proctor("dataset", "convert", "faq.test.json", "elsewhere/one.test.json").err
+    criteria = json.dumps({"criteria": {"response_match_score": 0.1}})
+    (here / "elsewhere" / "test_config.json").write_text(criteria, encoding="utf-8")
+    ended = proctor("dataset", "convert", "faq.test.json", "elsewhere/two.test.json")
+    assert ended.code == 0
+    assert "test_config.json was there before and decides how two.test.json is judged" in ended.err

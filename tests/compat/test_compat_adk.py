@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import csv
+import io
 import json
 import sys
 from pathlib import Path
@@ -374,3 +375,77 @@ def test_an_output_file_gets_a_row_per_score_of_every_evaluation(tmp_path: Path)
 def test_a_run_is_kept_where_a_store_is_named(tmp_path: Path) -> None:
     AgentEvaluator.evaluate_eval_set_sync(good, eval_set(), num_runs=1, store=tmp_path / "s")
     assert (tmp_path / "s" / "results.db").is_file()
+
+
+def test_a_case_in_which_everything_was_skipped_says_of_each_metric_why(tmp_path: Path) -> None:
+    path = write(tmp_path, "a.test.json", eval_set("a", {"evalId": "hi", "conversation": [turn("Hi", "Hello")] * 2}))
+    criteria = {"tool_trajectory_avg_score": 1.0, "rubric_based_tool_use_quality_v1": 0.5}
+    write(tmp_path, "test_config.json", {"criteria": criteria})
+    with pytest.raises(AgentEvaluationFailed) as caught:
+        evaluate(good, path, 2)
+    (unmeasured,) = caught.value.errors
+    assert caught.value.failures == []
+    told = [line for line in unmeasured.lost if "skipped:" in line]
+    assert told == [
+        "tool_trajectory_avg_score was skipped: "
+        "no tool calls are expected of this turn, nor is it said that none may be made",
+        "rubric_based_tool_use_quality_v1 was skipped: "
+        "needs rubrics, here or in the metadata of case or turn, and there are none",
+    ]
+
+
+def test_warnings_point_at_the_file_they_are_about(tmp_path: Path) -> None:
+    picture = {"inlineData": {"mimeType": "image/png", "data": "x" * 1000}}
+    data = eval_set()
+    data["evalCases"][0]["conversation"][0]["userContent"]["parts"].append(picture)
+    for indent, shows_a_line in ((1, True), (None, False)):
+        path = write(tmp_path, "picture.test.json", json.dumps(data, indent=indent))
+        with pytest.warns(UserWarning, match="inline_data") as caught:
+            evaluate(good, path, 1)
+        assert [(warning.filename, warning.lineno > 0) for warning in caught] == [(str(path), shows_a_line)]
+
+
+def test_a_file_without_an_agent_is_called_by_its_name(tmp_path: Path) -> None:
+    agents = write(tmp_path, "nobody.py", "x = 1")
+    with pytest.raises(UsageError, match=r"nobody\.py holds no agent"):
+        evaluate(str(agents), write(tmp_path, "weather.test.json", eval_set()))
+
+
+def test_whatever_an_agent_says_the_error_and_the_details_can_be_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nasty(question: str) -> Reply:
+        calls = (ToolCall("\x1b[2J", {"\udfff": "\ud800"}),)
+        return Reply("half a pair \ud800, \x1b[31mred\x1b[0m, \x00 and 東京", calls)
+
+    out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", out)
+    with pytest.raises(AgentEvaluationFailed) as caught:
+        evaluate(nasty, write(tmp_path, "weather.test.json", eval_set()), print_detailed_results=True)
+    str(caught.value).encode()
+    out.seek(0)
+    for text in (str(caught.value), out.read()):
+        assert "half a pair \\ud800" in text
+        assert "\x1b" not in text
+
+
+@pytest.mark.parametrize(
+    ("session", "named"),
+    [
+        ({"app_name": "bank", "user_id": "ann", "state": {"n": 1}}, {"appName": "bank", "userId": "ann"}),
+        ({"n": 1}, {"appName": "old", "userId": "user"}),
+    ],
+)
+def test_a_migrated_session_has_the_names_without_which_adk_refuses_it(
+    tmp_path: Path, session: dict[str, Any], named: dict[str, Any]
+) -> None:
+    old = write(tmp_path, "old.json", [{"query": "Hi", "reference": "Hello"}])
+    new = tmp_path / "new.test.json"
+    given = write(tmp_path, "session.json", session)
+    AgentEvaluator.migrate_eval_data_to_new_schema_sync(old, new, given)
+    assert json.loads(new.read_text())["evalCases"][0]["sessionInput"] == {**named, "state": {"n": 1}}
+
+
+def test_a_sub_agent_of_what_has_none_is_an_error_that_says_so() -> None:
+    with pytest.raises(UsageError, match="neither a name nor sub-agents"):
+        AgentEvaluator.evaluate_eval_set_sync(good, eval_set(), agent_name="billing")

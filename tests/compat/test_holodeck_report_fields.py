@@ -15,7 +15,6 @@ import pytest
 import proctor.compat.holodeck as holodeck
 from proctor.compat.holodeck import ExecutionConfig, ExecutionResult, TestExecutor, TestReport, TokenUsage
 from proctor.compat.holodeck import generate_markdown_report as markdown_of
-from proctor.compat.holodeck_files import texts_in
 
 DOCUMENTED = {
     "FileInput": "path url type description pages sheet range cache",
@@ -189,6 +188,7 @@ def test_files_are_told_with_what_the_agent_saw_of_them(report: TestReport) -> N
         "description": "our rules",
     }
     assert policy["markdown_content"] == "# Returns\nwithin 30 days"
+    assert policy["processing_time_ms"] >= 0
     assert policy["metadata"] == {"path": "policy.md", "type": "text", "size_bytes": 25}
     assert (policy["error"], prices["markdown_content"]) == (None, "a,b")
 
@@ -290,7 +290,7 @@ SECTIONS = (
     "**Execution Time:** ",
     "**Tokens:** 18",
     "#### Processed Files",
-    "| policy.md | text | text |  | ✅ |",
+    "| policy.md | text | text | ",
     "- policy.md: size_bytes 25",
     "#### Agent Response",
     "#### Tool Usage",
@@ -327,15 +327,3 @@ def test_a_tool_that_was_found_by_part_of_its_name_is_neither_missing_nor_extra(
     text = markdown_of(report)
     assert "**Missing:** `search`" not in text
     assert "**Extra:**" not in text
-
-
-def test_texts_are_found_again_in_a_message_that_was_set_out_with_files() -> None:
-    from proctor.cases.attachments import with_files
-    from proctor.cases.model import Attachment
-
-    files = [Attachment("a.md", description="first"), Attachment("b.md"), Attachment("a.md", description="first")]
-    texts = ["one\n--- end of file: b.md", "", "two"]
-    said = with_files("--- file: a.md\nnot a file", list(zip(files, texts, strict=True)))
-    assert texts_in(said, files) == texts
-    assert texts_in("no file at all", files) == []
-    assert texts_in({"not": "text"}, files) == []

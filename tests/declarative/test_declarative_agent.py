@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ def two_tools(talk: Talk) -> Says | Calls:
 
 
 CITIES = ("Oslo", "Rome", "Lima")
-CONVERSATION = {
+CONVERSATION: dict[str, Any] = {
     "name": "talk",
     "turns": [
         {
@@ -51,6 +52,24 @@ def test_two_tools_are_used_in_each_of_three_turns(tmp_path: Path, provider: str
     assert trial.replies[0].usage == proctor.Usage(33, 21, model_calls=3)
     assert server.requests[0].system == "You lend money."
     assert len(server.requests) == 9
+
+
+@pytest.mark.parametrize(
+    ("provider", "truth", "code"), [("openai", None, 0), ("anthropic", None, 0), ("anthropic", "x", 1)]
+)
+def test_the_command_examines_a_conversation_with_tools(
+    tmp_path: Path, commanded: Callable[..., tuple[int, str]], provider: str, truth: str | None, code: int
+) -> None:
+    turns = (
+        CONVERSATION["turns"] if truth is None else [*CONVERSATION["turns"][:2], {"input": "c", "ground_truth": truth}]
+    )
+    with model_server(two_tools) as server:
+        model = {"provider": provider, "name": "m", "endpoint": server.root if provider == "anthropic" else server.url}
+        project(tmp_path, "", model=model, test_cases=[{"name": "talk", "turns": turns}])
+        ended, said = commanded("test", "agent.yaml")
+    assert ended == code, said
+    assert len(server.requests) == 9
+    assert "talk" in said
 
 
 def test_many_conversations_at_once_are_kept_apart(tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ def test_a_function_that_breaks_is_an_error_and_not_a_zero(base: Path, function:
 @pytest.mark.parametrize(
     ("what", "value", "reason"),
     [
-        ("tool_calls", 1, "1 tool calls"),
+        ("tool_calls", 1, "1 tool call"),
         ("model_calls", 2, "2 model calls"),
         ("tokens", 1200, "1,200 tokens"),
         ("seconds", 1.5, "1.5 s"),
@@ -159,3 +159,8 @@ def test_efficiency_decides_nothing() -> None:
     assert (exact.outcome, count.outcome, count.gates) == ("failed", "passed", False)
     assert count.reasoning == "0 tool calls"
     assert verdict.outcome == "failed"
+
+
+@pytest.mark.parametrize(("tokens", "told"), [(1_234_567, "1,234,567 tokens"), (1, "1 token"), (0, "0 tokens")])
+def test_a_measure_is_told_to_the_last_digit(tokens: int, told: str) -> None:
+    assert Measured("tokens")(Evaluable(usage=Usage(tokens, 0))).reasoning == told

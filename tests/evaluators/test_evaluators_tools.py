@@ -256,6 +256,23 @@ def test_an_expected_nothing_is_not_a_missing_key() -> None:
     assert FinalState()(ended({"error": None}, {})).score == 0.0
 
 
+@pytest.mark.parametrize(
+    ("expected", "state", "score"),
+    [
+        ({"cart": []}, {"cart": []}, 1.0),
+        ({"cart": []}, {"cart": ["book"]}, 0.0),
+        ({"user": {}}, {"user": {"name": "ann"}}, 0.0),
+        ({"user": {"orders": []}}, {"user": {"name": "ann", "orders": [7]}}, 0.0),
+        ({"user": {"orders": []}}, {"user": {"name": "ann", "orders": []}}, 1.0),
+        ({"user": {"orders": []}}, {"user": "ann"}, 0.0),
+    ],
+)
+def test_a_state_that_should_be_empty_is_not_met_by_one_that_is_not(
+    expected: dict[str, Any], state: dict[str, Any], score: float
+) -> None:
+    assert FinalState()(ended(expected, state)).score == score
+
+
 @pytest.mark.parametrize(("expected", "state"), [(None, {"a": 1}), ({}, {"a": 1}), ({"a": 1}, None)])
 def test_a_state_that_is_not_expected_or_not_told_is_skipped(expected: Any, state: Any) -> None:
     with pytest.raises(NothingToCompare):

@@ -9,7 +9,16 @@ from scripted_judge import ScriptedJudge, judged, seen
 
 from proctor.errors import JudgeFailed
 from proctor.evaluators.model import NothingToCompare
-from proctor.evaluators.rubric.quality import Coherence, Fluency, Groundedness, Marked, Relevance, pointed
+from proctor.evaluators.rubric.quality import (
+    PLACEHOLDERS,
+    Coherence,
+    Fluency,
+    Groundedness,
+    Marked,
+    Relevance,
+    named,
+    pointed,
+)
 
 ALL = [Groundedness, Relevance, Coherence, Fluency]
 
@@ -86,6 +95,6 @@ def test_every_mark_on_every_scale_is_a_score_and_the_top_mark_is_full(scale: in
     assert (score == 1) == (mark == scale)
 
 
-@given(st.text())
-def test_any_prompt_can_be_pointed_at_the_material(prompt: str) -> None:
+@given(st.lists(st.sampled_from(["{", "}", " ", *PLACEHOLDERS]) | st.text()).map("".join))
+def test_no_prompt_that_points_at_the_material_has_a_place_left_for_it(prompt: str) -> None:
     assert named(pointed(prompt)) == set()

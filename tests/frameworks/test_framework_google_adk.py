@@ -10,6 +10,7 @@ import pytest
 import proctor
 from proctor.cases.model import Case, Double, EvaluatorSpec, Expected, ExpectedCall, Suite, Turn
 from proctor.compat.adk import AgentEvaluationFailed, AgentEvaluator
+from proctor.compat.adk_reading import read_eval_set
 
 pytest.importorskip("google.adk", reason="google-adk has an environment of its own: make frameworks")
 
@@ -189,6 +190,20 @@ def test_objects_of_adks_own_class_are_taken_too() -> None:
     config = EvalConfig(criteria={"tool_trajectory_avg_score": 1.0, "response_match_score": 0.9})
     run = AgentEvaluator.evaluate_eval_set_sync(agent(), EvalSet(**snake), eval_config=config, num_runs=1)
     assert [trial.outcome for trial in run.trials] == ["passed"]
+
+
+def test_a_config_of_adks_own_class_says_what_was_set_and_not_adks_defaults() -> None:
+    from google.adk.evaluation.eval_config import EvalConfig
+    from google.adk.evaluation.eval_metrics import LlmAsAJudgeCriterion, ToolTrajectoryCriterion
+
+    in_order = ToolTrajectoryCriterion(threshold=1.0, match_type=ToolTrajectoryCriterion.MatchType.IN_ORDER)
+    config = EvalConfig(criteria={"tool_trajectory_avg_score": in_order, "response_match_score": 0.5})
+    for given in ({"eval_config": config}, {"criteria": {"tool_trajectory_avg_score": in_order}}):
+        AgentEvaluator.evaluate_eval_set_sync(agent(), eval_set(eval_case("Oslo")), num_runs=1, **given)
+    judged = read_eval_set(
+        eval_set(eval_case("Oslo")), {"final_response_match_v2": LlmAsAJudgeCriterion(threshold=0.5)}
+    )
+    assert dict(judged.evaluators[0].arguments) == {}
 
 
 def test_a_sub_agent_is_evaluated_by_its_name() -> None:

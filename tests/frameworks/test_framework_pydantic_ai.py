@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -217,7 +218,7 @@ def test_tokens_that_the_model_does_not_tell_are_unknown_rather_than_zero() -> N
 def test_outside_a_trial_an_agent_runs_as_if_nobody_watched() -> None:
     target = agent()
     ran(target, case("Oslo"))
-    assert target.run_sync("Rome").output == "1: {'rate': 'rate of Rome'}"
+    assert asyncio.run(target.run("Rome")).output == "1: {'rate': 'rate of Rome'}"
 
 
 def test_the_object_is_recognised_by_its_type_from_a_reference(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
+from proctor.evaluators.opinions import ruling
 from proctor.judging.model import Question, UnfitReply
 from proctor.judging.replies import read_reply, sendable
 
@@ -159,3 +160,16 @@ def test_the_object_is_found_between_any_words(before: str, after: str, notes: l
 def test_a_reply_cut_off_anywhere_never_fits(data: st.DataObject) -> None:
     whole = json.dumps({"thoughts": {"verdict": "yes"}, "verdict": "no", "notes": ['a {"verdict": "yes"}']})
     complaint(whole[: data.draw(st.integers(0, len(whole) - 1))])
+
+
+@pytest.mark.parametrize("written", ["yes", "Yes", "YES.", '"yes"', " yes\n"])
+def test_a_verdict_is_the_same_word_in_capitals_and_with_stops(written: str) -> None:
+    question = ruling("verdict", "Is it polite?", {"answer": "Thank you."})
+    reply = read_reply(json.dumps({"reason": "it thanks", "verdict": written}), question)
+    assert reply.verdict == "yes"
+
+
+def test_a_verdict_of_another_word_is_none() -> None:
+    question = ruling("verdict", "Is it polite?", {"answer": "Thank you."})
+    with pytest.raises(UnfitReply):
+        read_reply('{"reason": "it thanks", "verdict": "yes, mostly"}', question)

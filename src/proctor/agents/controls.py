@@ -9,6 +9,7 @@ import copy
 import re
 from collections.abc import Mapping
 
+from proctor.agents.doubles import needs_no_doubles
 from proctor.agents.examples import NoExample, example_of, example_of_parts
 from proctor.agents.model import Reply, ToolCall, Usage
 from proctor.cases.model import UNSET, Case, Expected, ExpectedCall, Keywords, Turn
@@ -37,6 +38,7 @@ class OracleSession:
         self._left = len(case.turns)
 
     async def __aenter__(self) -> OracleSession:
+        needs_no_doubles()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -85,6 +87,7 @@ class NopSession:
     """Has nothing to remember."""
 
     async def __aenter__(self) -> NopSession:
+        needs_no_doubles()
         return self
 
     async def __aexit__(self, *_: object) -> None:

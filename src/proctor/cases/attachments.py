@@ -2,38 +2,23 @@
 
 from __future__ import annotations
 
+import re
+import stat
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from proctor.cases.file_kinds import NOT_TEXT, TOLD, kind_found, kind_said
+from proctor.cases.file_text import MOST_BYTES, FileText, Limits, UnreadableFile
 from proctor.cases.model import Attachment
-from proctor.errors import ProctorError
 from proctor.plain import Json
 from proctor.records import record
 
-MOST_BYTES = 20 * 2**20
-"""A file that is larger is not read: no agent could take it in."""
-KINDS = {
-    "pdf": "pdf",
-    "docx": "word",
-    "xlsx": "excel",
-    "xlsm": "excel",
-    "pptx": "powerpoint",
-    **dict.fromkeys(("png", "jpg", "jpeg", "gif", "webp", "bmp", "tif", "tiff"), "image"),
-}
-"""By the ending of a name, where the suite does not say of what kind a file is."""
+__all__ = ["FileReader", "FileSettings", "FileText", "UnreadableFile", "local_content", "title", "with_files"]
 
 
-class UnreadableFile(ProctorError):
-    """A file of a test cannot be read, so that nothing can be asked about it."""
-
-
-@record
-class FileText:
-    """What a file says, and what there is to know about that."""
-
-    text: str
-    notes: tuple[str, ...] = ()
-    """What could not be read in it: an image, a page that was scanned."""
+NO_TEXT = "is not text; say of what type it is"
 
 
 @record
@@ -55,26 +40,45 @@ class FileReader:
 
     def read(self, attachment: Attachment) -> FileText:
         """The text of a file; raises `UnreadableFile`."""
-        name = title(attachment)
-        if attachment.url is not None:
-            from proctor.cases.downloads import fetch
-
-            keep = attachment.options.get("cache") is not False
-            content = fetch(attachment.url, self.settings.fetch_seconds, self.settings.cache if keep else None)
-        else:
-            content = self._local(attachment.path or "")
-        found = _read(content, name, attachment)
-        notes = found.notes or (() if found.text.strip() else ("yields no text",))
-        return FileText(found.text, tuple(f"the file {name}: {note}" for note in notes))
-
-    def _local(self, path: str) -> bytes:
+        begun = time.monotonic()
+        name, kind = title(attachment), kind_said(attachment)
+        options = {key: value for key, value in attachment.options.items() if key != "cache"}
+        if unused := [key for key in options if key not in _OPTIONS.get(kind, ())]:
+            raise UnreadableFile(f"{name} is read as {kind}, which has no {unused[0]}")
+        content = self._content(attachment)
+        limits = Limits(options, time.monotonic() + self.settings.read_seconds)
         try:
-            file = self.base / path
-            if file.stat().st_size > MOST_BYTES:
-                raise UnreadableFile(f"{path} has more than {MOST_BYTES // 2**20} MB")
-            return file.read_bytes()
-        except (OSError, ValueError) as error:
-            raise UnreadableFile(f"{path} cannot be read: {error}") from None
+            found = _read(content, kind, limits)
+        except UnreadableFile as error:
+            raise UnreadableFile(f"{name} {error}") from None
+        notes = found.notes or (() if found.text.strip() else ("yields no text",))
+        about: dict[str, Json] = {"path" if attachment.url is None else "url": name, "type": kind}
+        about |= {"size_bytes": len(content), **{f"{key}_extracted": value for key, value in options.items()}}
+        told = tuple(f"the file {name}: {note}" for note in notes)
+        return replace(found, notes=told, metadata=about, seconds=time.monotonic() - begun)
+
+    def _content(self, attachment: Attachment) -> bytes:
+        if attachment.url is None:
+            return local_content(self.base, attachment.path or "")
+        from proctor.cases.downloads import fetch
+
+        keep = attachment.options.get("cache") is not False
+        return fetch(attachment.url, self.settings.fetch_seconds, self.settings.cache if keep else None)
+
+
+def local_content(base: Path, path: str) -> bytes:
+    """What is in a file; raises `UnreadableFile`. A pipe or a device has no end, and is not even opened."""
+    try:
+        file = base / path
+        if not stat.S_ISREG(file.stat().st_mode):
+            raise UnreadableFile(f"{path} cannot be read: it is {'a folder' if file.is_dir() else 'not a plain file'}")
+        with file.open("rb") as stream:
+            content = stream.read(MOST_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise UnreadableFile(f"{path} cannot be read: {error}") from None
+    if len(content) > MOST_BYTES:
+        raise UnreadableFile(f"{path} has more than {MOST_BYTES // 2**20} MB")
+    return content
 
 
 def title(attachment: Attachment) -> str:
@@ -101,53 +105,47 @@ def _listed(value: Json) -> str:
     return ", ".join(str(item) for item in value) if isinstance(value, list) else str(value)
 
 
-def _read(content: bytes, name: str, attachment: Attachment) -> FileText:
-    kind = attachment.kind or KINDS.get(name.rpartition(".")[2].lower(), "text")
-    options = attachment.options
-    if unused := [key for key in options if key not in (*_OPTIONS.get(kind, ()), "cache")]:
-        raise UnreadableFile(f"{name} is read as {kind}, which has no {unused[0]}")
-    if kind == "image":
-        return FileText("", ("is an image, of which no text is read",))
-    if kind in _OPTIONS:
-        from proctor.cases import documents
-
-        try:
-            return documents.READERS[kind](content, options)
-        except UnreadableFile as error:
-            raise UnreadableFile(f"{name} {error}") from None
-        except ImportError as error:
-            raise UnreadableFile(f"{name} needs a package: pip install 'proctor[files]' ({error})") from None
-        except Exception as error:  # whatever a library says of a broken file
-            raise UnreadableFile(f"{name} is no readable {kind} file: {type(error).__name__}: {error}") from None
-    return FileText(_text(content, name))
-
-
 _OPTIONS: dict[str, tuple[str, ...]] = {
     "pdf": ("pages",),
     "powerpoint": ("pages",),
+    "image": ("pages",),
     "excel": ("sheet", "range"),
-    "word": (),
 }
 
 
-def _text(content: bytes, name: str) -> str:
-    text = _decoded(content, name)
-    if name.rpartition(".")[2].lower() in ("html", "htm"):
+def _read(content: bytes, kind: str, limits: Limits) -> FileText:
+    found = kind_found(content)
+    if kind in NOT_TEXT:
+        from proctor.cases.documents import read_document
+
+        return read_document(kind, found, content, limits)
+    if found is not None and found != "html":
+        raise UnreadableFile(f"is read as {kind}, but is {TOLD[found]}; say so with its type")
+    text = _decoded(content, html="html" in (kind, found))
+    if "html" in (kind, found):
         from proctor.cases.html_text import text_of_html
 
-        return text_of_html(text)
-    return text
+        return FileText(text_of_html(text, limits))
+    return FileText(text)
 
 
-def _decoded(content: bytes, name: str) -> str:
-    """UTF-8 unless a mark at the beginning says otherwise; what is neither is no text."""
+def _decoded(content: bytes, *, html: bool) -> str:
+    """UTF-8 unless a mark at the beginning or a page itself says otherwise; what is neither is no text."""
     wide = content.startswith((b"\xff\xfe", b"\xfe\xff"))
     try:
         text = content.decode("utf-16" if wide else "utf-8-sig")
     except UnicodeDecodeError:
-        if b"\x00" in content:
-            raise UnreadableFile(f"{name} is not text; say of what type it is") from None
-        return content.decode("cp1252", "replace")
+        text = "\x00" if wide else _in_another_encoding(content, html=html)
     if "\x00" in text:
-        raise UnreadableFile(f"{name} is not text; say of what type it is")
+        raise UnreadableFile(NO_TEXT)
+    return text
+
+
+def _in_another_encoding(content: bytes, *, html: bool) -> str:
+    """As a page says in its head, else as Windows writes; both have letters where other files have anything at all."""
+    from proctor.cases.html_text import encoding_said
+
+    text = content.decode((html and encoding_said(content)) or "cp1252", "replace")
+    if re.search(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]", text):
+        raise UnreadableFile(NO_TEXT)
     return text

@@ -86,9 +86,11 @@ class Fields:
         if not self._camel:
             self._known.append(name)
             return self._data.get(name, default)
-        self._known.extend(self._spellings(name))
-        given = [spelling for spelling in self._spellings(name) if spelling in self._data]
-        if len(given) > 1:
+        spellings = self._spellings(name)
+        seen_before = spellings[0] in self._known
+        self._known.extend(spellings)
+        given = [spelling for spelling in spellings if spelling in self._data]
+        if len(given) > 1 and not seen_before:
             self.problem(name, f"is given twice, as {given[0]} and {given[1]}")
         return self._data[given[0]] if given else default
 

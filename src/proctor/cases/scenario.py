@@ -11,6 +11,8 @@ from proctor.records import record
 STOP = "</finished>"
 """What the user says when there is nothing more to say, where nobody chose another mark."""
 USUAL_TURNS = 20
+SIMULATED = "x-simulated"
+"""Where the first turn of a simulated conversation says who played the user, on what calls, and how it ended."""
 LONGEST = 1000
 """Turns of a conversation for which somebody asked to have no limit."""
 

@@ -135,6 +135,9 @@ def convert(source: str, target: Path, name: str | None, force: bool) -> int:
         write_file(path, text)
     for loss in written.losses:
         say(f"not expressed: {loss}", err=True)
+    config = target.parent / "test_config.json"
+    if form == "adk" and config.exists() and config not in files:
+        say(f"warning: {config} was there before and decides how {target.name} is judged", err=True)
     again, problems = _load_all([str(target)])
     cases = sum(len(suite.cases) for suite in again)
     lost = f"; {len(written.losses)} thing{_s(len(written.losses))} could not be expressed" if written.losses else ""

@@ -31,7 +31,8 @@ async def _in_module(agent: Any, cleanup: AsyncExitStack) -> Any:
             return await _made(make, cleanup)
         if (app := getattr(place, "app", None)) is not None and not isinstance(app, ModuleType):
             return app
-    raise UsageError(f"{module.__name__} holds no agent; it should have root_agent, or agent.root_agent")
+    name = agent if isinstance(agent, str) else module.__name__
+    raise UsageError(f"{name} holds no agent; it should have root_agent, or agent.root_agent")
 
 
 def _module(agent: Any) -> ModuleType | None:
@@ -99,6 +100,7 @@ def _below(agent: Any, name: str) -> Any:
         own = getattr(candidate, "name", None)
         if own == name:
             return candidate
-        known.append(str(own))
+        known += [str(own)] if own else []
         waiting += list(getattr(candidate, "sub_agents", None) or ())
-    raise UsageError(f"no agent below {known[0]} is called {name!r}; there are {', '.join(known)}")
+    there = f"there are {', '.join(known)}" if known else "it has neither a name nor sub-agents"
+    raise UsageError(f"the agent has nobody called {name!r}; {there}")

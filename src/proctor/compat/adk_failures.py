@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from proctor.cases.formats.adk_metrics import METRICS
 from proctor.records import record
 from proctor.reporting.explain import FULL, as_text, explain, shorten
+from proctor.reporting.screen import encodable, visible
 from proctor.results.model import Outcome, Run, Score, SuiteInfo, TrialResult
 from proctor.results.verdict import RunVerdict
 
@@ -53,7 +54,7 @@ class AgentEvaluationFailed(AssertionError):
         self.errors = [failure for failure in failures if not failure.measured]
         """What was not measured, through no fault of the agent as far as is known."""
         self.run = run
-        super().__init__("\n".join(_told(self.failures, self.errors)))
+        super().__init__(visible("\n".join(_told(self.failures, self.errors))))
 
 
 def _told(failures: Sequence[Failure], errors: Sequence[Failure]) -> Iterator[str]:
@@ -87,9 +88,10 @@ def failures_of(run: Run, verdict: RunVerdict) -> list[Failure]:
 def _failures(info: SuiteInfo, trials: Sequence[TrialResult]) -> Iterator[Failure]:
     file, eval_id = _file(info), trials[0].case.id
     for broken in (Outcome.FAILED, Outcome.ERROR, Outcome.SKIPPED, Outcome.PENDING):
-        reasons = [_at(trial, None, len(trials)) + trial.reason for trial in trials if _ended_so(trial, broken)]
-        if reasons:
-            yield Failure(file, eval_id, "", None, None, tuple(reasons), broken is Outcome.FAILED)
+        ended = [trial for trial in trials if trial.outcome is broken and trial.reason]
+        if ended:
+            reasons = [_at(trial, None, len(trials)) + trial.reason for trial in ended]
+            yield Failure(file, eval_id, "", None, None, (*reasons, *_skips(ended)), broken is Outcome.FAILED)
     metrics = dict.fromkeys(score.evaluator for trial in trials for score in trial.scores if score.gates)
     for metric in metrics:
         scores = [(trial, score) for trial in trials for score in trial.scores if score.evaluator == metric]
@@ -98,8 +100,11 @@ def _failures(info: SuiteInfo, trials: Sequence[TrialResult]) -> Iterator[Failur
             yield failure
 
 
-def _ended_so(trial: TrialResult, outcome: Outcome) -> bool:
-    return trial.outcome is outcome and bool(trial.reason)
+def _skips(trials: Sequence[TrialResult]) -> Iterator[str]:
+    """Why each metric was skipped, where that is all there is to say; the same for other turns and runs is not."""
+    scores = [score for trial in trials for score in trial.scores if score.gates]
+    if all(score.outcome is Outcome.SKIPPED for score in scores):
+        yield from dict.fromkeys(f"{score.evaluator} was skipped: {_in_one_line(score.reasoning)}" for score in scores)
 
 
 def _failure(
@@ -129,10 +134,13 @@ def _places(scores: Sequence[tuple[TrialResult, Score]], runs: int, metric: str 
     told = []
     for trial, score in scores[:LOST]:
         value = "" if score.value is None else f"({_own(metric, score.value):.4g}) "
-        reason = " ".join(shorten(score.reasoning, REASON).split())
-        told.append(f"{_at(trial, score.turn, runs)}{value}{reason}".strip())
+        told.append(f"{_at(trial, score.turn, runs)}{value}{_in_one_line(score.reasoning)}".strip())
     more = len(scores) - len(told)
     return (*told, f"and {more} more") if more > 0 else tuple(told)
+
+
+def _in_one_line(reasoning: str) -> str:
+    return " ".join(shorten(reasoning, REASON).split())
 
 
 def _at(trial: TrialResult, turn: int | None, runs: int) -> str:
@@ -149,6 +157,7 @@ def print_conversations(run: Run) -> None:
     """Every conversation with what was expected beside it, tool call by tool call."""
     for trial in run.trials:
         repeated = f" (run {trial.number})" if trial.number > 1 else ""
-        sys.stdout.write(f"{trial.outcome.value}  {trial.suite} / {trial.case.id}{repeated}\n")
         text = as_text(explain(trial, FULL))
-        sys.stdout.write("".join(f"    {line}\n" for line in text.splitlines()) + "\n")
+        lines = [f"{trial.outcome.value}  {trial.suite} / {trial.case.id}{repeated}"]
+        lines += [f"    {line}" for line in text.split("\n")]
+        sys.stdout.write(encodable(visible("\n".join(lines)), sys.stdout.encoding) + "\n\n")

@@ -8,16 +8,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from proctor.cases.fields import Document, kind
+from proctor.cases.fields import Document, Fields, kind
 from proctor.cases.formats import adk
 from proctor.cases.formats.adk_config import DEFAULTS, Gates, read_config
+from proctor.cases.formats.adk_suite import keep, session_of
 from proctor.cases.formats.loading import load
-from proctor.cases.model import Suite
+from proctor.cases.model import NOTHING, Suite
 from proctor.cases.source import read_text
 from proctor.errors import InvalidSuite, Problem, UsageError
 from proctor.plain import Json, plain
 
 ENDING = ".test.json"
+_Session = tuple[Mapping[str, Json], Mapping[str, Json]]
+"""The state, and the names as a case keeps them."""
 SESSION_KEYS = frozenset("state app_name appName user_id userId session_id sessionId".split())
 
 
@@ -33,8 +36,8 @@ def read_files(
         raise UsageError(f"no *{ENDING} files are in {path}, so there is nothing to evaluate")
     suites = load(files)
     if initial_session_file is not None:
-        state = _state_in(Path(initial_session_file))
-        suites = [_with_state(suite, state) for suite in suites]
+        session = _session_in(Path(initial_session_file))
+        suites = [_with_session(suite, session) for suite in suites]
     if announce:
         _announce(suites)
     return suites
@@ -46,7 +49,7 @@ def read_eval_set(eval_set: Any, criteria: Any = None, eval_config: Any = None) 
         raise UsageError("give the EvalSet to evaluate")
     if criteria is not None and eval_config is not None:
         raise UsageError("give either criteria or an eval_config, not both")
-    config = {"criteria": _data(criteria)} if criteria is not None else _data(eval_config)
+    config = {"criteria": _said(criteria)} if criteria is not None else _said(eval_config)
     document = _document("EvalSet", _data(eval_set))
     problems: list[Problem] = []
     gates = DEFAULTS if config is None else _gates(config, problems)
@@ -78,6 +81,14 @@ def _data(value: Any) -> Json:
     return dump(mode="json", exclude_none=True) if callable(dump) else plain(value)
 
 
+def _said(value: Any) -> Json:
+    """A config as plain data, in which an object of ADK's says what somebody set and not what ADK would have set."""
+    dump = getattr(value, "model_dump", None)
+    if callable(dump):
+        return dump(mode="json", exclude_none=True, exclude_unset=True)
+    return {str(name): _said(item) for name, item in value.items()} if isinstance(value, Mapping) else plain(value)
+
+
 def _test_files(folder: Path) -> Iterator[Path]:
     for entry in folder.iterdir():
         if entry.name.startswith(".") or entry.name == "node_modules":
@@ -88,26 +99,34 @@ def _test_files(folder: Path) -> Iterator[Path]:
             yield entry
 
 
-def _state_in(path: Path) -> Mapping[str, Json]:
+def _session_in(path: Path) -> _Session:
     """adk-python's file has the state under `state`, beside the names of the session; ADK-TS's is the state."""
-    session = Document(path, read_text(path)).data
-    if not isinstance(session, Mapping):
-        raise InvalidSuite([Problem(f"must be an object with the session's state, not {kind(session)}", path)])
-    state = session["state"] if "state" in session and SESSION_KEYS.issuperset(session) else session
-    if not isinstance(state, Mapping):
-        raise InvalidSuite([Problem(f"must be an object, not {kind(state)}", path, where="state")])
-    return state
+    text = read_text(path)
+    data = Document(path, text).data
+    if not isinstance(data, Mapping):
+        raise InvalidSuite([Problem(f"must be an object with the session's state, not {kind(data)}", path)])
+    if "state" not in data or not SESSION_KEYS.issuperset(data):
+        return data, NOTHING
+    document = Document(path, text, data)
+    state, names = session_of(Fields(document, data, camel=True))
+    document.finish()
+    return state, keep(names)
 
 
-def _with_state(suite: Suite, state: Mapping[str, Json]) -> Suite:
-    """The older format has no place for the session's first state; an EvalSet has, and takes none from outside."""
+def _with_session(suite: Suite, session: _Session) -> Suite:
+    """The older format has no place for the session that conversations start in; an EvalSet has, and takes no other."""
     path = suite.path
     if path is None or not adk.is_legacy(Document(path, read_text(path)).data):
         raise UsageError(f"{path} is an EvalSet: give the session's state there, as sessionInput of each case")
-    return replace(suite, cases=tuple(replace(case, state=plain(state)) for case in suite.cases))
+    state, names = session
+    return replace(suite, cases=tuple(replace(case, state=plain(state), extra=names) for case in suite.cases))
 
 
 def _announce(suites: list[Suite]) -> None:
     for suite in suites:
         for warning in suite.warnings:
-            warnings.warn(str(warning), UserWarning, stacklevel=4)
+            path = warning.path or Path(suite.name)
+            told = f"{warning.where or path.name} {warning.message}"
+            # Python shows the line that is named, and the first may be the whole of a file; it never shows line 0.
+            line = warning.line if warning.line and warning.line > 1 else 0
+            warnings.warn_explicit(told, UserWarning, str(path), line)

@@ -16,12 +16,13 @@ from proctor.cases.attachments import with_files
 from proctor.cases.formats.holodeck import EXTENSION
 from proctor.cases.model import Attachment, Case, Suite, Turn
 from proctor.compat.holodeck_backends import BackendAgent, TokenUsage
-from proctor.compat.holodeck_files import read_by, texts_in
+from proctor.compat.holodeck_files import read_by, read_here
 from proctor.compat.holodeck_params import build_retrieval_context_from_tools
 from proctor.compat.holodeck_results import ProcessedFileInput
 from proctor.plain import Json, show
 from proctor.records import record
 from proctor.references import describe
+from proctor.running.attaching import files_of_turn
 from proctor.running.users import ConversationSpoiled
 
 STORES = ("vectorstore", "hierarchical_document")
@@ -31,10 +32,7 @@ STORES = ("vectorstore", "hierarchical_document")
 class Seen:
     """What a report tells of a turn and no trial keeps, by the id of the case and the index of the turn."""
 
-    texts: dict[tuple[str, int], list[str]] = field(default_factory=dict)
-    """Of each file, where Proctor read it."""
     files: dict[tuple[str, int], tuple[ProcessedFileInput, ...]] = field(default_factory=dict)
-    """Where somebody else read them."""
     tokens: dict[tuple[str, int], TokenUsage] = field(default_factory=dict)
     """As a backend counted them, those of its caches included."""
 
@@ -130,7 +128,7 @@ class _DrivenSession:
             texts = [(item, file.markdown_content or "") for item, file in zip(turn.attachments, read, strict=True)]
             turn = replace(turn, input=with_files(turn.input, texts), attachments=())
         elif turn.attachments:
-            self._seen.texts[place] = texts_in(turn.input, turn.attachments)
+            self._seen.files[place] = read_here(turn.attachments, files_of_turn())
         reply = await self._inner.send(turn)
         spent = getattr(reply.raw, "token_usage", None)
         if isinstance(spent, TokenUsage) and spent != TokenUsage.zero():

@@ -73,7 +73,6 @@ class ProcessedFileInput(_Dumped):
     metadata: dict[str, Json] | None = None
     cached_path: str | None = None
     processing_time_ms: int | None = None
-    """Known of a `file_processor` that was brought along."""
     error: str | None = None
 
 

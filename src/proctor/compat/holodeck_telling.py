@@ -14,10 +14,9 @@ from proctor.cases.model import Case, EvaluatorSpec, Suite, Turn
 from proctor.compat.holodeck_backends import TokenUsage
 from proctor.compat.holodeck_config import expected_tools, ground_truth
 from proctor.compat.holodeck_driving import Seen
-from proctor.compat.holodeck_files import read_here
+from proctor.compat.holodeck_files import unread
 from proctor.compat.holodeck_results import (
     MetricResult,
-    ProcessedFileInput,
     ReportSummary,
     TestReport,
     TestResult,
@@ -168,7 +167,7 @@ def _turn(trial: TrialResult, suite: Suite, index: int, seen: Seen) -> TurnResul
         errors=errors if reached or trial.reason == "" else (trial.reason,),
         skipped=not reached and index > len(trial.replies),
         grader_details=_grader_details(scores, metrics),
-        processed_files=seen.files.get(place) or _files(turn, trial, suite, seen.texts.get(place, [])),
+        processed_files=seen.files.get(place) or unread(turn.attachments, [*trial.warnings, trial.reason]),
     )
 
 
@@ -269,11 +268,6 @@ def _argument_details(turn: Turn, reply: Reply | None) -> list[dict[str, Json]] 
 def _grader_details(scores: Sequence[Score], metrics: Sequence[MetricResult]) -> dict[str, Json] | None:
     graders = {metric.metric_name for metric in metrics if metric.kind == "code"}
     return {s.evaluator: plain(s.details) for s in scores if s.evaluator in graders and s.details} or None
-
-
-def _files(turn: Turn, trial: TrialResult, suite: Suite, texts: Sequence[str]) -> tuple[ProcessedFileInput, ...]:
-    """What was wrong with a file is among the warnings or the reason of its trial."""
-    return read_here(turn.attachments, texts, [*trial.warnings, trial.reason], suite.base) if turn.attachments else ()
 
 
 def _joined(lists: Iterable[list[Any] | None]) -> list[Any] | None:

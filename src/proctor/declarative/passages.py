@@ -18,6 +18,7 @@ from proctor.records import record
 TEXTS = (".txt", ".md", ".markdown")
 RECORDS = (".json", ".jsonl", ".csv")
 ENDINGS = (*TEXTS, *RECORDS, ".pdf")
+MOST_BYTES = 50_000_000
 
 
 @record
@@ -44,19 +45,39 @@ def missing_package(files: Iterable[Path]) -> str | None:
     return None
 
 
+def too_much(files: Iterable[Path]) -> str | None:
+    """Why so much text cannot be searched: every passage and its vector are held in memory."""
+    size = sum(path.stat().st_size for path in files)
+    if size <= MOST_BYTES:
+        return None
+    return f"holds {size / 1e6:.0f} MB; passages are held in memory, and {MOST_BYTES / 1e6:.0f} MB are the most"
+
+
 def passages_of(source: Path, size: int, overlap: int, records: RecordSpec | None = None) -> list[Passage]:
     """Every passage of every file; raises `UsageError` for a file that cannot be read."""
     root = source if source.is_dir() else source.parent
-    found: list[Passage] = []
+    whole = (passage for path in files_of(source) for passage in _whole(path, root, records))
+    return [piece for passage in whole for piece in _cut(passage, size, overlap)]
+
+
+def holds_text(source: Path, records: RecordSpec | None = None) -> bool:
+    """Whether there is anything to search, as far as can be told without reading PDF files; raises as reading would."""
+    root = source if source.is_dir() else source.parent
+    found = False
     for path in files_of(source):
-        name = path.relative_to(root).as_posix()
-        try:
-            whole = list(_records(path, name, records)) or [Passage(_text(path), name)]
-        except (OSError, ValueError, csv.Error) as error:
-            raise UsageError(f"{path} cannot be searched: {error}") from None
-        for passage in whole:
-            found += _cut(passage, size, overlap)
+        if path.suffix.lower() == ".pdf":
+            found = True
+        else:
+            found = any(passage.text.strip() for passage in _whole(path, root, records)) or found
     return found
+
+
+def _whole(path: Path, root: Path, records: RecordSpec | None) -> list[Passage]:
+    name = path.relative_to(root).as_posix()
+    try:
+        return list(_records(path, name, records)) or [Passage(_text(path), name)]
+    except (OSError, ValueError, RecursionError, csv.Error) as error:
+        raise UsageError(f"{path} cannot be searched: {error}") from None
 
 
 def _cut(passage: Passage, size: int, overlap: int) -> Iterator[Passage]:

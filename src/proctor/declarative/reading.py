@@ -9,15 +9,16 @@ from typing import Any
 
 from proctor.cases.fields import Document, Fields
 from proctor.cases.formats.holodeck import EXTENSION
-from proctor.cases.formats.holodeck_config import ConfigFile, config_files, provider_defaults
+from proctor.cases.formats.holodeck_config import ConfigFile, config_files, provider_block, provider_defaults
 from proctor.cases.model import Suite
 from proctor.cases.source import parse, read_text
+from proctor.declarative.front_matter import without_front_matter
 from proctor.declarative.passages import files_of
 from proctor.declarative.reading_manner import read_manner
-from proctor.declarative.reading_model import missing_for, missing_key, read_model
+from proctor.declarative.reading_model import SAMPLED, missing_for, missing_key, read_model
 from proctor.declarative.reading_tools import ToolReader, read_inline_or_file
 from proctor.declarative.schemas import schema_problem
-from proctor.declarative.spec import AgentSpec, FunctionSpec, Manner, StoreSpec
+from proctor.declarative.spec import AgentSpec, FunctionSpec, Manner, StoreSpec, tool_name
 from proctor.errors import InvalidSuite
 from proctor.judging.providers import ModelSpec
 from proctor.plain import Json, fingerprint, plain
@@ -65,13 +66,14 @@ class _AgentReader:
         if not self.root.has("model"):
             self.document.problem((), "needs 'model' (which model answers)")
         embedder = self._model("embedding_provider", embeds=True)
+        self._refuse_idle_embedder()
         instructions = self._instructions()
         tools = ToolReader(self.document, self.base, model, embedder, self.defaults)
         tools.read(self.root.items("tools") or [], self.root.at("tools"))
         self._shared_servers(tools)
         schema = self._response_schema()
-        manner = Manner() if model is None else read_manner(self.root, model)
-        if model is None or instructions is None:
+        manner = Manner() if model is None else read_manner(self.root, model, offered(tools))
+        if model is None or instructions is None or self.document.problems:
             return None
         mark = self._fingerprint(name, model, instructions, schema, tools)
         return AgentSpec(name, model, instructions, tuple(tools.found), tuple(tools.servers), schema, manner, mark)
@@ -80,7 +82,10 @@ class _AgentReader:
         block = self.root.mapping(key)
         if block is None:
             return None
-        merged = {**self.defaults(block), **block}
+        for file in self.configs:
+            self._unfilled(file, f"providers.{provider_block(file, block)[0]}.")
+        usual = self.defaults(block)
+        merged = {**{name: usual[name] for name in usual if not (embeds and name in SAMPLED)}, **block}
         model = read_model(Fields(self.document, merged, self.root.at(key)), sampled=not embeds)
         if model is None or embeds:
             return model
@@ -89,6 +94,17 @@ class _AgentReader:
             self.root.problem(key, f"cannot be asked: {missing}")
         return model
 
+    def _refuse_idle_embedder(self) -> None:
+        tools = self.kept.get("tools")
+        listed = tools if isinstance(tools, list) else []
+        searches = any(isinstance(tool, dict) and tool.get("type") == "vectorstore" for tool in listed)
+        if self.root.has("embedding_provider") and not searches:
+            self.root.problem("embedding_provider", "is of no use: no tool of type vectorstore searches anything")
+
+    def _unfilled(self, file: ConfigFile, place: str) -> None:
+        """Variables that are not set matter where they are used, and nowhere else in a file for all agents."""
+        self.document.problems.extend(p for p in file.document.problems if (p.where or "").startswith(place))
+
     def _instructions(self) -> str | None:
         inside = self.root.inside("instructions")
         if inside is None:
@@ -96,7 +112,17 @@ class _AgentReader:
             return None
         text = read_inline_or_file(inside, "inline", self.base) if inside.valid else None
         inside.done()
-        return text if text is None or inside.take("file") is None else _without_front_matter(text)
+        file = inside.take("file")
+        if text is None or not isinstance(file, str):
+            return text
+        try:
+            said = without_front_matter(self.base / file, text)
+        except InvalidSuite as error:
+            self.document.problems.extend(error.problems)
+            return None
+        if not said.strip():
+            inside.problem("file", f"names {file}, which says nothing")
+        return said
 
     def _response_schema(self) -> Mapping[str, Json] | None:
         given = self.root.take("response_format")
@@ -122,16 +148,15 @@ class _AgentReader:
         known = {server.name for server in tools.servers} | {spec.name for spec in tools.found}
         for file in self.configs:
             servers = file.block("mcp_servers")
-            items = [item for item in servers or [] if isinstance(item, dict) and item.get("name") not in known]
-            known |= {str(item.get("name")) for item in items}
-            self._read_shared(file, items, tools)
-
-    def _read_shared(self, file: ConfigFile, items: list[dict[str, Json]], tools: ToolReader) -> None:
-        elsewhere = Document(file.path, file.document.text, {})
-        apart = ToolReader(elsewhere, file.path.parent, tools.model, tools.embedder, self.defaults)
-        apart.read([{"type": "mcp", **item} for item in items], ("mcp_servers",))
-        self.document.problems.extend(elsewhere.problems)
-        tools.servers.extend(apart.servers)
+            self._unfilled(file, "mcp_servers")
+            elsewhere = Document(file.path, file.document.text, {})
+            apart = ToolReader(elsewhere, file.path.parent, tools.model, tools.embedder, self.defaults)
+            for index, item in enumerate(servers if isinstance(servers, list) else []):
+                if isinstance(item, dict) and item.get("name") not in known:
+                    known.add(str(item.get("name")))
+                    apart.read_one({"type": "mcp", **item}, ("mcp_servers", index))
+            self.document.problems.extend(elsewhere.problems)
+            tools.servers.extend(apart.servers)
 
     def _fingerprint(self, name: str, model: ModelSpec, instructions: str, schema: Json, tools: ToolReader) -> str:
         told: list[Any] = [name, {key: plain(self.kept.get(key)) for key in TELLING}, instructions, schema]
@@ -142,18 +167,15 @@ class _AgentReader:
         return fingerprint(*told)
 
 
+def offered(tools: ToolReader) -> list[str]:
+    """The names under which permissions may speak of tools, as the file and as the model has them."""
+    names = [name for spec in tools.found for name in (spec.name, tool_name(spec))]
+    return [*names, *(name for server in tools.servers for name in (server.name, *server.prefixes))]
+
+
 def _digest(source: Path) -> str:
     content = hashlib.blake2b(digest_size=12)
     for path in files_of(source):
         content.update(path.name.encode("utf-8", "replace"))
         content.update(path.read_bytes())
     return content.hexdigest()
-
-
-def _without_front_matter(text: str) -> str:
-    """A file of instructions may begin with notes about itself, between two lines of dashes."""
-    lines = text.splitlines(keepends=True)
-    if not lines or lines[0].strip() != "---":
-        return text
-    end = next((number for number, line in enumerate(lines[1:], 1) if line.strip() == "---"), None)
-    return text if end is None else "".join(lines[end + 1 :]).lstrip("\n")

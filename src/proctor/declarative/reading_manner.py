@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from proctor.cases.fields import Fields
+from collections.abc import Sequence
+
+from proctor.cases.fields import Fields, nearest
 from proctor.declarative.spec import Manner
 from proctor.judging.providers import ModelSpec
 
@@ -23,7 +25,7 @@ ELSEWHERE = {
 """What these blocks may also say, and what to do instead of saying it."""
 
 
-def read_manner(root: Fields, model: ModelSpec) -> Manner:
+def read_manner(root: Fields, model: ModelSpec, offered: Sequence[str]) -> Manner:
     """What the block of the model's own vendor says; a block for another vendor is a mistake."""
     found = Manner()
     for key, providers in (("claude", OF_CLAUDE), ("openai", OF_OPENAI)):
@@ -34,6 +36,8 @@ def read_manner(root: Fields, model: ModelSpec) -> Manner:
             root.problem(key, f"has no meaning for a model of {model.provider}")
             continue
         found = _read(inside, claude=key == "claude")
+        if not root.document.problems:
+            _require_tools(inside, found, offered)
     return found
 
 
@@ -58,6 +62,23 @@ def _read(inside: Fields, *, claude: bool) -> Manner:
     )
     inside.done()
     return manner
+
+
+def _require_tools(inside: Fields, manner: Manner, offered: Sequence[str]) -> None:
+    """A tool that is not there cannot be allowed; forbidding one does no harm, unless another was meant."""
+    for name in manner.allowed_tools or ():
+        if not _is_offered(name, offered):
+            message = f"allows {name!r}, which the agent does not have{nearest(name, offered)}"
+            inside.document.problem(inside.pointer, message)
+    for name in manner.disallowed_tools:
+        meant = "" if _is_offered(name, offered) else nearest(name, offered)
+        if meant:
+            inside.document.problem(inside.pointer, f"disallows {name!r}, which the agent does not have{meant}")
+
+
+def _is_offered(name: str, offered: Sequence[str]) -> bool:
+    """What a server offers is not known before it is asked, only how the names begin."""
+    return name in offered or name.startswith(tuple(begin for begin in offered if begin.endswith("__")))
 
 
 def _thinking(inside: Fields) -> int | None:

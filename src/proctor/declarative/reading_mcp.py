@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from proctor.cases.fields import Fields
+from proctor.cases.fields import Fields, nearest
 from proctor.declarative.reading_model import filled, read_address
 from proctor.declarative.spec import McpSpec
 
@@ -21,7 +23,9 @@ def read_mcp(fields: Fields, name: str, base: Path, deferred: bool) -> McpSpec |
     transport = fields.text("transport", "stdio")
     if transport not in TRANSPORTS:
         fields.problem(
-            "transport", f"is {transport!r}, which Proctor does not speak; it speaks {', '.join(TRANSPORTS)}"
+            "transport",
+            f"is {transport!r}, which Proctor does not speak; it speaks {', '.join(TRANSPORTS)}"
+            f"{nearest(transport, TRANSPORTS)}",
         )
         fields.rest()
         return None
@@ -43,11 +47,24 @@ def read_mcp(fields: Fields, name: str, base: Path, deferred: bool) -> McpSpec |
         fields.problem("type", "is mcp, which needs more packages: pip install 'proctor[mcp]'")
     if transport == "stdio":
         command = fields.text("command", required=True, blank=False) or ""
-        return McpSpec(name, "stdio", command, fields.texts("args", ()), _environment(fields, base), base, **spec)
+        environment = _environment(fields, base)
+        if command and not _is_program(command, base, environment):
+            fields.problem("command", f"names {command}, which is not a program that can be started here")
+        return McpSpec(name, "stdio", command, fields.texts("args", ()), environment, base, **spec)
     url = read_address(fields, "url")
     if fields.take("url") is None:
         fields.document.problem(fields.pointer, "needs 'url' (where the server is)")
     return McpSpec(name, transport, url=url or "", headers=_texts(fields, "headers"), **spec)
+
+
+def _is_program(command: str, base: Path, environment: Mapping[str, str]) -> bool:
+    """A name is looked for where the server's own PATH leads, a path from the folder it is started in."""
+    try:
+        if Path(command).name != command:
+            return os.access(base / command, os.X_OK)
+        return shutil.which(command, path=environment.get("PATH")) is not None
+    except ValueError:
+        return False
 
 
 def _environment(fields: Fields, base: Path) -> dict[str, str]:

@@ -16,6 +16,8 @@ from proctor.judging.services import LIBRARY, SERVICES, require_address, split_n
 TEMPERATURE = 0.3
 MAX_TOKENS = 1000
 """What HoloDeck asks models with, where nobody says otherwise."""
+SAMPLED = ("temperature", "max_tokens", "top_p")
+"""What is said of models that write."""
 
 
 def read_model(fields: Fields, *, sampled: bool = True) -> ModelSpec | None:
@@ -28,6 +30,9 @@ def read_model(fields: Fields, *, sampled: bool = True) -> ModelSpec | None:
         fields.text("provider", required=True, blank=False),
         fields.text("name", required=True, blank=False),
     )
+    for unfit in () if sampled else (*SAMPLED, "api_version"):
+        if fields.take(unfit) is not None:
+            fields.problem(unfit, "has no meaning for an embedding model")
     temperature = fields.number("temperature", TEMPERATURE if sampled else None, least=0, most=2)
     if fields.has("temperature") and fields.take("temperature") is None:
         temperature = None

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor.cases.fields import Fields
-from proctor.declarative.passages import ENDINGS, files_of, missing_package
+from proctor.declarative.passages import ENDINGS, files_of, holds_text, missing_package, too_much
 from proctor.declarative.spec import RecordSpec, StoreSpec
 from proctor.errors import UsageError
 from proctor.judging.embedding_sources import PROVIDERS
@@ -41,6 +41,8 @@ def read_store(
     embeddings = _embeddings(fields, nearby, embedder)
     if source is None or not _is_readable(fields, base / source, source):
         return None
+    if not _holds_text(fields, base / source, records):
+        return None
     return StoreSpec(
         name,
         description or f"Searches {Path(source).name} for passages that are about the query.",
@@ -65,10 +67,22 @@ def _is_readable(fields: Fields, path: Path, source: str) -> bool:
         kinds = ", ".join(ENDINGS)
         fields.problem("source", f"names {source}, where there is no file to search ({kinds}); looked for {path}")
         return False
-    missing = missing_package(files)
-    if missing:
-        fields.problem("source", missing)
-    return not missing
+    wrong = missing_package(files) or too_much(files)
+    if wrong:
+        fields.problem("source", wrong)
+    return not wrong
+
+
+def _holds_text(fields: Fields, path: Path, records: RecordSpec | None) -> bool:
+    """Looks before anything runs; only PDF files are believed unread, which takes too long to be done twice."""
+    try:
+        found = holds_text(path, records)
+    except UsageError as error:
+        fields.problem("source", f"is of no use: {error}")
+        return False
+    if not found:
+        fields.problem("source", f"names {path.name}, which holds no text to search")
+    return found
 
 
 def _refuse_databases(fields: Fields) -> None:
@@ -117,7 +131,7 @@ def _embeddings(fields: Fields, nearby: ModelSpec | None, embedder: ModelSpec | 
             return None
         named = _of_provider(nearby, own or nearby.model)
         if named is None:
-            fields.problem("embedding_model", f"cannot be asked of {nearby.provider}; name it with embedding_provider")
+            _refuse_embedder(fields, nearby, embedder)
             return None
     try:
         embeddings_of(named)
@@ -126,8 +140,20 @@ def _embeddings(fields: Fields, nearby: ModelSpec | None, embedder: ModelSpec | 
     return named
 
 
+def _refuse_embedder(fields: Fields, nearby: ModelSpec, embedder: ModelSpec | None) -> None:
+    if embedder is None:
+        fields.problem("embedding_model", f"cannot be asked of {nearby.provider}; name it with embedding_provider")
+        return
+    known = ", ".join(PROVIDERS)
+    message = f"cannot embed: {nearby.provider} is none of {known}, and has no endpoint that speaks as OpenAI's does"
+    if all(problem.message != message for problem in fields.document.problems):
+        fields.document.problem(("embedding_provider",), message)
+
+
 def _of_provider(model: ModelSpec, name: str) -> dict[str, str] | None:
-    if model.provider not in PROVIDERS and model.base_url is None:
+    """Azure speaks as OpenAI does only at an address that ends in `/v1`."""
+    azure = model.provider.startswith("azure")
+    if model.provider not in PROVIDERS and (model.base_url is None or (azure and not model.base_url.endswith("/v1"))):
         return None
     provider = model.provider if model.provider in PROVIDERS else "openai"
     named = {"model": f"{provider}:{name}", "base_url": model.base_url, "api_key": model.api_key}

@@ -10,7 +10,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
-from proctor.cases.fields import Document, Fields
+from proctor.cases.fields import Document, Fields, nearest
 from proctor.cases.formats.holodeck_config import ProviderDefaults
 from proctor.cases.source import Pointer
 from proctor.declarative.reading_mcp import read_mcp
@@ -41,27 +41,31 @@ class ToolReader:
     defaults: ProviderDefaults
     found: list[ToolSpec] = field(default_factory=list)
     servers: list[McpSpec] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
 
     def read(self, tools: list[Json], pointer: Pointer) -> None:
         if len(tools) > MOST_TOOLS:
             self.document.problem(pointer, f"has {len(tools)} tools; {MOST_TOOLS} are the most")
-        names: set[str] = set()
         for index, item in enumerate(tools):
-            fields = Fields(self.document, item, (*pointer, index))
-            if fields.valid:
-                self._tool(fields, names)
+            self.read_one(item, (*pointer, index))
 
-    def _tool(self, fields: Fields, names: set[str]) -> None:
+    def read_one(self, tool: Json, pointer: Pointer) -> None:
+        fields = Fields(self.document, tool, pointer)
+        if fields.valid:
+            self._tool(fields)
+
+    def _tool(self, fields: Fields) -> None:
         name = fields.text("name", required=True, blank=False) or ""
         if name and not _is_name(name):
             fields.problem("name", f"must be made of letters, digits and _, not {name!r}")
-        if name in names:
+        if name in self.names:
             fields.problem("name", f"is given to more than one tool: {name!r}")
-        names.add(name)
+        self.names.add(name)
         sort = fields.text("type", required=True)
         if sort not in TYPES:
             if sort is not None:
-                fields.problem("type", f"is {sort!r}, which Proctor does not run; it runs {', '.join(TYPES)}")
+                near = nearest(sort, TYPES)
+                fields.problem("type", f"is {sort!r}, which Proctor does not run; it runs {', '.join(TYPES)}{near}")
             return
         before = len(self.document.problems)
         made = self._of_type(sort, fields, name)

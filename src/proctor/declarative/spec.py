@@ -140,6 +140,11 @@ class AgentSpec:
         return tool in stores or any(tool.startswith(s.prefixes) for s in self.servers if s.retrieval)
 
 
+def silence(server: McpSpec) -> str:
+    """What is said of a server that does not answer."""
+    return f"the MCP server {server.name} could not be used: no answer within {server.connect_timeout:g} s"
+
+
 def tool_name(spec: ToolSpec) -> str:
     """The name under which the model knows a tool."""
     return f"{spec.name}_search" if isinstance(spec, StoreSpec) else spec.name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -10,7 +11,7 @@ from typing import Any
 from proctor.agents.frameworks.openai_agents import OpenAiAgent
 from proctor.agents.model import Agent
 from proctor.agents.tool_arguments import UnfitArguments
-from proctor.declarative.spec import AgentSpec, Manner, McpSpec
+from proctor.declarative.spec import AgentSpec, Manner, McpSpec, silence
 from proctor.declarative.tools import Ask, Tool, made_tools
 from proctor.errors import AgentFailed
 from proctor.judging.providers import NO_KEY, ModelSpec
@@ -164,6 +165,9 @@ async def _connected(server: McpSpec, manner: Manner, stack: AsyncExitStack) -> 
         params = {"url": server.url, "headers": dict(server.headers), "timeout": server.connect_timeout}
         made = kind(params, **common)
     try:
-        return await stack.enter_async_context(made)
+        async with asyncio.timeout(server.connect_timeout):
+            return await stack.enter_async_context(made)
+    except TimeoutError:
+        raise AgentFailed(silence(server)) from None
     except Exception as error:
         raise AgentFailed(f"the MCP server {server.name} could not be used: {describe(error)}") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -14,7 +15,7 @@ from proctor.agents.model import Agent, Reply
 from proctor.agents.tool_arguments import UnfitArguments
 from proctor.cases.model import Case, Turn
 from proctor.declarative.schemas import misfit
-from proctor.declarative.spec import AgentSpec, McpSpec
+from proctor.declarative.spec import AgentSpec, McpSpec, silence
 from proctor.declarative.tools import Ask, Tool, made_tools
 from proctor.errors import AgentFailed
 from proctor.judging.mishaps import endpoint_failure
@@ -22,6 +23,8 @@ from proctor.judging.providers import ModelSpec, model_of
 from proctor.judging.redaction import conceal
 from proctor.references import describe
 
+OF_ANTHROPIC = ("anthropic", "bedrock")
+"""Whose models take no temperature while they think."""
 EFFORTS = {"low": "low", "medium": "medium", "high": "high", "max": "xhigh"}
 
 
@@ -107,7 +110,8 @@ def _settings(spec: AgentSpec, model: Any) -> Any:
         given["thinking"] = EFFORTS[spec.manner.effort]
     if spec.manner.thinking_tokens is not None:
         given["anthropic_thinking"] = {"type": "enabled", "budget_tokens": spec.manner.thinking_tokens}
-        given["temperature"] = None
+    if asked.provider in OF_ANTHROPIC and not given.keys().isdisjoint(("thinking", "anthropic_thinking")):
+        given |= {"temperature": None, "top_p": None}
     return {name: value for name, value in given.items() if value is not None}
 
 
@@ -197,7 +201,10 @@ async def _connected(server: McpSpec, spec: AgentSpec, stack: AsyncExitStack, lo
         read_timeout=server.request_timeout,
     )
     try:
-        await stack.enter_async_context(toolset)
+        async with asyncio.timeout(server.connect_timeout):  # the library's own limit does not hold over SSE
+            await stack.enter_async_context(toolset)
+    except TimeoutError:
+        raise AgentFailed(silence(server)) from None
     except Exception as error:
         said = log.read_text(encoding="utf-8", errors="replace").strip()[-400:] if log.is_file() else ""
         words = f"{describe(error)}{f' ({said})' if said else ''}"

@@ -6,12 +6,11 @@ The reason always comes before the verdict, so that a model thinks before it dec
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
 
 from pydantic import BaseModel, Field
 
 from proctor.judging.model import Question, Texts
-from proctor.judging.questions import Graded, each_once
+from proctor.judging.questions import Graded, YesNo, each_once
 
 
 class Mark(Graded):
@@ -27,13 +26,13 @@ class Mark(Graded):
 
 class Ruling(BaseModel):
     reason: str = Field(description="what decides it, in one or two sentences")
-    verdict: Literal["yes", "no"]
+    verdict: YesNo
 
 
 class NumberedRuling(BaseModel):
     number: int
     reason: str = Field(description="what decides it, in one sentence")
-    verdict: Literal["yes", "no"]
+    verdict: YesNo
 
 
 class Rulings(BaseModel):

@@ -7,12 +7,21 @@ of each exactly once. A reason comes before its verdict, because a model reasons
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field
 from pydantic.json_schema import SkipJsonSchema
 
 from proctor.judging.model import Question
+
+
+def bare_word(value: Any) -> Any:
+    """A word of a verdict without what models adorn it with: capitals, quotes, stops."""
+    return value.strip(" \t\n.:()\"'").casefold() if isinstance(value, str) else value
+
+
+BARE = BeforeValidator(bare_word)
+YesNo = Annotated[Literal["yes", "no"], BARE]
 
 
 class Graded(BaseModel):
@@ -58,9 +67,9 @@ def _every_passage(count: int) -> Any:
 
 class Statement(Graded):
     text: str = Field(description="the statement, understandable on its own")
-    claim: Literal["yes", "no"] = Field(description="whether it asserts something that could be right or wrong")
+    claim: YesNo = Field(description="whether it asserts something that could be right or wrong")
     reason: str = Field("", description="why it does not address the question; empty if it does")
-    relevant: Literal["yes", "partly", "no"] = Field(description="whether it addresses the question")
+    relevant: Annotated[Literal["yes", "partly", "no"], BARE] = Field(description="whether it addresses the question")
 
 
 class Statements(BaseModel):
@@ -92,7 +101,7 @@ def statements(question: str, answer: str) -> Question[Statements]:
 class ClaimVerdict(Graded):
     number: int
     reason: str = Field(description="in one sentence, what in the passages decides it, or what is missing")
-    verdict: Literal["supported", "contradicted", "unmentioned"]
+    verdict: Annotated[Literal["supported", "contradicted", "unmentioned"], BARE]
 
 
 class ClaimVerdicts(Graded):
@@ -119,7 +128,7 @@ def claims(statements: Sequence[str], passages: Sequence[str]) -> Question[Claim
 class PassageVerdict(Graded):
     number: int
     reason: str = Field(description="in one sentence, what decides it")
-    verdict: Literal["yes", "no"]
+    verdict: YesNo
 
 
 class PassageVerdicts(BaseModel):
@@ -160,7 +169,7 @@ def useful_passages(question: str, expected: str, passages: Sequence[str]) -> Qu
 class Attribution(Graded):
     text: str = Field(description="a sentence of the expected answer")
     reason: str = Field(description="the number of the passage it rests on, or what is missing")
-    attributable: Literal["yes", "no"]
+    attributable: YesNo
 
 
 class Attributions(BaseModel):
@@ -187,7 +196,7 @@ class PassageSentence(Graded):
     passage: int = Field(description="the number of the passage")
     text: str
     reason: str = Field("", description="why it is not relevant; empty if it is")
-    relevant: Literal["yes", "no"]
+    relevant: YesNo
 
 
 class PassageSentences(BaseModel):
@@ -242,7 +251,7 @@ def _says_something(reply: Comparison) -> str | None:
 
 class Entity(Graded):
     text: str = Field(description="the entity as the expected answer names it")
-    found: Literal["yes", "no"] = Field(description="whether the passages name it too, in whatever form")
+    found: YesNo = Field(description="whether the passages name it too, in whatever form")
 
 
 class Entities(BaseModel):

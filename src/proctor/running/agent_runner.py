@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from proctor.agents.reexecution import Reexecution, reexecute
 from proctor.agents.resolving import resolve_agent
 from proctor.agents.toolbox import toolbox
+from proctor.cases.contents import Contents
 from proctor.cases.model import Case, Turn
 from proctor.errors import AgentFailed
 from proctor.plain import fingerprint, plain, show
@@ -128,7 +129,7 @@ class AgentRunner:
     async def _trial(self, case: Case, life: _Life, watchdog: Watchdog) -> TrialResult:
         if self._memory is None:
             return await self._asked(case, life, watchdog)
-        question = question_key(case)
+        question = question_key(Contents(self._base).of(case))
         async with self._memory.turn(turn_key(question, self.fingerprint)):
             past = self._memory.find(question, self.agent, 1)
             if past is not None:

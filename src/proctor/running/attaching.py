@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -18,6 +19,12 @@ from proctor.running.plan import PlannedTrial
 from proctor.running.users import ConversationSpoiled, User
 
 DOWNLOADS = ".proctor/files"
+_READ: contextvars.ContextVar[tuple[FileText, ...]] = contextvars.ContextVar("files of the turn", default=())
+
+
+def files_of_turn() -> tuple[FileText, ...]:
+    """What was read of the files of the turn that an agent is being asked, in their order."""
+    return _READ.get()
 
 
 class AttachedFiles:
@@ -41,7 +48,8 @@ class AttachedFiles:
         reader = self._readers[id(suite)]
         key = id(suite), canonical(plain(attachment))
         if key not in self._texts or self._texts[key].cancelled():
-            self._texts[key] = asyncio.create_task(_read(reader, attachment))
+            self._texts[key] = task = asyncio.create_task(_read(reader, attachment))
+            task.add_done_callback(_heeded)
         return await asyncio.shield(self._texts[key])
 
 
@@ -58,6 +66,7 @@ class TrialFiles:
         return lambda: _Bringing(new_user(), self)
 
     async def brought(self, turn: Turn, index: int) -> Turn:
+        _READ.set(())
         if not turn.attachments or not isinstance(turn.input, str):
             return turn
         suite = self._planned.suite.suite
@@ -66,6 +75,7 @@ class TrialFiles:
         except UnreadableFile as error:
             raise ConversationSpoiled(f"a file of the case cannot be given to the agent: {error}") from error
         self._texts[index] = texts
+        _READ.set(tuple(texts))
         files = [(item, found.text) for item, found in zip(turn.attachments, texts, strict=True)]
         return replace(turn, input=with_files(turn.input, files))
 
@@ -126,6 +136,12 @@ async def _read(reader: FileReader, attachment: Attachment) -> FileText:
             return text
     except TimeoutError:
         raise UnreadableFile(f"{title(attachment)} was not read within {seconds:g} s") from None
+
+
+def _heeded(task: asyncio.Task[FileText]) -> None:
+    """A trial may be over before the file it waited for proves unreadable, and nobody else is told of it."""
+    if not task.cancelled():
+        task.exception()
 
 
 def settings_of(suite: Suite) -> FileSettings:

@@ -10,6 +10,7 @@ from typing import Any
 
 from proctor.agents.model import Agent
 from proctor.agents.resolving import resolve_agent
+from proctor.cases.contents import Contents
 from proctor.cases.implied import with_implied
 from proctor.cases.model import Case, EvaluatorSpec, Suite
 from proctor.errors import InvalidSuite, Problem, UsageError
@@ -111,11 +112,12 @@ def make_plan(
     ready = [item for item in planned if item is not None]
     trials: list[PlannedTrial] = []
     for item in ready:
-        before = len(trials)
+        before, contents = len(trials), Contents(item.suite.base)
         for case in item.suite.cases:
             if select is not None and not select(item.suite, case):
                 continue
             whole = case if case.evaluators is not None else replace(case, evaluators=item.suite.evaluators)
+            whole = contents.of(whole)
             repeat = item.limits.repeat if case.repeat is None else limits_of(options, item.suite, case).repeat
             first = len(trials)
             trials.extend(PlannedTrial(item, whole, n + 1, first + n) for n in range(repeat))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from proctor.agents.model import Reply
+from proctor.cases.contents import Contents
 from proctor.cases.implied import with_implied
 from proctor.cases.model import Case, ExpectedCall, Suite, Turn
 from proctor.errors import UsageError
@@ -62,9 +63,10 @@ def proposals(
     suite: Suite, trials: Iterable[TrialResult], run_id: str, agent: str, select: Selection
 ) -> list[Proposal]:
     """Each selected case with its first trial, in the order of the suite."""
+    contents = Contents(suite.base)
     found = {trial.case.id: trial for trial in trials if trial.suite == suite.name and trial.number == 1}
     return [
-        Proposal(case, found.get(case.id), run_id, agent, _refusal(case, found.get(case.id)))
+        Proposal(case, found.get(case.id), run_id, agent, _refusal(contents.of(case), found.get(case.id)))
         for case in suite.cases
         if select(suite, case)
     ]

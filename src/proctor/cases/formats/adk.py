@@ -10,7 +10,7 @@ from pathlib import Path
 
 from proctor.cases.fields import Document, Fields
 from proctor.cases.formats.adk_config import FILE_NAME, Gates
-from proctor.cases.formats.adk_content import Spoken, ToolUse, read_content, read_tool_use
+from proctor.cases.formats.adk_content import Spoken, ToolUse, literal_state, read_content, read_tool_use
 from proctor.cases.formats.adk_metrics import read_rubrics
 from proctor.cases.formats.adk_suite import FORMAT, Draft, Placed, assemble, keep, name_of, session_of
 from proctor.cases.formats.model import Written
@@ -34,6 +34,8 @@ def recognises(path: Path, data: Json) -> bool:
     if isinstance(data, dict):
         is_case = bool(ID_KEYS & data.keys() and TALK_KEYS & data.keys())
         return bool(SET_KEYS & data.keys()) or is_case or _is_row(data)
+    if data == []:
+        return path.name.endswith((".test.json", ".evalset.json"))
     return isinstance(data, list) and any(
         isinstance(row, dict) and ("query" in row or ("name" in row and "data" in row)) for row in data
     )
@@ -97,12 +99,17 @@ def _read_case(document: Document, data: Json, pointer: Pointer) -> Case:
         turns=turns,
         metadata=_rubrics(fields),
         state=state,
-        final_state=fields.mapping("final_session_state") or None,
+        final_state=_final_state(fields),
         extra=keep(session | notes),
         scenario=scenario,
     )
     fields.done()
     return case
+
+
+def _final_state(fields: Fields) -> Mapping[str, Json] | None:
+    given = fields.mapping("final_session_state")
+    return {name: literal_state(value) for name, value in given.items()} if given else None
 
 
 def _read_scenario(fields: Fields) -> Scenario | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from proctor.cases.fields import Document, Fields, kind, nearest
 from proctor.cases.formats.adk_metrics import (
+    IN_FINAL,
     INFORMING,
     METRICS,
     UNMEASURED,
@@ -131,6 +132,8 @@ def _read_metric(
     fields = Fields(document, value, pointer, camel=True)
     threshold = _threshold(document, metric, fields.take("threshold"), fields.at("threshold"))
     options = read_options(fields, metric)
+    if IN_FINAL not in metric.options and fields.flag(IN_FINAL):
+        document.warn(fields.at(IN_FINAL), "has no effect on this metric")
     fields.done()
     return metric.spec(name, threshold, options)
 

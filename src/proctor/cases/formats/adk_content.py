@@ -122,6 +122,25 @@ def is_literal(call: ExpectedCall) -> bool:
     return all(isinstance(matcher, Equals) for matcher in call.arguments.values())
 
 
+def literal_state(value: Json) -> Json:
+    """State as ADK means it: what looks like a matcher is none."""
+    if isinstance(value, dict):
+        is_form = any(name.startswith("$") for name in value)
+        return {"$equals": value} if is_form else {name: literal_state(item) for name, item in value.items()}
+    return [literal_state(item) for item in value] if isinstance(value, list) else value
+
+
+def written_state(value: Json) -> Json:
+    """State as ADK writes it; raises `ValueError` where that takes a matcher, which ADK does not know."""
+    if isinstance(value, dict):
+        if forms := [name for name in value if name.startswith("$")]:
+            if forms != ["$equals"]:
+                raise ValueError(forms[0])
+            return value["$equals"]
+        return {name: written_state(item) for name, item in value.items()}
+    return [written_state(item) for item in value] if isinstance(value, list) else value
+
+
 def _calls_of_events(document: Document, events: Sequence[Json], pointer: Pointer) -> tuple[ExpectedCall, ...]:
     calls: list[ExpectedCall] = []
     for index, event in enumerate(events):

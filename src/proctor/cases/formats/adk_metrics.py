@@ -14,7 +14,10 @@ from proctor.records import record
 MATCH_TYPES = ("EXACT", "IN_ORDER", "ANY_ORDER")
 """In the order of ADK's enumeration, whose numbers are accepted too."""
 
-RUBRICS = ("judge_model_options", "rubrics", "include_intermediate_responses_in_final")
+IN_FINAL = "include_intermediate_responses_in_final"
+"""What ADK lets every criterion say, and few heed."""
+
+RUBRICS = ("judge_model_options", "rubrics", IN_FINAL)
 
 JUDGE_SETTINGS = ("temperature", "top_p", "max_output_tokens")
 """What of a `judge_model_config` a judge here can be told."""
@@ -91,9 +94,7 @@ METRICS: Final[Mapping[str, Metric]] = {
     "response_match_score": Metric("ROUGE", ("tokenizer",)),
     "response_evaluation_score": Metric("ResponseEvaluation", least=1.0, most=5.0),
     "safety_v1": Metric("Safety"),
-    "final_response_match_v2": Metric(
-        "FinalResponseMatch", ("judge_model_options", "include_intermediate_responses_in_final")
-    ),
+    "final_response_match_v2": Metric("FinalResponseMatch", ("judge_model_options", IN_FINAL)),
     "rubric_based_final_response_quality_v1": Metric("FinalResponseQuality", RUBRICS),
     "rubric_based_tool_use_quality_v1": Metric("ToolUseQuality", RUBRICS),
     "rubric_based_multi_turn_trajectory_quality_v1": Metric("TrajectoryQuality", RUBRICS, scope="case"),
@@ -227,7 +228,7 @@ _READERS: Final[Mapping[str, Callable[[Fields, str], Any]]] = {
     "tokenizer": lambda fields, name: fields.choice(name, ("unicode", "typescript")),
     "judge_model_options": _judge_model_options,
     "rubrics": read_rubrics,
-    "include_intermediate_responses_in_final": Fields.flag,
+    IN_FINAL: Fields.flag,
     "evaluate_intermediate_nl_responses": Fields.flag,
     "stop_signal": Fields.text,
 }

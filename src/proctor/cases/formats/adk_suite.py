@@ -9,7 +9,7 @@ from pathlib import Path
 from proctor.cases.fields import Document, Fields
 from proctor.cases.formats.adk_config import Gates, load_gates
 from proctor.cases.model import NOTHING, UNSET, Case, Criteria, EvaluatorSpec, Suite
-from proctor.cases.source import Pointer
+from proctor.cases.source import Pointer, pointer_text
 from proctor.plain import Json
 from proctor.records import record
 
@@ -93,13 +93,19 @@ def _judged(document: Document, placed: Placed, gates: Gates) -> Case:
     if case.scenario is not None and gates.simulator:
         case = replace(case, scenario=replace(case.scenario, **gates.simulator))
     specs = evaluators_for(case, gates)
-    if case.turns and not specs and not gates.chosen:
+    if case.turns and not specs and not gates.chosen and not _is_faulty(document, placed.pointer):
         document.problem(
             placed.pointer,
             "gives neither a final response nor tool uses, so nothing can be judged; "
             "give one of them, or name other criteria in test_config.json",
         )
     return case if specs == gates.specs else replace(case, evaluators=specs)
+
+
+def _is_faulty(document: Document, pointer: Pointer) -> bool:
+    """Whether something else is wrong with a case already, which may well be what it is judged by."""
+    place = pointer_text(pointer)
+    return any(problem.path == document.path and problem.where.startswith(place) for problem in document.problems)
 
 
 def _has_data(spec: EvaluatorSpec, case: Case) -> bool:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from proctor.cases.fields import Document
-from proctor.cases.formats.adk_content import is_literal, literal_call, read_content, read_tool_use
+from proctor.cases.formats.adk_content import is_literal, literal_call, read_content, read_tool_use, written_state
 from proctor.cases.formats.adk_metrics import write_rubrics
-from proctor.cases.formats.adk_suite import FORMAT, KEPT
+from proctor.cases.formats.adk_suite import KEPT
 from proctor.cases.formats.adk_writer_config import write_config
 from proctor.cases.formats.ids import UniqueIds
 from proctor.cases.formats.model import Written
@@ -18,7 +18,7 @@ from proctor.cases.matchers import Equals
 from proctor.cases.model import UNSET, Case, Expected, ExpectedCall, Suite, Turn
 from proctor.cases.source import Pointer
 from proctor.errors import UsageError
-from proctor.plain import Json, show
+from proctor.plain import Json, plain, show
 
 SUITE_SAID = {
     "name",
@@ -82,13 +82,22 @@ def _write_case(suite: Suite, case: Case, losses: list[str]) -> dict[str, Json]:
 
         data["conversationScenario"] = write_scenario(case, case.scenario, owner, losses)
     session = {name: notes[name] for name in ("appName", "userId", "sessionId") if name in notes}
-    if case.state and suite.format != FORMAT:
-        session = {"appName": suite.name, "userId": "user"} | session
     if session or case.state:
-        data["sessionInput"] = session | {"state": dict(case.state)}
-    _put(data, "finalSessionState", case.final_state)
+        # ADK refuses a session without these names.
+        data["sessionInput"] = {"appName": suite.name, "userId": "user"} | session | {"state": dict(case.state)}
+    _put(data, "finalSessionState", _final_state(case, owner, losses))
     _put_rubrics(data, case.metadata, owner, losses)
     return data
+
+
+def _final_state(case: Case, owner: str, losses: list[str]) -> dict[str, Json]:
+    written: dict[str, Json] = {}
+    for name, value in (case.final_state or {}).items():
+        try:
+            written[name] = written_state(plain(value))
+        except ValueError as error:
+            losses.append(f"{owner}: final state {name!r} has the matcher {error} and is left out; ADK knows literals")
+    return written
 
 
 def _write_turn(turn: Turn, owner: str, losses: list[str]) -> dict[str, Json]:

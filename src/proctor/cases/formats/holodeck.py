@@ -7,7 +7,7 @@ from pathlib import Path
 
 from proctor.cases.fields import Document, Fields
 from proctor.cases.formats.environment import substitute
-from proctor.cases.formats.holodeck_config import config_files
+from proctor.cases.formats.holodeck_config import ConfigFile, ProviderDefaults, config_files, provider_defaults
 from proctor.cases.formats.holodeck_execution import DEFAULT, read_execution, resolve_execution
 from proctor.cases.formats.holodeck_metrics import read_metrics
 from proctor.cases.formats.holodeck_tests import AgentTests
@@ -62,15 +62,23 @@ def read(document: Document) -> list[Suite]:
     name = fields.text("name", document.path.stem, required=True, blank=False)
     description = fields.text("description", blank=False) or ""
     agent = _agent(fields)
-    kept = {key: fields.take(key) for key in KEPT if fields.has(key)}
+    fields.text("author", blank=False)
+    given = {key: fields.take(key) for key in KEPT}
+    kept = {key: value for key, value in given.items() if fields.has(key)}
     for key in SAID_ELSEWHERE:
         if kept.get(key) is not None:
             document.warn((key,), "is kept, but has no effect on tests")
     for index, tool in enumerate(kept["tools"] if isinstance(kept.get("tools"), list) else ()):
-        if isinstance(tool, dict) and tool.get("registry_name") is not None:
+        if not isinstance(tool, dict) or tool.get("type") != "mcp":
+            continue
+        if tool.get("registry_name") is not None:
             document.warn(("tools", index, "registry_name"), "is kept, but has no effect on tests")
-    defaults, judge = _read_evaluations(fields, kept)
-    settings = _read_execution(fields, kept)
+        if tool.get("description") is not None:
+            document.warn(("tools", index, "description"), "has no effect: the server describes its tools itself")
+    files, problems = config_files(document.path.resolve().parent)
+    document.problems.extend(problems)
+    defaults, judge = _read_evaluations(fields, kept, provider_defaults(files))
+    settings = _read_execution(fields, kept, files)
     cases = _read_tests(fields, defaults)
     extra = fields.extensions()
     if EXTENSION in extra:
@@ -114,7 +122,9 @@ def _agent(fields: Fields) -> Json:
     return fields.text("agent", blank=False)
 
 
-def _read_evaluations(fields: Fields, kept: dict[str, Json]) -> tuple[tuple[EvaluatorSpec, ...], Json]:
+def _read_evaluations(
+    fields: Fields, kept: dict[str, Json], known: ProviderDefaults
+) -> tuple[tuple[EvaluatorSpec, ...], Json]:
     """The evaluators of every test, and the model that judges where they need one and name none."""
     inside = fields.inside("evaluations")
     if inside is None:
@@ -131,19 +141,18 @@ def _read_evaluations(fields: Fields, kept: dict[str, Json]) -> tuple[tuple[Eval
         kept["evaluations"] = {"optimizer": optimizer}
     inside.done()
     specs = read_metrics(fields.document, metrics, inside.at("metrics")) if metrics else _UNREADABLE
-    return specs, judge
+    return specs, judge and {**known(judge), **judge}
 
 
-def _read_execution(fields: Fields, kept: dict[str, Json]) -> Settings:
+def _read_execution(fields: Fields, kept: dict[str, Json], files: list[ConfigFile]) -> Settings:
     document = fields.document
     inside = fields.inside("execution")
     own = {} if inside is None or not inside.valid else read_execution(inside)
     rest = {key: value for key, value in own.items() if key not in ("llm_timeout", "parallel_test_cases")}
     if rest:
         kept["execution"] = rest
-    files, problems = config_files(document.path.resolve().parent)
-    found, more = resolve_execution(own, str(document.path), files)
-    document.problems.extend([*problems, *more])
+    found, problems = resolve_execution(own, str(document.path), files)
+    document.problems.extend(problems)
     timeout = found["llm_timeout"]
     return Settings(
         parallel=found["parallel_test_cases"].value, timeout=None if timeout.origin == DEFAULT else timeout.value
@@ -158,20 +167,26 @@ def _read_tests(fields: Fields, defaults: tuple[EvaluatorSpec, ...]) -> tuple[Ca
     if tests is not None and fields.take("test_cases_file") is not None:
         fields.problem("test_cases_file", "cannot stand beside 'test_cases'; keep one of them")
     elif elsewhere is not None:
-        return _read_elsewhere(fields, folder / elsewhere, defaults)
+        return _read_elsewhere(fields, elsewhere, defaults)
     return AgentTests(document, folder, defaults).read(tests or [], fields.at("test_cases"))
 
 
-def _read_elsewhere(fields: Fields, path: Path, defaults: tuple[EvaluatorSpec, ...]) -> tuple[Case, ...]:
+def _read_elsewhere(fields: Fields, named: str, defaults: tuple[EvaluatorSpec, ...]) -> tuple[Case, ...]:
     """The tests of `test_cases_file`, whose problems are located in that file."""
     document = fields.document
+    path = document.path.parent / named
     try:
-        other = Document(path, read_text(path))
+        text = read_text(path)
+    except InvalidSuite as error:
+        fields.problem("test_cases_file", f"names {named}, which {error.problems[0].message}")
+        return ()
+    if path.resolve() == document.path.resolve():
+        fields.problem("test_cases_file", "names this file itself; write its tests under 'test_cases'")
+        return ()
+    try:
+        other = Document(path, text)
     except InvalidSuite as error:
         document.problems.extend(error.problems)
-        return ()
-    except ValueError as error:
-        fields.problem("test_cases_file", f"does not name a file: {error}")
         return ()
     data = substitute(other, other.data, conceals=describes_a_model)
     tests = AgentTests(other, document.path.parent, defaults)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from proctor.cases.fields import Document
+from proctor.cases.fields import Document, Fields
 from proctor.cases.formats.environment import substitute
 from proctor.cases.source import Pointer, read_text
 from proctor.errors import InvalidSuite, Problem
@@ -17,6 +17,18 @@ USED = ("execution", "providers", "mcp_servers")
 """What tests take from such a file."""
 ELSEWHERE = ("vectorstores", "deployment", "observability")
 """What such a file may say besides."""
+MODEL_KEYS = (
+    "provider",
+    "name",
+    "temperature",
+    "max_tokens",
+    "top_p",
+    "endpoint",
+    "api_key",
+    "api_version",
+    "auth_provider",
+)
+"""What may be said of a provider's models."""
 
 
 @record
@@ -52,9 +64,23 @@ def config_files(folder: Path, home: Path | None = None) -> tuple[list[ConfigFil
             continue
         if isinstance(document.data, dict) and not document.data.keys().isdisjoint((*USED, *ELSEWHERE)):
             wanted = {name: document.data[name] for name in USED if name in document.data}
+            problems.extend(_misshapen(document, wanted))
             data = substitute(document, wanted, conceals=_describes_a_model)
             found.append(ConfigFile(document, data))
     return found, problems
+
+
+def _misshapen(document: Document, blocks: Mapping[str, Json]) -> list[Problem]:
+    """What is wrong with `providers` and `mcp_servers` whoever uses them."""
+    apart = Document(document.path, document.text, blocks)
+    fields = Fields(apart, blocks)
+    for key, block in (fields.mapping("providers") or {}).items():
+        inside = Fields(apart, block, ("providers", key))
+        for known in MODEL_KEYS:
+            inside.take(known)
+        inside.done()
+    fields.each("mcp_servers", lambda server, pointer: Fields(apart, server, pointer))
+    return apart.problems
 
 
 def _describes_a_model(pointer: Pointer) -> bool:
@@ -83,14 +109,18 @@ def provider_defaults(files: list[ConfigFile]) -> ProviderDefaults:
     def of(model: Mapping[str, Json]) -> dict[str, Json]:
         found: dict[str, Json] = {}
         for file in reversed(files):
-            blocks = file.block("providers")
-            if not isinstance(blocks, dict):
-                continue
-            wanted = model.get("provider")
-            own = blocks.get(wanted) if isinstance(wanted, str) else None
-            same = (b for b in blocks.values() if isinstance(b, dict) and b.get("provider") == wanted)
-            chosen = own if isinstance(own, dict) else next(same, {})
+            _, chosen = provider_block(file, model)
             found |= {key: value for key, value in chosen.items() if key != "provider"}
         return found
 
     return of
+
+
+def provider_block(file: ConfigFile, model: Mapping[str, Json]) -> tuple[str, Mapping[str, Json]]:
+    """The entry of a file for the provider that a model block names, with its key; empty where there is none."""
+    wanted = model.get("provider")
+    blocks = file.block("providers")
+    known = {key: block for key, block in blocks.items() if isinstance(block, dict)} if isinstance(blocks, dict) else {}
+    if isinstance(wanted, str) and wanted in known:
+        return wanted, known[wanted]
+    return next(((key, block) for key, block in known.items() if block.get("provider") == wanted), ("", {}))

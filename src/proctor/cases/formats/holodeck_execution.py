@@ -42,6 +42,8 @@ class Setting:
 def read_execution(inside: Fields) -> dict[str, Json]:
     """What one `execution` block says; what is wrong in it is told its document."""
     given = {name: _TAKEN[name](inside, name) for name in DEFAULTS}
+    if given["verbose"] and given["quiet"]:
+        inside.problem("quiet", "cannot be true beside 'verbose'; keep one of them")
     inside.done()
     return {name: value for name, value in given.items() if value is not None}
 

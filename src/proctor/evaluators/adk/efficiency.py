@@ -25,7 +25,8 @@ class Measured:
         value, details = self._measure(evaluable)
         if value is None:
             raise NothingToCompare(f"the agent does not tell its {self.what.replace('_', ' ')}")
-        return Evaluation(1.0, f"{value:,g} {UNITS[self.what]}", {"value": value, **details})
+        unit = UNITS[self.what] if value != 1 or self.what == "seconds" else UNITS[self.what].removesuffix("s")
+        return Evaluation(1.0, f"{value:,} {unit}", {"value": value, **details})
 
     def _measure(self, evaluable: Evaluable) -> tuple[float | None, dict[str, Json]]:
         usage = evaluable.usage

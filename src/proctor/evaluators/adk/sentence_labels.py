@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
 from proctor.judging.model import Question, Texts
-from proctor.judging.questions import each_once
+from proctor.judging.questions import BARE, each_once
 
 INSTRUCTIONS = (
     "The numbered sentences make up what an agent answered; everything else in the material is what it could know: "
@@ -26,7 +26,7 @@ GROUNDED = ("supported", "not_applicable")
 class SentenceLabel(BaseModel):
     number: int
     reason: str = Field(description="what in the material decides it, or what is missing")
-    label: Literal["supported", "unsupported", "contradictory", "disputed", "not_applicable"]
+    label: Annotated[Literal["supported", "unsupported", "contradictory", "disputed", "not_applicable"], BARE]
 
 
 class SentenceLabels(BaseModel):

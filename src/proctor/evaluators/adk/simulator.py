@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+from proctor.cases.scenario import SIMULATED
 from proctor.evaluators.adk.options import AdkJudged
 from proctor.evaluators.adk.votes import Tally
 from proctor.evaluators.agent.view import dialogue_of
 from proctor.evaluators.judged import as_text
-from proctor.evaluators.model import Evaluable, Evaluation, NothingToCompare
+from proctor.evaluators.model import Evaluable, Evaluation, Exchange, NothingToCompare
 from proctor.judging.model import Judge, Texts
 from proctor.plain import Json
 
@@ -26,8 +27,8 @@ INSTRUCTIONS = (
     "for long about an error that the agent cannot mend; it sounds like a person, and like the persona if there is "
     "one.\n"
     "The end is in order ('yes') if the user ended the conversation, by the mark {stop_signal}, when the plan was "
-    "done or could not go on, neither sooner nor later. If the conversation ends without the mark, the end is in "
-    "order if the plan was then done."
+    "done or could not go on, neither sooner nor later. The agent is not shown what is said with the mark. If the "
+    "conversation ends without the mark, the end is in order if the plan was then done."
 )
 
 
@@ -53,9 +54,27 @@ class UserSimulatorQuality(AdkJudged):
         items = [f"the user's message of turn {number}" for number in range(2, len(said) + 1)] + ["the end"]
         listed = "\n".join(f"{number}. {item}" for number, item in enumerate(items, 1))
         instructions = f"{INSTRUCTIONS.format(stop_signal=self.stop_signal)}\n\n{listed}"
-        question = rulings("simulated-user", instructions, _material(scenario, evaluable), len(items))
+        question = rulings("simulated-user", instructions, self._material(scenario, evaluable), len(items))
         *later, end = await self.vote(judge, question, in_order)
         return kept(first, later, end)
+
+    def _material(self, scenario: Mapping[str, Json], evaluable: Evaluable) -> dict[str, Texts]:
+        persona: Any = scenario.get("user_persona")
+        return {
+            "plan": as_text(scenario["conversation_plan"]),
+            **({"persona": as_text(persona)} if persona else {}),
+            "line": [*dialogue_of(evaluable.turns), *self._end(evaluable.turns)],
+        }
+
+    def _end(self, turns: Sequence[Exchange]) -> list[str]:
+        """How the conversation ended, where that is known: the mark is nothing that was sent to the agent."""
+        account = turns[0].turn.extra.get(SIMULATED)
+        if not isinstance(account, Mapping) or "ended" not in account:
+            return []
+        if "closing" not in account:
+            return [f"(the conversation ended here: {account['ended']})"]
+        said = f"{account['closing']} {self.stop_signal}".strip()
+        return [f"user, after turn {len(turns)}: {said}"]
 
 
 def scenario_of(evaluable: Evaluable) -> Mapping[str, Json]:
@@ -85,12 +104,3 @@ def kept(first: tuple[bool, str], later: Sequence[Tally], end: Tally) -> Evaluat
     wrong = [f"turn {entry['turn']} ({entry['reason']})" for entry in found if not entry["kept"]]
     said = f"not in order: {'; '.join(wrong)}" if wrong else "every turn keeps to the scenario"
     return Evaluation((len(found) - len(wrong)) / len(found), said, {"turns": found})
-
-
-def _material(scenario: Mapping[str, Json], evaluable: Evaluable) -> dict[str, Texts]:
-    persona: Any = scenario.get("user_persona")
-    return {
-        "plan": as_text(scenario["conversation_plan"]),
-        **({"persona": as_text(persona)} if persona else {}),
-        "line": dialogue_of(evaluable.turns),
-    }

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 from pydantic import BaseModel, Field
 
 from proctor.judging.model import Question, Texts
-from proctor.judging.questions import each_once
+from proctor.judging.questions import YesNo, each_once
 
 LINES = (
     "The numbered lines are a conversation. Each says who speaks, in which turn; a turn is what the user said and what "
@@ -24,7 +23,7 @@ class Fact(BaseModel):
 class Retention(BaseModel):
     number: int = Field(description="the number of the turn")
     reason: str = Field(description="in one sentence, what was forgotten or contradicted, or that nothing was")
-    forgot: Literal["yes", "no"]
+    forgot: YesNo
 
 
 class Retentions(BaseModel):
@@ -64,7 +63,7 @@ def knowledge_retention(lines: Sequence[str], turns: int) -> Question[Retentions
 class Intention(BaseModel):
     text: str = Field(description="what the user wanted, in one sentence")
     reason: str = Field(description="in one sentence, what shows that it was satisfied, or what is lacking")
-    satisfied: Literal["yes", "no"]
+    satisfied: YesNo
 
 
 class Intentions(BaseModel):

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from proctor.agents.model import ToolCall
-from proctor.cases.matchers import Subset
+from proctor.cases.matchers import Equals, Subset
 from proctor.cases.model import ExpectedCall
 from proctor.evaluators.comparands import require_flags
 from proctor.evaluators.model import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.tools.calls import actual_text, expected_calls, fitting, fitting_names, repeated
 from proctor.evaluators.tools.differences import differences
 from proctor.evaluators.tools.pairing import Matching, most_pairs, most_pairs_in_order
+from proctor.plain import Json
 from proctor.records import record
 
 _ORDERS = ("EXACT", "IN_ORDER", "ANY_ORDER")
@@ -224,10 +225,23 @@ class FinalState:
             raise NothingToCompare("the agent does not tell its state")
         wrong: dict[str, str] = {}
         for key, value in expected.items():
-            reason = Subset(value, self.base).mismatch(state[key]) if key in state else "is missing"
+            reason = self._mismatch(value, state[key]) if key in state else "is missing"
             if reason is not None:
                 wrong[key] = reason
         if not wrong:
             return Evaluation(1.0, f"all of {', '.join(expected)} as expected", {"different": {}})
         reasons = "; ".join(f"{key}: {reason}" for key, reason in wrong.items())
         return Evaluation(0.0, reasons, {"different": wrong})
+
+    def _mismatch(self, wanted: Json, actual: Json) -> str | None:
+        """What is not there. Whoever expects something empty means that, although everything has it as a part."""
+        return Subset(wanted, self.base).mismatch(actual) or _not_empty(wanted, actual)
+
+
+def _not_empty(wanted: Json, actual: Json) -> str | None:
+    if wanted in ([], {}):
+        return Equals(wanted).mismatch(actual)
+    if not (isinstance(wanted, Mapping) and isinstance(actual, Mapping)):
+        return None
+    reasons = ((name, _not_empty(item, actual[name])) for name, item in wanted.items() if name in actual)
+    return next((f"{name} {reason}" for name, reason in reasons if reason), None)
