@@ -11,8 +11,8 @@ from scripted_model import Calls, Says, Talk, calls, model_server, says
 
 import proctor
 from proctor.cases.formats.loading import load
-from proctor.compat.holodeck_backend_results import reply_of
-from proctor.compat.holodeck_backends import (
+from proctor.compat.holodeck.backend_results import reply_of
+from proctor.compat.holodeck.backends import (
     AgentBackend,
     AgentSession,
     BackendAgent,

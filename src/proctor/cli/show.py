@@ -85,7 +85,7 @@ def _tell_judge_calls(run: Run, kept: Store, given: Mapping[str, Any], targets: 
 
 
 def _write_record(run: Run, kept: Store, target: str, targets: Mapping[str, str]) -> int:
-    from proctor.compat.holodeck_record import records_of
+    from proctor.compat.holodeck.record import records_of
 
     found = records_of(kept.folder, run.id)
     if targets:

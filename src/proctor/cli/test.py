@@ -66,7 +66,7 @@ def _run(request: Request, terminal: Listener, quiet: bool) -> tuple[Run, RunVer
     """An agent.yaml leaves a record of each run beside the results, also of one that was interrupted."""
     if request.store is None or all(suite.format != "holodeck" for suite in request.suites):
         return run_suites(request, terminal)
-    from proctor.compat.holodeck_record import keep_records, recorders
+    from proctor.compat.holodeck.record import keep_records, recorders
 
     kept = recorders(request.suites, request.options)
     run, verdict = run_suites(request, terminal)

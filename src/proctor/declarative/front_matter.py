@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from proctor.errors import InvalidSuite, Problem
+from proctor.plain import Json
 
 DASHES = "---"
 
 
-def without_front_matter(path: Path, text: str) -> str:
-    """What the model is told; raises `InvalidSuite` for notes that are none, lest a part of the text goes unsaid."""
+def split_front_matter(path: Path, text: str) -> tuple[Mapping[str, Json], str]:
+    """The notes, and what the model is told; raises `InvalidSuite` for notes that are none, lest text goes unsaid."""
     lines = text.splitlines(keepends=True)
     if not lines or lines[0].strip() != DASHES:
-        return text
+        return {}, text
     end = next((number for number, line in enumerate(lines[1:], 1) if line.strip() == DASHES), None)
     if end is None:
         raise InvalidSuite([Problem("begins with --- and never ends its notes; close them with another ---", path, 1)])
-    _require_notes(path, "".join(lines[1:end]))
-    return "".join(lines[end + 1 :]).lstrip("\n")
+    return _notes(path, "".join(lines[1:end])), "".join(lines[end + 1 :]).lstrip("\n")
 
 
-def _require_notes(path: Path, notes: str) -> None:
+def _notes(path: Path, notes: str) -> Mapping[str, Json]:
     from proctor.cases.yaml_source import parse_yaml
 
     try:
@@ -34,6 +35,7 @@ def _require_notes(path: Path, notes: str) -> None:
         ) from None
     if found is not None and not isinstance(found, dict):
         raise InvalidSuite([Problem("has text between --- and --- at its head, where only notes may stand", path, 1)])
+    return found or {}
 
 
 def _as_notes(message: str) -> str:

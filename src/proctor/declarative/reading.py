@@ -12,7 +12,7 @@ from proctor.cases.formats.holodeck import EXTENSION
 from proctor.cases.formats.holodeck_config import ConfigFile, config_files, provider_block, provider_defaults
 from proctor.cases.model import Suite
 from proctor.cases.source import parse, read_text
-from proctor.declarative.front_matter import without_front_matter
+from proctor.declarative.front_matter import split_front_matter
 from proctor.declarative.passages import files_of
 from proctor.declarative.reading_manner import read_manner
 from proctor.declarative.reading_model import SAMPLED, missing_for, missing_key, read_model
@@ -116,7 +116,7 @@ class _AgentReader:
         if text is None or not isinstance(file, str):
             return text
         try:
-            said = without_front_matter(self.base / file, text)
+            _, said = split_front_matter(self.base / file, text)
         except InvalidSuite as error:
             self.document.problems.extend(error.problems)
             return None

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 
-from proctor.compat.holodeck_results import MetricResult, TestResult
+from proctor.compat.holodeck.results import MetricResult, TestResult
 from proctor.errors import UsageError
 from proctor.reporting.screen import encodable, is_terminal, one_line, wants_colour
 

@@ -11,11 +11,11 @@ from proctor.agents.model import Reply, Usage
 from proctor.cases.formats.holodeck_metrics import RAG
 from proctor.cases.formats.holodeck_tests import EXPECTED_TOOLS
 from proctor.cases.model import Case, EvaluatorSpec, Suite, Turn
-from proctor.compat.holodeck_backends import TokenUsage
-from proctor.compat.holodeck_config import expected_tools, ground_truth
-from proctor.compat.holodeck_driving import Seen
-from proctor.compat.holodeck_files import unread
-from proctor.compat.holodeck_results import (
+from proctor.compat.holodeck.backends import TokenUsage
+from proctor.compat.holodeck.config import expected_tools, ground_truth
+from proctor.compat.holodeck.driving import Seen
+from proctor.compat.holodeck.files import unread
+from proctor.compat.holodeck.results import (
     MetricResult,
     ReportSummary,
     TestReport,

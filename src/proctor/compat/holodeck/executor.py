@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from proctor.cases.model import NOTHING, Case, EvaluatorSpec, Suite
-from proctor.compat.holodeck_backends import close
-from proctor.compat.holodeck_config import AgentConfig, ConfigLoader, ExecutionConfig, TestCaseModel, settled
-from proctor.compat.holodeck_driving import Driven, Seen, agent_for
-from proctor.compat.holodeck_record import FOLDER, Recorder
-from proctor.compat.holodeck_results import TestReport, TestResult
-from proctor.compat.holodeck_telling import NOTHING_SEEN, report_of, result_of
+from proctor.compat.holodeck.backends import close
+from proctor.compat.holodeck.config import AgentConfig, ConfigLoader, ExecutionConfig, TestCaseModel, settled
+from proctor.compat.holodeck.driving import Driven, Seen, agent_for
+from proctor.compat.holodeck.record import FOLDER, Recorder
+from proctor.compat.holodeck.results import TestReport, TestResult
+from proctor.compat.holodeck.telling import NOTHING_SEEN, report_of, result_of
 from proctor.errors import InvalidSuite, UsageError
 from proctor.evaluators.registry import build
 from proctor.plain import plain
@@ -26,7 +26,7 @@ from proctor.results.model import Run, TrialResult
 from proctor.results.verdict import RunVerdict
 from proctor.running.verbs import Request, run_suites_async
 
-BROUGHT = "proctor.compat.holodeck_evaluators:brought_along"
+BROUGHT = "proctor.compat.holodeck.evaluators:brought_along"
 
 
 class TestExecutor:

@@ -13,7 +13,7 @@ from proctor.agents.invoking import is_async
 from proctor.agents.model import Agent, Reply
 from proctor.agents.threads import call_in_thread
 from proctor.cases.model import Case, Suite, Turn
-from proctor.compat.holodeck_backend_results import (
+from proctor.compat.holodeck.backend_results import (
     BackendError,
     BackendInitError,
     BackendSessionError,

@@ -13,7 +13,7 @@ from proctor.cases.formats.holodeck_config import config_files
 from proctor.cases.formats.holodeck_execution import resolve_execution
 from proctor.cases.formats.loading import load
 from proctor.cases.model import NOTHING, UNSET, Case, ExpectedCall, Suite, Turn
-from proctor.compat.holodeck_prompt import prompt_version_of
+from proctor.compat.holodeck.prompt import prompt_version_of
 from proctor.errors import InvalidSuite, Problem, UsageError
 from proctor.plain import Json, plain, show
 

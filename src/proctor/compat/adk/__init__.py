@@ -13,9 +13,9 @@ from typing import Any
 from proctor.cases.formats import adk
 from proctor.cases.formats.adk_config import DEFAULT_CRITERIA, FILE_NAME, read_config
 from proctor.cases.model import Settings, Suite
-from proctor.compat.adk_agents import agent_of
-from proctor.compat.adk_failures import AgentEvaluationFailed, failures_of
-from proctor.compat.adk_reading import read_eval_set, read_files
+from proctor.compat.adk.agents import agent_of
+from proctor.compat.adk.failures import AgentEvaluationFailed, failures_of
+from proctor.compat.adk.reading import read_eval_set, read_files
 from proctor.errors import UsageError
 from proctor.plain import Json
 from proctor.records import record
@@ -162,7 +162,7 @@ async def _examine(suites: list[Suite], agent: Any, wanted: _Wishes) -> Run:
         )
         run, verdict = await run_suites_async(request)
     if wanted.print_detailed_results:
-        from proctor.compat.adk_failures import print_conversations
+        from proctor.compat.adk.failures import print_conversations
 
         print_conversations(run)
     if wanted.output_file is not None:

@@ -15,10 +15,10 @@ from proctor.agents.threads import call_in_thread
 from proctor.cases.attachments import with_files
 from proctor.cases.formats.holodeck import EXTENSION
 from proctor.cases.model import Attachment, Case, Suite, Turn
-from proctor.compat.holodeck_backends import BackendAgent, TokenUsage
-from proctor.compat.holodeck_files import read_by, read_here
-from proctor.compat.holodeck_params import build_retrieval_context_from_tools
-from proctor.compat.holodeck_results import ProcessedFileInput
+from proctor.compat.holodeck.backends import BackendAgent, TokenUsage
+from proctor.compat.holodeck.files import read_by, read_here
+from proctor.compat.holodeck.params import build_retrieval_context_from_tools
+from proctor.compat.holodeck.results import ProcessedFileInput
 from proctor.plain import Json, show
 from proctor.records import record
 from proctor.references import describe

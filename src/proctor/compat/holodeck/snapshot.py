@@ -10,7 +10,7 @@ from proctor.cases.formats.holodeck import EXTENSION, KEPT
 from proctor.cases.formats.holodeck_config import ConfigFile, config_files, provider_defaults
 from proctor.cases.model import Suite
 from proctor.cases.source import parse, read_text
-from proctor.compat.holodeck_censor import Censor, filled, secrets_in
+from proctor.compat.holodeck.censor import Censor, filled, secrets_in
 from proctor.errors import InvalidSuite
 from proctor.plain import Json, plain
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from proctor.cases.attachments import FileText, title
 from proctor.cases.model import Attachment
-from proctor.compat.holodeck_results import FileInput, ProcessedFileInput
+from proctor.compat.holodeck.results import FileInput, ProcessedFileInput
 from proctor.plain import plain
 
 

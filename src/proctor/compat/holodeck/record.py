@@ -18,11 +18,11 @@ from proctor.cases.formats.holodeck import NAME
 from proctor.cases.formats.holodeck_execution import execution_of
 from proctor.cases.formats.ids import UniqueIds, slug
 from proctor.cases.model import Suite
-from proctor.compat.holodeck_driving import Seen
-from proctor.compat.holodeck_prompt import PromptVersion, prompt_version_of
-from proctor.compat.holodeck_results import TestReport
-from proctor.compat.holodeck_snapshot import Snapshot
-from proctor.compat.holodeck_telling import NOTHING_SEEN, Tally, framed, results_of
+from proctor.compat.holodeck.driving import Seen
+from proctor.compat.holodeck.prompt import PromptVersion, prompt_version_of
+from proctor.compat.holodeck.results import TestReport
+from proctor.compat.holodeck.snapshot import Snapshot
+from proctor.compat.holodeck.telling import NOTHING_SEEN, Tally, framed, results_of
 from proctor.errors import StoreError
 from proctor.plain import Json, canonical, plain
 from proctor.records import record

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from proctor.compat.holodeck_results import (
+from proctor.compat.holodeck.results import (
     MetricResult,
     ProcessedFileInput,
     ReportSummary,

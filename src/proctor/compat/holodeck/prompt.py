@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from proctor.cases.formats.holodeck import EXTENSION
 from proctor.cases.model import Suite
-from proctor.cases.source import parse, read_text
+from proctor.cases.source import read_text
+from proctor.declarative.front_matter import split_front_matter
 from proctor.errors import InvalidSuite
 from proctor.plain import Json, plain, show
 from proctor.records import record
 
+_NO_NOTES: Mapping[str, Json] = {}
 _NOTED = ("version", "author", "description", "tags")
 
 
@@ -41,16 +44,16 @@ def prompt_version_of(suite: Suite) -> PromptVersion | None:
     given = kept.get("instructions")
     if not isinstance(given, Mapping):
         return None
-    path, text = given.get("file"), given.get("inline")
+    path = given.get("file")
+    text, notes = given.get("inline"), _NO_NOTES
     if isinstance(path, str):
-        try:
-            text = read_text((suite.base or Path.cwd()) / path)
-        except (InvalidSuite, ValueError):
-            return None
+        file = (suite.base or Path.cwd()) / path
+        with suppress(InvalidSuite, ValueError):  # broken notes are a part of the text
+            text = read_text(file)
+            notes, text = split_front_matter(file, text)
     if not isinstance(text, str):
         return None
-    notes, body = split_front_matter(text) if isinstance(path, str) else ({}, text)
-    mark = hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()
+    mark = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     tags = notes.get("tags")
     return PromptVersion(
         version=f"auto-{mark[:8]}" if notes.get("version") is None else show(notes["version"]),
@@ -62,19 +65,6 @@ def prompt_version_of(suite: Suite) -> PromptVersion | None:
         body_hash=mark,
         extra={key: plain(value) for key, value in notes.items() if key not in _NOTED} or None,
     )
-
-
-def split_front_matter(text: str) -> tuple[Mapping[str, Json], str]:
-    """The notes between two lines of dashes at the top of a text, and the rest; a text without them is all rest."""
-    lines = text.splitlines(keepends=True)
-    end = next((number for number, line in enumerate(lines[1:], 1) if line.strip() == "---"), None)
-    if not lines or lines[0].strip() != "---" or end is None:
-        return {}, text
-    try:
-        notes = parse(Path("front-matter.yaml"), "".join(lines[1:end]))
-    except InvalidSuite:
-        notes = {}
-    return notes if isinstance(notes, dict) else {}, "".join(lines[end + 1 :]).lstrip("\n")
 
 
 def _text(value: Json) -> str | None:

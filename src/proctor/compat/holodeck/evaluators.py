@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol
 from proctor.agents.invoking import is_async
 from proctor.agents.threads import call_in_thread
 from proctor.cases.model import UNSET, NamedData
-from proctor.compat.holodeck_params import EvalKwargsBuilder, EvalParam, ParamSpec
+from proctor.compat.holodeck.params import EvalKwargsBuilder, EvalParam, ParamSpec
 from proctor.errors import ProctorError
 from proctor.evaluators.calling import BadVerdict, evaluate
 from proctor.evaluators.model import Evaluable, Evaluation, NothingToCompare

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from proctor.late_names import late_names
 
 if TYPE_CHECKING:
-    from proctor.compat.holodeck_backends import (
+    from proctor.compat.holodeck.backends import (
         AgentBackend,
         AgentSession,
         BackendError,
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
         ExecutionResult,
         TokenUsage,
     )
-    from proctor.compat.holodeck_config import AgentConfig, ConfigLoader, ExecutionConfig, TestCaseModel
-    from proctor.compat.holodeck_evaluators import (
+    from proctor.compat.holodeck.config import AgentConfig, ConfigLoader, ExecutionConfig, TestCaseModel
+    from proctor.compat.holodeck.evaluators import (
         RAG_EVALUATOR_MAP,
         AnswerRelevancyEvaluator,
         BaseEvaluator,
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
         RetryConfig,
         ROUGEEvaluator,
     )
-    from proctor.compat.holodeck_executor import TestExecutor
-    from proctor.compat.holodeck_params import (
+    from proctor.compat.holodeck.executor import TestExecutor
+    from proctor.compat.holodeck.params import (
         EvalKwargsBuilder,
         EvalParam,
         ParamSpec,
@@ -54,9 +54,9 @@ if TYPE_CHECKING:
         tool_name_matches,
         validate_tool_calls,
     )
-    from proctor.compat.holodeck_progress import ProgressIndicator
-    from proctor.compat.holodeck_report import generate_markdown_report
-    from proctor.compat.holodeck_results import (
+    from proctor.compat.holodeck.progress import ProgressIndicator
+    from proctor.compat.holodeck.report import generate_markdown_report
+    from proctor.compat.holodeck.results import (
         FileInput,
         MetricResult,
         ProcessedFileInput,
@@ -68,24 +68,24 @@ if TYPE_CHECKING:
     from proctor.evaluators.foreign.grader import GraderContext, GraderResult, ToolInvocation
 
 _HOMES = {
-    "compat.holodeck_backends": (
+    "compat.holodeck.backends": (
         "AgentBackend AgentSession BackendError BackendInitError BackendSelector BackendSessionError"
         " BackendTimeoutError ExecutionResult TokenUsage"
     ),
-    "compat.holodeck_config": "AgentConfig ConfigLoader ExecutionConfig TestCaseModel",
-    "compat.holodeck_evaluators": (
+    "compat.holodeck.config": "AgentConfig ConfigLoader ExecutionConfig TestCaseModel",
+    "compat.holodeck.evaluators": (
         "RAG_EVALUATOR_MAP AnswerRelevancyEvaluator BLEUEvaluator BaseEvaluator CoherenceEvaluator"
         " ContextualPrecisionEvaluator ContextualRecallEvaluator ContextualRelevancyEvaluator EqualityEvaluator"
         " EvaluationError FaithfulnessEvaluator FluencyEvaluator GEvalEvaluator GroundednessEvaluator METEOREvaluator"
         " NumericEvaluator RAGEvaluatorConstructor RAGMetricType ROUGEEvaluator RelevanceEvaluator RetryConfig"
     ),
-    "compat.holodeck_executor": "TestExecutor",
-    "compat.holodeck_params": (
+    "compat.holodeck.executor": "TestExecutor",
+    "compat.holodeck.params": (
         "EvalKwargsBuilder EvalParam ParamSpec build_retrieval_context_from_tools tool_name_matches validate_tool_calls"
     ),
-    "compat.holodeck_progress": "ProgressIndicator",
-    "compat.holodeck_report": "generate_markdown_report",
-    "compat.holodeck_results": (
+    "compat.holodeck.progress": "ProgressIndicator",
+    "compat.holodeck.report": "generate_markdown_report",
+    "compat.holodeck.results": (
         "FileInput MetricResult ProcessedFileInput ReportSummary TestReport TestResult TurnResult"
     ),
     "evaluators.foreign.grader": "GraderContext GraderResult ToolInvocation",
