@@ -13,7 +13,7 @@ import yaml
 
 import proctor
 from proctor.cases.formats.loading import load
-from proctor.compat.holodeck_backends import BackendSelector
+from proctor.compat.holodeck.backends import BackendSelector
 from proctor.declarative import with_claude
 from proctor.declarative.reading import read_agent
 

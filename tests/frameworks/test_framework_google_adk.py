@@ -10,7 +10,7 @@ import pytest
 import proctor
 from proctor.cases.model import Case, Double, EvaluatorSpec, Expected, ExpectedCall, Suite, Turn
 from proctor.compat.adk import AgentEvaluationFailed, AgentEvaluator
-from proctor.compat.adk_reading import read_eval_set
+from proctor.compat.adk.reading import read_eval_set
 
 pytest.importorskip("google.adk", reason="google-adk has an environment of its own: make frameworks")
 

@@ -17,7 +17,7 @@ from scripted_model import Calls, Says, Talk, calls, model_server, says
 
 import proctor
 from proctor.cases.formats.loading import load
-from proctor.compat.holodeck_backends import BackendAgent, BackendSelector
+from proctor.compat.holodeck.backends import BackendAgent, BackendSelector
 from proctor.declarative.reading import read_agent
 
 TOOLS = """
