@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -79,6 +81,17 @@ def ran(path: Path) -> Any:
     return trial
 
 
+def three_turns() -> list[dict[str, Any]]:
+    return [
+        {
+            "input": city,
+            "ground_truth": f"turn {n}: {1200 * n / 360:.2f} in {city}",
+            "expected_tools": [{"name": "rate", "args": {"city": city}}, {"name": "monthly"}],
+        }
+        for n, city in enumerate(("Oslo", "Rome", "Lima"), 1)
+    ]
+
+
 def two_tools(talk: Talk) -> Says | Calls:
     if not talk.results:
         return calls("rate", city=talk.user)
@@ -88,22 +101,30 @@ def two_tools(talk: Talk) -> Says | Calls:
 
 
 def test_two_tools_are_used_in_each_of_three_turns(tmp_path: Path) -> None:
-    turns = [
-        {
-            "input": city,
-            "ground_truth": f"turn {n}: {1200 * n / 360:.2f} in {city}",
-            "expected_tools": [{"name": "rate", "args": {"city": city}}, {"name": "monthly"}],
-        }
-        for n, city in enumerate(("Oslo", "Rome", "Lima"), 1)
-    ]
     with model_server(two_tools) as server:
-        trial = ran(project(tmp_path, server.url, test_cases=[{"name": "talk", "turns": turns}]))
+        trial = ran(project(tmp_path, server.url, test_cases=[{"name": "talk", "turns": three_turns()}]))
     assert trial.outcome == "passed", trial
     assert [call.name for reply in trial.replies for call in reply.tool_calls] == ["rate", "monthly"] * 3
     assert trial.replies[0].usage.total_tokens == 54
     assert len(server.requests) == 9
     sent = server.requests[0]
     assert (sent.system, sent.body["temperature"], sent.body["max_tokens"]) == ("You lend money.", 0.6, 50)
+
+
+def test_the_command_line_chooses_the_same_backend_and_doctor_says_so(tmp_path: Path) -> None:
+    def proctor_says(*arguments: str) -> str:
+        command = [sys.executable, "-m", "proctor", *arguments]
+        environment = {**os.environ, "HOME": str(tmp_path)}
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    with model_server(two_tools) as server:
+        project(tmp_path, server.url, test_cases=[{"name": "talk", "turns": three_turns()}])
+        assert "1 of 1 cases passed" in proctor_says("test", "agent.yaml")
+    assert len(server.requests) == 9
+    assert all("Agents/Python" in asked.headers["user-agent"] for asked in server.requests)
+    assert "openai-agents" in proctor_says("doctor", "agent.yaml")
 
 
 def test_an_answer_of_a_given_shape_is_data(tmp_path: Path) -> None:

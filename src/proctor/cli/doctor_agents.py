@@ -11,6 +11,7 @@ from proctor.cases.formats.holodeck_config import ConfigFile, config_files
 from proctor.cases.formats.holodeck_execution import DEFAULT, DEFAULTS, execution_of
 from proctor.cases.model import Suite
 from proctor.cli.configuration import Configuration
+from proctor.errors import InvalidSuite
 from proctor.plain import Json, plain
 
 MODEL_KEYS = ("provider", "name", "endpoint", "api_key", "api_version", "temperature", "top_p", "max_tokens")
@@ -20,7 +21,21 @@ _OWN_NAMES = {"llm_timeout": "timeout"}
 
 def describe_agents(suites: list[Suite], configuration: Configuration) -> dict[str, dict[str, dict[str, Json]]]:
     """By suite: each key with its value, secrets as the variables that hold them, and its origin."""
-    return {suite.name: _model(suite) | _execution(suite, configuration) for suite in suites}
+    return {suite.name: _backend(suite) | _model(suite) | _execution(suite, configuration) for suite in suites}
+
+
+def _backend(suite: Suite) -> dict[str, dict[str, Json]]:
+    """Who would run the agent; an agent that is code or elsewhere has no backend, nor has one that cannot be read."""
+    from proctor.declarative.choosing import backend_for
+    from proctor.declarative.reading import describes_agent
+
+    if suite.agent is not None or not describes_agent(suite):
+        return {}
+    try:
+        _, backend = backend_for(suite)
+    except InvalidSuite:
+        return {}
+    return {"backend": {"value": backend.name, "origin": "model.provider, and what is installed"}}
 
 
 def _model(suite: Suite) -> dict[str, dict[str, Json]]:

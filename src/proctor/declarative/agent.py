@@ -4,32 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Any
 
 from proctor.agents.model import Agent, Reply, Session, ToolCall
 from proctor.cases.model import Case, Suite, Turn
-from proctor.declarative.reading import read_agent
+from proctor.declarative.choosing import Backend, backend_for
 from proctor.declarative.spec import AgentSpec
 from proctor.errors import AgentFailed
-from proctor.plain import Json, show
+from proctor.plain import Json, fingerprint, show
 from proctor.references import describe
-
-Builder = Callable[[AgentSpec], AbstractAsyncContextManager[Agent]]
-"""Makes an agent of what a file says, with its servers of tools running as long as the context lasts."""
 
 
 def declared_agent(suite: Suite) -> DeclaredAgent:
     """The agent that a suite's file describes; raises `InvalidSuite` with everything that is wrong with it."""
-    from proctor.declarative.with_pydantic_ai import built
-
-    return DeclaredAgent(read_agent(suite), built)
+    return DeclaredAgent(*backend_for(suite))
 
 
 class DeclaredAgent:
-    """An agent made by a builder in `start`, and unmade in `stop`.
+    """An agent made by its backend in `start`, and unmade in `stop`.
 
     Both happen in a task of its own: what servers of tools open must be closed by whoever opened it.
     """
@@ -38,17 +33,17 @@ class DeclaredAgent:
     start_seconds = 60.0
     """Libraries are loaded and servers of tools begun once, however little time a trial has."""
 
-    def __init__(self, spec: AgentSpec, builder: Builder) -> None:
+    def __init__(self, spec: AgentSpec, backend: Backend) -> None:
         self.spec = spec
         self.name = spec.name
-        self.fingerprint = spec.fingerprint
-        self._builder = builder
+        self.fingerprint = fingerprint(spec.fingerprint, backend.name)
+        self._backend = backend
         self._inner: Agent | None = None
         self._life: asyncio.Task[None] | None = None
         self._over: asyncio.Event | None = None
 
     def __repr__(self) -> str:
-        return f"DeclaredAgent({self.name})"
+        return f"DeclaredAgent({self.name}, {self._backend.name})"
 
     async def start(self) -> None:
         self._over = asyncio.Event()
@@ -67,7 +62,7 @@ class DeclaredAgent:
 
     async def _live(self, ready: asyncio.Future[None], over: asyncio.Event) -> None:
         try:
-            async with self._builder(self.spec) as agent:
+            async with self._backend.built(self.spec) as agent:
                 self._inner = agent
                 ready.set_result(None)
                 await over.wait()

@@ -8,6 +8,7 @@ from typing import Any
 
 from proctor.agents.frameworks.claude_agent_sdk import ClaudeAgent
 from proctor.agents.model import Agent
+from proctor.declarative.reading_model import MAX_TOKENS, TEMPERATURE
 from proctor.declarative.spec import AgentSpec, McpSpec
 from proctor.declarative.tools import Tool, made_tools
 from proctor.errors import AgentFailed
@@ -20,8 +21,14 @@ SERVER = "holodeck_tools"
 
 def unable(spec: AgentSpec) -> list[str]:
     """What the file asks for and the SDK has no way to do."""
-    deferred = [item.name for item in (*spec.tools, *spec.servers) if item.deferred]
-    return ["defer_loading"] if deferred else []
+    model = spec.model
+    wishes = {
+        "defer_loading": any(item.deferred for item in (*spec.tools, *spec.servers)),
+        "model.temperature": model.temperature not in (None, TEMPERATURE),
+        "model.top_p": model.top_p is not None,
+        "model.max_tokens": model.max_tokens not in (None, MAX_TOKENS),
+    }
+    return [name for name, wished in wishes.items() if wished]
 
 
 @asynccontextmanager

@@ -23,7 +23,8 @@ from proctor.compat.holodeck.backend_results import (
     reply_of,
     result_of,
 )
-from proctor.declarative.reading import describes_agent, read_agent
+from proctor.declarative.choosing import Backend, backend_for, backend_of
+from proctor.declarative.reading import describes_agent
 from proctor.declarative.spec import AgentSpec
 from proctor.errors import InvalidSuite, ProctorError
 from proctor.plain import fingerprint, show
@@ -229,47 +230,18 @@ class BackendSelector:
             raise BackendInitError(f"there is no mode {mode!r} here; agents are only tested")
         from proctor.declarative.agent import DeclaredAgent
 
-        spec, builder = _chosen(agent)
-        backend = ProctorBackend(DeclaredAgent(_with_instances(spec, tool_instances or {}), builder))
-        await backend.initialize()
-        return backend
+        spec, backend = _chosen(agent)
+        chosen = ProctorBackend(DeclaredAgent(_with_instances(spec, tool_instances or {}), backend))
+        await chosen.initialize()
+        return chosen
 
 
-def _chosen(agent: Any) -> tuple[AgentSpec, Any]:
-    """The vendor's own SDK where it is installed and can do all that is asked, else Pydantic AI."""
+def _chosen(agent: Any) -> tuple[AgentSpec, Backend]:
     suite = _suite_of(agent)
     try:
-        vendor = _vendor(agent if isinstance(agent, AgentSpec) else read_agent(suite, sdk=True))
-        if vendor is not None:
-            return vendor
-        from proctor.declarative.with_pydantic_ai import built
-
-        return (agent if isinstance(agent, AgentSpec) else read_agent(suite)), built
+        return (suite, backend_of(suite)) if isinstance(suite, AgentSpec) else backend_for(suite)
     except InvalidSuite as error:
         raise BackendInitError(str(error)) from error
-
-
-def _vendor(spec: AgentSpec) -> tuple[AgentSpec, Any] | None:
-    from proctor.declarative.reading_manner import OF_CLAUDE, OF_OPENAI
-
-    if spec.model.provider in OF_OPENAI and _is_installed("agents.run"):
-        from proctor.declarative import with_openai_agents
-
-        return None if with_openai_agents.unable(spec) else (spec, with_openai_agents.built)
-    if spec.model.provider in OF_CLAUDE - {"bedrock"} and _is_installed("claude_agent_sdk"):
-        from proctor.declarative import with_claude
-
-        return None if with_claude.unable(spec) else (spec, with_claude.built)
-    return None
-
-
-def _is_installed(module: str) -> bool:
-    from importlib.util import find_spec
-
-    try:
-        return find_spec(module) is not None
-    except (ImportError, ValueError):
-        return False
 
 
 def _suite_of(agent: Any) -> Any:
