@@ -37,6 +37,11 @@ Command = Callable[..., Any]
             "s.yaml:2: cases[0] needs 'input', 'turns' or a 'scenario'",
         ),
         ("s.yaml", b"cases:\n  - {input: hi, expected: hi, tgas: [a]}\n", "did you mean 'tags'?"),
+        (
+            "agent.yaml",
+            b"model: {provider: openai, name: m}\ninstructions: {inline: hi}\n",
+            "describes an agent and no tests",
+        ),
         ("s.jsonl", b'{"input": "a", "expected": "b"}\n{"input"\n', "s.jsonl:2: is not valid JSON"),
         ("s.csv", b"input,expectd\na,b\n", "column 'expectd' is not known; did you mean 'expected'?"),
         ("s.csv", b'input,expected\n"a,b\n', "s.csv"),

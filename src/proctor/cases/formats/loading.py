@@ -180,7 +180,9 @@ def _format_of(document: Document) -> Format | None:
 
 
 def _unknown(document: Document) -> Problem:
-    keys = document.data if isinstance(document.data, dict) else ()
+    keys = document.data if isinstance(document.data, dict) else {}
+    if {"model", "instructions"} <= keys.keys():
+        return Problem("describes an agent and no tests of it; add 'test_cases' or 'test_cases_file'", document.path)
     hint = next((f"; it has {key!r}{near}" for key in keys if (near := nearest(key, ("cases", "test_cases")))), "")
     reason = f"is in no known format; a native suite has a list of 'cases', each with an 'input'{hint}"
     return Problem(reason, document.path)
