@@ -210,6 +210,27 @@ def test_a_model_is_asked_some_rows_twice_and_its_flips_are_counted(proctor: Com
     assert "1.000 [0.510, 1.000]  of 4 rows asked twice" in ended.out
 
 
+def test_a_judge_with_options_is_measured_as_a_suite_has_it(proctor: Command, here: Path, suite: Any) -> None:
+    with judge_server(choice({"C": 0.8, "D": 0.2})) as server:
+        judge = {"model": f"local:{server.root}", "reasons": "none"}
+        path = write(here / "rows.jsonl", references())
+        found = json.loads(proctor("calibrate", json.dumps(judge), path, "--json", "--retest", "0").out)
+        assert (found["judge"], found["data"]["rows"]) == (f"local:{server.root}", 12)
+        held = server.requests[0].body["response_format"]["json_schema"]["schema"]["properties"]
+        assert held["reason"]["maxLength"] == 0
+        cases = [{"id": "one", "input": "Ada", "expected": "Ada"}]
+        declared = {"agent": "agents.py:echo", "judge": judge, "evaluators": ["Factuality"], "cases": cases}
+        suite("desk.yaml", text=json.dumps(declared))
+        assert "agreement with people on 12 rows" in proctor("test", "desk.yaml").out
+
+
+@pytest.mark.parametrize("judge", ["{", "{}", '{"model": 3}', "{" * 5000])
+def test_options_that_name_no_judge_are_refused(proctor: Command, here: Path, judge: str) -> None:
+    ended = proctor("calibrate", judge, write(here / "rows.jsonl", rows()))
+    assert ended.code == 2
+    assert "judge" in ended.err
+
+
 def test_a_limit_takes_the_same_rows_each_time(proctor: Command, here: Path) -> None:
     path = write(here / "rows.jsonl", rows(20))
     first, second = (json.loads(proctor("calibrate", "embedded", path, "--limit", 7, "--json").out) for _ in range(2))

@@ -36,7 +36,7 @@ def question(answer: str, *others: str) -> Question[Verdict]:
 
 
 def mark_of(prompt: Prompt) -> str:
-    found = re.search(r"Only marks that end in (\w+) are real", prompt.system)
+    found = re.match(r"Only marks that end in (\w+) are real\.\n", prompt.user)
     assert found is not None
     return found[1]
 

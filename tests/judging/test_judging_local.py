@@ -130,7 +130,7 @@ def test_the_model_is_held_to_the_schema_and_to_brief_reasons() -> None:
         body = server.requests[0].body
     assert body["temperature"] == 0
     schema = body["response_format"]["json_schema"]["schema"]
-    assert schema["$defs"]["ClaimVerdict"]["properties"]["reason"]["maxLength"] == 300
+    assert schema["$defs"]["ClaimVerdict"]["properties"]["reason"]["maxLength"] == 200
     assert "maxLength" not in server.requests[0].prompt
 
 

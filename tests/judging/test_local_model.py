@@ -76,12 +76,27 @@ def test_a_damaged_model_file_is_an_error(tmp_path: Path) -> None:
         asyncio.run(judge_of(damaged).ask(capital("Paris")))
 
 
-def test_the_command_ends_well_with_a_model_in_its_process(tmp_path: Path) -> None:
+def proctor(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "proctor", *arguments]
+    environment = {**os.environ, "PROCTOR_LOCAL_THREADS": "1"}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_what_was_found_out_about_a_model_stays_true_when_its_file_is_moved(tmp_path: Path) -> None:
     answers = [("Paris", "correct"), ("Lyon", "incorrect")]
     rows = [{"id": a, "input": "Capital?", "reference": "Paris", "answer": a, "label": b} for a, b in answers]
     (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    command = [sys.executable, "-m", "proctor", "calibrate", f"local:{MODEL}", "rows.jsonl", "--json", "--retest", "0"]
-    environment = {**os.environ, "PROCTOR_LOCAL_THREADS": "1"}
-    ended = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, ended.stderr
-    assert json.loads(ended.stdout)["data"]["rows"] == 2
+    (tmp_path / "old.gguf").symlink_to(MODEL)
+    measured = proctor(tmp_path, "calibrate", "local:old.gguf", "rows.jsonl", "--json", "--retest", "0")
+    assert measured.returncode == 0, measured.stderr
+    assert json.loads(measured.stdout)["data"]["rows"] == 2
+
+    (tmp_path / "old.gguf").rename(tmp_path / "new.gguf")
+    (tmp_path / "desk.py").write_text("def agent(question):\n    return 'Paris'\n", encoding="utf-8")
+    case = {"id": "one", "input": "Capital?", "expected": "Paris"}
+    suite = {"name": "desk", "agent": "desk.py:agent", "evaluators": ["Factuality"], "cases": [case]}
+    (tmp_path / "desk.yaml").write_text(json.dumps(suite), encoding="utf-8")
+    ended = proctor(tmp_path, "test", "desk.yaml", "--judge", "local:new.gguf")
+    assert ended.returncode in (0, 1), ended.stdout + ended.stderr
+    assert "judge local:new.gguf: 0 calls (1 from cache)" in ended.stdout
+    assert "agreement with people on 2 rows" in ended.stdout

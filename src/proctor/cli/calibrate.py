@@ -10,10 +10,13 @@ import click
 
 from proctor.cli.common import json_option, parse_evaluators, say, store_option
 from proctor.cli.configuration import read_configuration
+from proctor.errors import UsageError
+from proctor.plain import Json, show
 from proctor.reporting.calibration import calibration_data, calibration_lines
 from proctor.reporting.screen import is_terminal
 from proctor.running.calibrating import CalibrationOptions, Progress, calibrate
 from proctor.running.calibration_rows import implied_evaluator, read_rows
+from proctor.running.judges import NAMING
 from proctor.running.loop import run_sync
 
 
@@ -42,13 +45,13 @@ def command(
 
     Each line of ROWS.jsonl is an object with an answer, a label (such as supported or unsupported, correct or
     incorrect, yes or no), and what the judge is to hold it against: context, or reference; and, if there are, input and
-    id. Exits with 4 if no row could be judged.
+    id. A judge with options is written as a JSON object, as a suite has it. Exits with 4 if no row could be judged.
     """
     data = read_rows(rows, positive, limit)
     spec = implied_evaluator(data.rows) if evaluator is None else parse_evaluators((evaluator,))[0]
     folder = read_configuration().store(store)
     options = CalibrationOptions(parallel, retest, _progress())
-    measured = run_sync(calibrate(judge, data, spec, folder, options))
+    measured = run_sync(calibrate(_named(judge), data, spec, folder, options))
     if as_json:
         say(json.dumps(calibration_data(measured, data.unlabelled), indent=2))
     else:
@@ -59,6 +62,19 @@ def command(
     kept = f"kept in {folder}: runs that are judged like this show a corrected pass rate beside the one that was seen"
     say(kept if as_json else f"\n{kept}", err=as_json)
     return 0
+
+
+def _named(judge: str) -> str | dict[str, Json]:
+    """A name, or an object of options."""
+    if not judge.lstrip().startswith("{"):
+        return judge
+    try:
+        named: dict[str, Json] = json.loads(judge)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"the judge is not valid JSON: {show(str(error), 200)}") from None
+    if NAMING.isdisjoint(named):
+        raise UsageError("the judge has options and no model; name one with the key model")
+    return named
 
 
 def _progress() -> Progress:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -31,6 +31,9 @@ from proctor.judging.replies import read_reply, sendable
 from proctor.judging.waiting import waiting
 from proctor.plain import Json, fingerprint, plain, show
 from proctor.records import record
+
+Wording = Callable[[Question[Any]], Prompt]
+"""How a question is put."""
 
 TIMEOUT = 120.0
 RETRIES = 3
@@ -75,6 +78,7 @@ class ModelJudge:
         endpoint: Endpoint,
         *,
         varied: Endpoint | None = None,
+        wording: Wording = prompt_of,
         recall: Recall | None = None,
         pace: Pace | None = None,
         budget: Budget | None = None,
@@ -86,6 +90,7 @@ class ModelJudge:
         self._endpoint = endpoint
         self._varied = varied or endpoint
         """The same model, free to answer differently: who is asked for samples after the first."""
+        self._wording = wording
         self._recall = recall or Recall()
         self._pace = pace or Pace()
         self._budget = budget or Budget()
@@ -93,7 +98,7 @@ class ModelJudge:
 
     async def ask(self, question: Question[ReplyT], *, sample: int = 0) -> ReplyT:
         endpoint = self._varied if sample else self._endpoint
-        prompt, schema = _prompt(question), schema_of(question)
+        prompt, schema = _sendable(self._wording(question)), schema_of(question)
         key = _key(endpoint, question, prompt, schema, sample)
         cost = _Cost()
 
@@ -217,17 +222,20 @@ def _final(failure: EndpointFailed, attempts: int) -> EndpointFailed:
     return EndpointFailed(words, transient=failure.transient, limited=failure.limited, retry_after=failure.retry_after)
 
 
-def _prompt(question: Question[Any]) -> Prompt:
-    prompt = prompt_of(question)
+def _sendable(prompt: Prompt) -> Prompt:
     return Prompt(sendable(prompt.system), sendable(prompt.user))
 
 
 def _key(endpoint: Endpoint, question: Question[Any], prompt: Prompt, schema: Mapping[str, Json], sample: int) -> str:
-    """The same for the same words to the same model under the same conditions."""
+    """The same for the same words to the same model under the same conditions.
+
+    A model that is known by what it is keeps its answers when it goes by another name.
+    """
+    parameters = endpoint.parameters
     return fingerprint(
         "judge",
-        endpoint.name,
-        plain(endpoint.parameters),
+        "local" if "model" in parameters else endpoint.name,
+        plain(parameters),
         prompt.system,
         prompt.user,
         plain(schema),

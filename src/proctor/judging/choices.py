@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, create_model
 
 from proctor.judging.model import Question, Texts
-from proctor.judging.questions import Graded
+from proctor.judging.questions import Graded, bare_word
 
 
 class Choice(Graded):
@@ -37,7 +37,7 @@ def choose(
     return Question(
         kind=kind,
         version=version,
-        instructions=f"{instructions.strip()}\n\nWeigh the choices first, then choose exactly one:\n{listed}",
+        instructions=f"{instructions.strip()}\n\nChoose exactly one:\n{listed}",
         material=material,
         reply=_reply_of(tuple(choices), tuple((worth or {}).items())),
     )
@@ -46,16 +46,12 @@ def choose(
 @functools.cache
 def _reply_of(names: tuple[str, ...], worth: tuple[tuple[str, float], ...]) -> type[Choice]:
     """The shape of a reply that can only name these; small models write them in any case and with stops."""
-    by_plain_name = {_plain(name): name for name in reversed(names)}
+    by_plain_name = {bare_word(name): name for name in reversed(names)}
 
     def recognised(value: Any) -> Any:
-        return value if value in names or not isinstance(value, str) else by_plain_name.get(_plain(value), value)
+        return value if value in names or not isinstance(value, str) else by_plain_name.get(bare_word(value), value)
 
     field: Any = (Annotated[Literal[names], BeforeValidator(recognised)], Field(description="the one choice made"))
     made = create_model("Choice", __base__=Choice, choice=field)
     made.worth = dict(worth)
     return made
-
-
-def _plain(name: str) -> str:
-    return name.strip(" \t\n.:()\"'").casefold()

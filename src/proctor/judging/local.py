@@ -10,9 +10,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
+from typing import Literal
 
 from proctor.agents.model import Usage
 from proctor.agents.threads import call_in_thread
+from proctor.judging.brief_prompts import verdict_first, with_brief_reasons
 from proctor.judging.local_server import CONTEXT, content_hash, require_model, serve, usual_threads
 from proctor.judging.model import Completion, EndpointFailed, Prompt
 from proctor.judging.redaction import conceal
@@ -20,10 +22,12 @@ from proctor.judging.verdict_odds import Token, least_certain, odds_in
 from proctor.plain import Json, show
 from proctor.records import record
 
+Reasons = Literal["before", "after", "none"]
+
 LOCAL = "local:"
 LONGEST_REPLY = 1_024
 """Tokens; a small model that begins to repeat itself does not stop by itself."""
-LONGEST_REASON = 300
+LONGEST_REASON = 200
 """Characters; every word of a reason is time on a machine without a graphics card."""
 ALTERNATIVES = 20
 SHOWN = 300
@@ -42,11 +46,24 @@ class LocalSpec:
     temperature: float | None = None
     top_p: float | None = None
     max_tokens: int | None = None
+    reasons: Reasons = "after"
+    """Whether a verdict is explained, before it is given or after; that takes more time than the verdict itself."""
     api_key: str | None = field(default=None, repr=False)
 
     @property
     def name(self) -> str:
         return f"{LOCAL}{self.source}"
+
+
+def known_by_content(named: str) -> str:
+    """A judge's name with what its model file contains in the place of where it is; servers stay where they are."""
+    source = named.strip().removeprefix(LOCAL).strip()
+    if source.startswith(("http://", "https://")):
+        return named
+    try:
+        return f"{LOCAL}{content_hash(Path(source).expanduser())}"
+    except OSError:
+        return named
 
 
 class LocalEndpoint:
@@ -73,15 +90,18 @@ class LocalEndpoint:
             "temperature": spec.temperature if spec.temperature is not None or self._varied else 0.0,
             "top_p": spec.top_p,
             "max_tokens": spec.max_tokens or LONGEST_REPLY,
+            "reasons": f"{LONGEST_REASON} before" if spec.reasons == "before" else self._longest_reason,
             "model": self._identity,
         }
         return {name: value for name, value in given.items() if value is not None}
 
     async def complete(self, prompt: Prompt, schema: Mapping[str, Json], *, timeout: float) -> Completion:
-        """One request, to be answered in the words that the schema allows."""
+        """One request, to be answered in the words and in the order that the schema allows."""
+        ordered = schema if self._spec.reasons == "before" else verdict_first(schema)
+        held = with_brief_reasons(ordered, self._longest_reason)
         body: dict[str, Json] = {
             "messages": _messages(prompt),
-            "response_format": {"type": "json_schema", "json_schema": {"name": "reply", "schema": _brief(schema)}},
+            "response_format": {"type": "json_schema", "json_schema": {"name": "reply", "schema": held}},
             "logprobs": True,
             "top_logprobs": ALTERNATIVES,
             "cache_prompt": True,
@@ -95,6 +115,10 @@ class LocalEndpoint:
         except EndpointFailed as failure:
             words = conceal(f"{self.name} {failure}", [self._spec.api_key or ""])
             raise EndpointFailed(words, transient=failure.transient, limited=failure.limited) from None
+
+    @property
+    def _longest_reason(self) -> int:
+        return 0 if self._spec.reasons == "none" else LONGEST_REASON
 
     @property
     def _headers(self) -> dict[str, str]:
@@ -152,19 +176,6 @@ def _messages(prompt: Prompt) -> list[Json]:
     for reply, complaint in prompt.corrections:
         said += [{"role": "assistant", "content": reply}, {"role": "user", "content": complaint}]
     return said
-
-
-def _brief(schema: Json) -> Json:
-    """The schema, with an end to every reason: what a model is held to, but not part of what it is told."""
-    if isinstance(schema, list):
-        return [_brief(item) for item in schema]
-    if not isinstance(schema, Mapping):
-        return schema
-    held = {name: _brief(value) for name, value in schema.items()}
-    reason = held.get("properties", {}).get("reason") if isinstance(held.get("properties"), Mapping) else None
-    if isinstance(reason, dict) and reason.get("type") == "string":
-        reason.setdefault("maxLength", LONGEST_REASON)
-    return held
 
 
 def _refused(status: int, data: Json) -> EndpointFailed:

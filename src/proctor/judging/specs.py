@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
 from proctor.agents.options import expand
@@ -16,7 +16,7 @@ from proctor.cases.source import Pointer
 from proctor.errors import UsageError
 from proctor.judging.asking import TIMEOUT
 from proctor.judging.current import EMBEDDED
-from proctor.judging.local import LOCAL, LocalSpec
+from proctor.judging.local import LOCAL, LocalSpec, Reasons
 from proctor.judging.pacing import NO_LIMITS, Limits
 from proctor.judging.providers import ModelSpec
 from proctor.judging.services import SERVICES, split_name
@@ -97,13 +97,14 @@ def _own(fields: Fields) -> PanelSpec | None:
 
 
 _HERE = frozenset({"threads", "context"})
+_BRIEF = frozenset({"reasons"})
 _ELSEWHERE = frozenset({"base_url", "api_key_env"})
 _ANY_MODEL = frozenset("temperature top_p max_tokens timeout requests_per_minute tokens_per_minute concurrency".split())
 _MEANINGLESS = {
-    "provider": _HERE,
+    "provider": _HERE | _BRIEF,
     "file": _ELSEWHERE,
     "server": _HERE | {"base_url"},
-    "embedded": _HERE | _ELSEWHERE | _ANY_MODEL,
+    "embedded": _HERE | _BRIEF | _ELSEWHERE | _ANY_MODEL,
 }
 
 
@@ -157,6 +158,7 @@ class _Settings:
             "concurrency": fields.integer("concurrency", least=1),
             "threads": fields.integer("threads", least=1),
             "context": fields.integer("context", least=256),
+            "reasons": fields.choice("reasons", get_args(Reasons)),
         }
         self.given = {key: value for key, value in self.given.items() if value is not None}
 
@@ -186,6 +188,7 @@ class _Settings:
             temperature=given.get("temperature"),
             top_p=given.get("top_p"),
             max_tokens=given.get("max_tokens"),
+            reasons=given.get("reasons", "after"),
             api_key=_key_in(self._fields, given.get("api_key_env")),
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -125,16 +125,15 @@ class Calibrations:
                 ),
             )
 
-    def latest(self, judges: Sequence[str]) -> dict[str, list[Calibration]]:
-        """By fingerprint, of these judges: what was measured, the latest first."""
+    def latest(self, fingerprints: Collection[str]) -> dict[str, list[Calibration]]:
+        """By fingerprint, of these: what was measured, the latest first."""
         if not list(self._database.read("SELECT 1 FROM sqlite_master WHERE name = 'calibrations'")):
             return {}
-        wanted = {kept_text(judge) for judge in judges}
         found: dict[str, list[Calibration]] = {}
         for row in self._database.read(
             "SELECT created_at, judge, evaluator, fingerprint, data, content FROM calibrations ORDER BY no DESC"
         ):
-            if row[1] in wanted:
+            if row[3] in fingerprints:
                 with self._database.guard("read"):
                     found.setdefault(row[3], []).append(_calibration(*row))
         return found

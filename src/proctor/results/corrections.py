@@ -54,7 +54,7 @@ def _calibrations(run: Run) -> dict[str, list[Calibration]]:
         return {}
     try:
         with closing(Calibrations(path)) as kept:
-            return kept.latest([judge.model for judge in run.judges])
+            return kept.latest({score.fingerprint for trial in run.trials for score in trial.scores})
     except StoreError:
         return {}  # a report says what it can; that the store is broken is said by whoever reads trials from it
 

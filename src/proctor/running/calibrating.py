@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from proctor.errors import JudgeFailed, UsageError
 from proctor.evaluators.calling import BadVerdict
 from proctor.evaluators.model import Evaluation, NothingToCompare
 from proctor.evaluators.registry import Bound, build
+from proctor.plain import Json
 from proctor.records import record
 from proctor.references import describe
 from proctor.results.calibrations import Calibration, Calibrations, Measured, prompt_versions
@@ -20,6 +21,8 @@ from proctor.running.calibration_rows import LabelledRow, LabelledRows
 from proctor.running.judges import EMBEDDED, GIVEN, Choice, judged_by, refusal
 
 Progress = Callable[[int, int], None]
+Named = str | Mapping[str, Json]
+"""A judge as it is named on the command line or in a suite."""
 
 
 @record
@@ -54,7 +57,7 @@ class CalibrationOptions:
 
 
 async def calibrate(
-    judge: str, data: LabelledRows, spec: EvaluatorSpec, store: Path, options: CalibrationOptions
+    judge: Named, data: LabelledRows, spec: EvaluatorSpec, store: Path, options: CalibrationOptions
 ) -> Measurement:
     """Put every row to the judge, and keep what comes of it; answers that are kept already are not asked for again."""
     from proctor.judging.chambers import SharedChambers
@@ -86,7 +89,7 @@ async def calibrate(
     return Measurement(calibration, tuple(row for row, _ in judged), unjudged, again)
 
 
-def _bound(judge: str, spec: EvaluatorSpec) -> Bound:
+def _bound(judge: Named, spec: EvaluatorSpec) -> Bound:
     bound = build(spec)
     if not bound.judged:
         raise UsageError(f"{spec.name} asks no judge; a measure that is always the same needs no calibration")
@@ -99,7 +102,7 @@ def _bound(judge: str, spec: EvaluatorSpec) -> Bound:
 class _Bench:
     """Where rows are put to the judge, a few at once."""
 
-    def __init__(self, bound: Bound, judge: str, chambers: Any, options: CalibrationOptions) -> None:
+    def __init__(self, bound: Bound, judge: Named, chambers: Any, options: CalibrationOptions) -> None:
         self._bound = bound
         self._judge = judge
         self._chambers = chambers
@@ -170,7 +173,7 @@ class _Again:
 class _Appointed:
     """Chambers in which the judge that is measured goes by its name, also when it is asked again."""
 
-    def __init__(self, chambers: Any, judge: str, panel: Any) -> None:
+    def __init__(self, chambers: Any, judge: Named, panel: Any) -> None:
         self._chambers = chambers
         self._judge = judge
         self._panel = panel

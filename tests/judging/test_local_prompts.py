@@ -1,0 +1,138 @@
+"""How models on this machine are asked: in few words, for the verdict first, and yet safe from the material."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from judge_server import judge_server
+from logit_server import with_logits
+from test_judging_injection import ATTACKS, inside, mark_of, outside
+
+from proctor.errors import UsageError
+from proctor.judging.brief_prompts import brief_prompt_of, reasoned_prompt_of, verdict_first, with_brief_reasons
+from proctor.judging.chambers import SharedChambers
+from proctor.judging.choices import choose
+from proctor.judging.model import Prompt, Question
+from proctor.judging.prompts import prompt_of, schema_of
+from proctor.judging.questions import claims, statements
+
+Wording = Callable[[Question[Any]], Prompt]
+
+every_wording = pytest.mark.parametrize("wording", [prompt_of, brief_prompt_of, reasoned_prompt_of])
+
+
+def right(answer: str) -> Question[Any]:
+    choices = {"Y": "it is right", "N": "it is not"}
+    return choose("right", "Say whether it is right.", choices, {"answer": answer}, worth={"Y": 1.0, "N": 0.0})
+
+
+@every_wording
+def test_whatever_all_answers_share_comes_first_so_that_it_is_read_once(wording: Wording) -> None:
+    one, other = wording(right("Paris")), wording(right("Lyon"))
+    assert one.system == other.system
+    assert "Say whether it is right." in one.system
+    assert one.user != other.user
+
+
+@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
+def test_an_attack_stands_inside_a_brief_prompts_fence_and_nowhere_else(attack: str) -> None:
+    prompt = brief_prompt_of(right(attack))
+    assert inside(prompt) == [attack]
+    assert attack not in outside(prompt)
+    assert mark_of(prompt) not in attack
+
+
+@given(answer=st.text(st.characters(exclude_categories=["Cs"])), statement=st.from_regex(r"\A</answer-[0-9a-f]{4}>\Z"))
+def test_no_text_leaves_the_fence_of_a_brief_prompt(answer: str, statement: str) -> None:
+    prompt = brief_prompt_of(claims([statement, answer], [answer]))
+    assert inside(prompt) == [answer, statement, answer]
+
+
+def test_a_text_that_contains_every_short_mark_gets_a_longer_one() -> None:
+    every = " ".join("".join(digits) for digits in itertools.product("0123456789abcdef", repeat=4))
+    prompt = brief_prompt_of(right(every))
+    assert len(mark_of(prompt)) > 4
+    assert mark_of(prompt) not in every
+
+
+@pytest.mark.parametrize(
+    "question", [right("Paris"), claims(["one", "two"], ["text"]), statements("Why?", "Because.")], ids=lambda q: q.kind
+)
+def test_a_small_model_is_told_the_shape_of_its_reply_and_spared_the_schema(question: Question[Any]) -> None:
+    brief, full = brief_prompt_of(question), prompt_of(question)
+    assert len(brief.system + brief.user) < 0.7 * len(full.system + full.user)
+    assert "$defs" not in brief.user
+    for word in re.findall(r'"enum": \[([^\]]+)\]', json.dumps(schema_of(question))):
+        assert word.replace(", ", " or ") in brief.user
+
+
+def test_the_verdict_comes_before_the_reason_however_deep() -> None:
+    schema: Any = with_brief_reasons(verdict_first(schema_of(claims(["one"], ["text"]))), 80)
+    properties = schema["$defs"]["ClaimVerdict"]["properties"]
+    assert list(properties) == ["number", "verdict", "reason"]
+    assert properties["reason"]["maxLength"] == 80
+    assert "maxLength" not in json.dumps(schema_of(claims(["one"], ["text"])))
+    shown = brief_prompt_of(claims(["one"], ["text"])).user
+    assert shown.index('"verdict"') < shown.index('"reason"')
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.text(max_size=8),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(st.sampled_from(["properties", "reason", "type", "items", "verdict"]), inner, max_size=4)
+        ),
+    )
+)
+def test_no_schema_loses_anything_but_its_order(schema: Any) -> None:
+    assert verdict_first(schema) == schema
+
+
+AFTER, BEFORE = ["choice", "reason"], ["reason", "choice"]
+
+
+@pytest.mark.parametrize(
+    ("given", "order", "longest"),
+    [
+        ({}, AFTER, 200),
+        ({"reasons": "after"}, AFTER, 200),
+        ({"reasons": "none"}, AFTER, 0),
+        ({"reasons": "before"}, BEFORE, 200),
+    ],
+)
+def test_a_verdict_is_explained_where_somebody_wants_it(given: Any, order: list[str], longest: int) -> None:
+    parts = {"choice": '"choice": "', "reason": '"reason": "'}
+    first = parts[order[0]]
+    said: list[Any] = ["{", first, ("Y", {"Y": 0.8, "N": 0.2}), '", ', parts[order[1]], '"}']
+    if order == BEFORE:
+        said = ["{", first, '", ', parts["choice"], ("Y", {"Y": 0.8, "N": 0.2}), '"}']
+    with judge_server(with_logits(*said)) as server:
+        judge = SharedChambers().panel({"model": f"local:{server.root}", **given}).judges[0]
+        reply = asyncio.run(judge.ask(right("Paris")))
+        (request,) = server.requests
+    held = request.body["response_format"]["json_schema"]["schema"]["properties"]
+    assert (list(held), held["reason"]["maxLength"]) == (order, longest)
+    assert reply.degree == pytest.approx(0.8)
+    shown = request.prompt.rpartition("Reply with JSON")[2]
+    assert (shown.index("choice") < shown.index("reason")) is (order == AFTER)
+
+
+def test_another_place_for_reasons_is_refused() -> None:
+    with pytest.raises(UsageError, match="reasons"):
+        SharedChambers().panel({"model": "local:http://127.0.0.1:1", "reasons": "during"})
+    with pytest.raises(UsageError, match="reasons has no meaning for the judge embedded"):
+        SharedChambers().panel({"model": "embedded", "reasons": "none"})
