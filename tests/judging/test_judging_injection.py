@@ -36,7 +36,9 @@ def question(answer: str, *others: str) -> Question[Verdict]:
 
 
 def mark_of(prompt: Prompt) -> str:
-    found = re.match(r"Only marks that end in (\w+) are real\.\n", prompt.user)
+    """As the line before the material says, or the last one of the rules."""
+    found = re.search(r"Only marks that end in (\w+) are real\.\Z", prompt.system)
+    found = found or re.match(r"Only marks that end in (\w+) are real\.\n", prompt.user)
     assert found is not None
     return found[1]
 

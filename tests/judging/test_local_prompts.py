@@ -22,7 +22,13 @@ from logit_server import with_logits
 from test_judging_injection import ATTACKS, inside, mark_of, outside
 
 from proctor.errors import UsageError
-from proctor.judging.brief_prompts import brief_prompt_of, reasoned_prompt_of, verdict_first, with_brief_reasons
+from proctor.judging.brief_prompts import (
+    brief_prompt_of,
+    counted_schema_of,
+    reasoned_prompt_of,
+    verdict_first,
+    with_brief_reasons,
+)
 from proctor.judging.chambers import SharedChambers
 from proctor.judging.choices import choose
 from proctor.judging.model import Prompt, Question
@@ -42,8 +48,8 @@ def right(answer: str) -> Question[Any]:
 @every_wording
 def test_whatever_all_answers_share_comes_first_so_that_it_is_read_once(wording: Wording) -> None:
     one, other = wording(right("Paris")), wording(right("Lyon"))
-    assert one.system == other.system
-    assert "Say whether it is right." in one.system
+    instructions_end = one.system.index("Say whether it is right.") + len("Say whether it is right.")
+    assert one.system[:instructions_end] == other.system[:instructions_end]
     assert one.user != other.user
 
 
@@ -136,3 +142,16 @@ def test_another_place_for_reasons_is_refused() -> None:
         SharedChambers().panel({"model": "local:http://127.0.0.1:1", "reasons": "during"})
     with pytest.raises(UsageError, match="reasons has no meaning for the judge embedded"):
         SharedChambers().panel({"model": "embedded", "reasons": "none"})
+
+
+def test_a_list_of_verdicts_ends_after_the_last_item() -> None:
+    schema = counted_schema_of(claims(["one", "two"], ["text"]))
+    verdicts = schema["properties"]["verdicts"]
+    assert (verdicts["minItems"], verdicts["maxItems"]) == (2, 2)
+    assert counted_schema_of(statements("Why?", "Because.")) == schema_of(statements("Why?", "Because."))
+
+
+def test_what_a_text_is_to_say_does_not_stand_where_it_is_to_be_written() -> None:
+    told = brief_prompt_of(statements("Why?", "Because.")).user
+    assert '"text": "..."' in told
+    assert "\ntext: the statement, understandable on its own" in told

@@ -50,13 +50,14 @@ class Judged:
         if self.samples is not None:
             panel = replace(panel, samples=self.samples)
         threshold = self.default_threshold if present.threshold is None else present.threshold
+        votes: list[Vote] = []
         with docket() as calls:
             try:
-                opinion, votes = await poll(panel, threshold, partial(self.assess, evaluable))
+                opinion = await poll(panel, threshold, partial(self.assess, evaluable), votes)
             except NeedsModel as error:
                 raise NothingToCompare(f"needs a model: {error}") from error
             except JudgeFailed as error:
-                raise NoVerdict(str(error), _account(panel, (), calls) | _unfit(error)) from error
+                raise NoVerdict(_why(error, votes), _account(panel, votes, calls) | _unfit(error)) from error
         if opinion is None:
             return None
         return replace(opinion, details={**opinion.details, JUDGE: _account(panel, votes, calls)})
@@ -66,15 +67,16 @@ class Judged:
         raise NotImplementedError
 
 
+def _why(error: JudgeFailed, votes: Sequence[Vote]) -> str:
+    """Why nobody gave a verdict: what each said who was asked, if they do not all say the same."""
+    return "; ".join(dict.fromkeys(vote.abstained for vote in votes if vote.abstained)) or str(error)
+
+
 def _account(panel: Panel, votes: Sequence[Vote], calls: Sequence[JudgeCall]) -> dict[str, Json]:
-    usage = Usage()
-    for call in calls:
-        if not call.cached:
-            usage = usage + call.usage
     account: dict[str, Json] = {
         "model": panel.name,
         "calls": [call_account(call) for call in calls],
-        "usage": {name: value for name, value in plain(usage).items() if value is not None},
+        "usage": spent_on(calls),
     }
     if len(votes) > 1:
         account["votes"] = [_vote(vote) for vote in votes]
@@ -85,11 +87,25 @@ def _unfit(error: JudgeFailed) -> dict[str, Json]:
     return {"unfit_reply": conceal(show(error.reply, LONGEST_REPLY))} if isinstance(error, UnfitReply) else {}
 
 
+def spent_on(calls: Sequence[JudgeCall]) -> dict[str, Json]:
+    """What calls took that were made; their cost is known only if that of each is."""
+    made = [call.usage for call in calls if not call.cached and call.usage != Usage()]
+    total = sum(made, Usage())
+    if any(usage.cost_usd is None for usage in made):
+        total = replace(total, cost_usd=None)
+    return _known(total)
+
+
 def call_account(call: JudgeCall) -> dict[str, Json]:
     """One call as it is kept beside what rests on it; its words are found by the key."""
     said: dict[str, Json] = {"kind": call.kind, "version": call.version, "model": call.model, "key": call.key}
-    flags = {"cached": call.cached, "repaired": call.repaired, "sample": call.sample}
+    usage = {} if call.cached else _known(call.usage)
+    flags = {"cached": call.cached, "repaired": call.repaired, "sample": call.sample, "usage": usage}
     return said | {name: value for name, value in flags.items() if value}
+
+
+def _known(usage: Usage) -> dict[str, Json]:
+    return {name: value for name, value in plain(usage).items() if value is not None}
 
 
 def _vote(vote: Vote) -> dict[str, Json]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pydantic import BaseModel, Field
 
 from proctor.judging.model import Question, Texts
-from proctor.judging.questions import Graded, YesNo, each_once
+from proctor.judging.questions import EachOnce, Graded, YesNo
 
 
 class Mark(Graded):
@@ -64,7 +64,7 @@ def ruling(kind: str, instructions: str, material: Mapping[str, Texts]) -> Quest
 
 def rulings(kind: str, instructions: str, material: Mapping[str, Texts], count: int) -> Question[Rulings]:
     """A yes or no for each of `count` items that the instructions or the material number from 1."""
-    return Question(kind, 1, instructions, material, Rulings, each_once(count))
+    return Question(kind, 1, instructions, material, Rulings, EachOnce(count))
 
 
 def steps(kind: str, instructions: str) -> Question[Steps]:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from proctor.agents.model import Usage
 from proctor.errors import UsageError
-from proctor.evaluators.judged import JUDGE, answer_text, expected_text
+from proctor.evaluators.judged import JUDGE, answer_text, call_account, expected_text, spent_on
 from proctor.evaluators.model import Evaluable, Evaluation, NothingToCompare
 from proctor.judging.docket import docket
 from proctor.judging.embeddings import Embeddings, NoEmbeddings, embeddings_of
 from proctor.judging.model import JudgeCall
-from proctor.plain import plain
 
 SIMILAR_FROM = 0.7
 """Texts that have nothing in common still have embeddings at an acute angle: scores begin here."""
@@ -37,6 +36,7 @@ class EmbeddingSimilarity:
             raise UsageError(
                 f"{type(self).__name__}: expected_min is at least -1 and less than 1, and is {self.expected_min!r}"
             )
+        require_embeddings(self.model)
 
     async def __call__(self, evaluable: Evaluable) -> Evaluation:
         expected, answer = expected_text(evaluable), answer_text(evaluable)
@@ -55,6 +55,13 @@ class EmbeddingSimilarity:
 @dataclass(frozen=True)
 class AnswerSimilarity(EmbeddingSimilarity):
     """The same under the name that evaluations of retrieval give it."""
+
+
+def require_embeddings(named: Any) -> None:
+    """Refuse a name that nobody goes by, before anything is asked; what is merely not installed is skipped later."""
+    if named is not None:
+        with suppress(NoEmbeddings):
+            embeddings_of(named)
 
 
 async def similarity(source: Embeddings, one: str, other: str) -> float:
@@ -79,9 +86,4 @@ def scaled(cosine: float, least: float) -> float:
 
 
 def _account(source: Embeddings, calls: Sequence[JudgeCall]) -> dict[str, Any]:
-    usage = Usage()
-    for call in calls:
-        usage = usage + call.usage
-    made = [{"kind": call.kind, "version": call.version, "model": call.model, "key": call.key} for call in calls]
-    spent = {name: value for name, value in plain(usage).items() if value is not None}
-    return {"model": source.name, "calls": made, "usage": spent}
+    return {"model": source.name, "calls": [call_account(call) for call in calls], "usage": spent_on(calls)}

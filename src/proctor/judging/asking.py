@@ -33,6 +33,7 @@ from proctor.plain import Json, fingerprint, plain, show
 from proctor.records import record
 
 Wording = Callable[[Question[Any]], Prompt]
+Shape = Callable[[Question[Any]], Mapping[str, Json]]
 """How a question is put."""
 
 TIMEOUT = 120.0
@@ -79,6 +80,7 @@ class ModelJudge:
         *,
         varied: Endpoint | None = None,
         wording: Wording = prompt_of,
+        shape: Shape = schema_of,
         recall: Recall | None = None,
         pace: Pace | None = None,
         budget: Budget | None = None,
@@ -91,6 +93,7 @@ class ModelJudge:
         self._varied = varied or endpoint
         """The same model, free to answer differently: who is asked for samples after the first."""
         self._wording = wording
+        self._shape = shape
         self._recall = recall or Recall()
         self._pace = pace or Pace()
         self._budget = budget or Budget()
@@ -98,7 +101,7 @@ class ModelJudge:
 
     async def ask(self, question: Question[ReplyT], *, sample: int = 0) -> ReplyT:
         endpoint = self._varied if sample else self._endpoint
-        prompt, schema = _sendable(self._wording(question)), schema_of(question)
+        prompt, schema = _sendable(self._wording(question)), self._shape(question)
         key = _key(endpoint, question, prompt, schema, sample)
         cost = _Cost()
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from proctor.errors import UsageError
-from proctor.judging.asking import ModelJudge, Wording
-from proctor.judging.brief_prompts import brief_prompt_of, reasoned_prompt_of
+from proctor.judging.asking import ModelJudge, Shape, Wording
+from proctor.judging.brief_prompts import brief_prompt_of, counted_schema_of, reasoned_prompt_of
 from proctor.judging.budget import Budget
 from proctor.judging.local import LocalEndpoint, LocalSpec
 from proctor.judging.model import Endpoint, Judge, Ledger
 from proctor.judging.pacing import Limits, Pace
 from proctor.judging.panel import Panel
-from proctor.judging.prompts import prompt_of
+from proctor.judging.prompts import prompt_of, schema_of
 from proctor.judging.providers import ProviderEndpoint
 from proctor.judging.recall import Recall
 from proctor.judging.specs import JudgeSpec, PanelSpec, read_panel, wrong_kind
@@ -76,18 +76,24 @@ class SharedChambers:
         if isinstance(spec.who, LocalSpec):
             elsewise = LocalEndpoint(spec.who, varied=True) if free else None
             wording = reasoned_prompt_of if spec.who.reasons == "before" else brief_prompt_of
-            return self._model_judge(spec, LocalEndpoint(spec.who), elsewise, wording)
+            return self._model_judge(spec, LocalEndpoint(spec.who), elsewise, wording, counted_schema_of)
         varied = ProviderEndpoint(spec.who, varied=True) if free else None
         return self._model_judge(spec, ProviderEndpoint(spec.who), varied)
 
     def _model_judge(
-        self, spec: JudgeSpec, endpoint: Endpoint, varied: Endpoint | None, wording: Wording = prompt_of
+        self,
+        spec: JudgeSpec,
+        endpoint: Endpoint,
+        varied: Endpoint | None,
+        wording: Wording = prompt_of,
+        shape: Shape = schema_of,
     ) -> Judge:
         place = (endpoint.address, spec.limits)
         return ModelJudge(
             endpoint,
             varied=varied,
             wording=wording,
+            shape=shape,
             recall=self._recall,
             pace=self._paces.setdefault(place, Pace(spec.limits)),
             budget=self.budget,

@@ -37,7 +37,7 @@ def prompt_of(question: Question[Any]) -> Prompt:
     schema = json.dumps(schema_of(question), ensure_ascii=False)
     return Prompt(
         system=RULES + question.instructions.strip(),
-        user=fenced_material(question.material, MARK) + "\n" + CLOSING.format(schema=schema),
+        user="\n".join([*fenced_material(question.material, MARK), CLOSING.format(schema=schema)]),
     )
 
 
@@ -47,11 +47,11 @@ def schema_of(question: Question[Any]) -> Mapping[str, Json]:
     return schema
 
 
-def fenced_material(material: Mapping[str, Texts], length: int) -> str:
-    """Each text between marks of at least this length, and before them the only word on which marks are real."""
+def fenced_material(material: Mapping[str, Texts], length: int) -> tuple[str, str]:
+    """The only word on which marks are real, and each text between marks of at least this length."""
     mark = _mark(material, length)
     fences = [_fenced(name, texts, mark) for name, texts in material.items()]
-    return "\n".join([f"Only marks that end in {mark} are real.", *fences])
+    return f"Only marks that end in {mark} are real.", "\n".join(fences)
 
 
 def _mark(material: Mapping[str, Texts], length: int) -> str:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 from pydantic.json_schema import SkipJsonSchema
 
 from proctor.judging.model import Question
+from proctor.records import record
 
 
 def bare_word(value: Any) -> Any:
@@ -34,16 +35,19 @@ class Graded(BaseModel):
     """What each verdict is worth where a model's logits show how likely it was; any other is worth nothing."""
 
 
-def each_once(count: int, field: str = "verdicts") -> Any:
+@record
+class EachOnce:
     """A check that a reply has one verdict for each of `count` numbered items."""
 
-    def check(reply: Any) -> str | None:
-        numbers = sorted(item.number for item in getattr(reply, field))
-        if numbers == list(range(1, count + 1)):
-            return None
-        return f"{field} must have exactly one entry for each number from 1 to {count}; it has {numbers[:50]}"
+    count: int
+    field: str = "verdicts"
 
-    return check
+    def __call__(self, reply: Any) -> str | None:
+        numbers = sorted(item.number for item in getattr(reply, self.field))
+        if numbers == list(range(1, self.count + 1)):
+            return None
+        said = f"exactly one entry for each number from 1 to {self.count}; it has {numbers[:50]}"
+        return f"{self.field} must have {said}"
 
 
 def _some(field: str, complaint: str) -> Any:
@@ -121,7 +125,7 @@ def claims(statements: Sequence[str], passages: Sequence[str]) -> Question[Claim
         ),
         material={"passage": list(passages), "statement": list(statements)},
         reply=ClaimVerdicts,
-        check=each_once(len(statements)),
+        check=EachOnce(len(statements)),
     )
 
 
@@ -147,7 +151,7 @@ def agreements(answer: str, passages: Sequence[str]) -> Question[PassageVerdicts
         ),
         material={"passage": list(passages), "answer": answer},
         reply=PassageVerdicts,
-        check=each_once(len(passages)),
+        check=EachOnce(len(passages)),
     )
 
 
@@ -162,7 +166,7 @@ def useful_passages(question: str, expected: str, passages: Sequence[str]) -> Qu
         ),
         material={"question": question, "expected": expected, "passage": list(passages)},
         reply=PassageVerdicts,
-        check=each_once(len(passages)),
+        check=EachOnce(len(passages)),
     )
 
 

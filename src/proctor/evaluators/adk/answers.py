@@ -48,8 +48,7 @@ def one_ruling(reply: Any) -> list[tuple[bool, str]]:
 
 def outcome(tally: Tally) -> Evaluation:
     """What a vote on one item comes down to."""
-    votes = {"in_favour": tally.in_favour, "against": tally.against}
-    return Evaluation(float(tally.carried), tally.reason, {"votes": votes})
+    return Evaluation(float(tally.carried), tally.reason, {"votes": tally.votes})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -142,7 +142,7 @@ def mean_of(rubrics: Sequence[Rubric], tallies: Sequence[Tally]) -> Evaluation:
             "rubric": rubric.text,
             **({"id": rubric.id} if rubric.id else {}),
             "met": tally.carried,
-            "votes": {"in_favour": tally.in_favour, "against": tally.against},
+            "votes": tally.votes,
             "reason": tally.reason,
         }
         for rubric, tally in zip(rubrics, tallies, strict=True)

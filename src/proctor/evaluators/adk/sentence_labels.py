@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, Field
 
 from proctor.judging.model import Question, Texts
-from proctor.judging.questions import BARE, each_once
+from proctor.judging.questions import BARE, EachOnce
 
 INSTRUCTIONS = (
     "The numbered sentences make up what an agent answered; everything else in the material is what it could know: "
@@ -36,7 +36,7 @@ class SentenceLabels(BaseModel):
 def sentence_labels(sentences: Sequence[str], grounds: Mapping[str, Texts]) -> Question[SentenceLabels]:
     """A label for each sentence, all in one call."""
     material = {**grounds, "sentence": list(sentences)}
-    return Question("sentence-labels", 1, INSTRUCTIONS, material, SentenceLabels, each_once(len(sentences)))
+    return Question("sentence-labels", 1, INSTRUCTIONS, material, SentenceLabels, EachOnce(len(sentences)))
 
 
 def by_sentence(reply: SentenceLabels) -> list[tuple[bool, str]]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from proctor.errors import JudgeFailed
 from proctor.judging.model import Judge, NeedsModel, Question
+from proctor.plain import Json
 from proctor.records import record
 
 Ballot = Sequence[tuple[bool, str]]
@@ -22,6 +24,14 @@ class Tally:
     against: int
     reason: str = ""
     """What the first of the majority said."""
+    abstained: tuple[str, ...] = ()
+    """Why there is no vote of a sample that was asked, for each."""
+
+    @property
+    def votes(self) -> dict[str, Json]:
+        """The tally as it is kept."""
+        votes: dict[str, Json] = {"in_favour": self.in_favour, "against": self.against}
+        return votes | ({"abstained": list(self.abstained)} if self.abstained else {})
 
     @property
     def carried(self) -> bool:
@@ -46,7 +56,7 @@ async def take_votes(
         asked = batch.stop
     if not ballots:
         raise failures[0]
-    return count(ballots)
+    return [replace(tally, abstained=tuple(map(str, failures))) for tally in count(ballots)]
 
 
 async def take_all(judge: Judge, question: Question[Any], *, samples: int, at_once: int | None = None) -> list[Any]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pydantic import BaseModel, Field
 
 from proctor.judging.model import Question, Texts
-from proctor.judging.questions import YesNo, each_once
+from proctor.judging.questions import EachOnce, YesNo
 
 LINES = (
     "The numbered lines are a conversation. Each says who speaks, in which turn; a turn is what the user said and what "
@@ -33,7 +33,7 @@ class Retentions(BaseModel):
 
 def knowledge_retention(lines: Sequence[str], turns: int) -> Question[Retentions]:
     """What the user told, and in which turns the agent no longer knew it: one call for the whole conversation."""
-    numbered = each_once(turns)
+    numbered = EachOnce(turns)
 
     def check(reply: Retentions) -> str | None:
         strange = [fact.turn for fact in reply.facts if not 1 <= fact.turn <= turns]

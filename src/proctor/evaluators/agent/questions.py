@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from proctor.evaluators.opinions import NumberedRuling, Rulings, rulings
 from proctor.judging.model import Question, Texts
-from proctor.judging.questions import each_once
+from proctor.judging.questions import EachOnce
 
 STEPS_ARE_DATA = (
     "The numbered steps are the tools the agent used, in order, each with what it was given and what came of it."
@@ -112,7 +112,7 @@ class ToolChoices(BaseModel):
 
 def tool_selection(material: Mapping[str, Texts], count: int, known: Sequence[str]) -> Question[ToolChoices]:
     """Whether each tool was the right one to use, and which ones should have been used and were not."""
-    numbered = each_once(count)
+    numbered = EachOnce(count)
 
     def check(reply: Any) -> str | None:
         unknown = [item.tool for item in reply.missing if known and item.tool not in known]

@@ -10,7 +10,7 @@ from proctor.errors import UsageError
 from proctor.evaluators.findings import Finding, as_details
 from proctor.evaluators.judged import Judged, answer_text, expected_text, question_text
 from proctor.evaluators.model import Evaluable, Evaluation, NothingToCompare
-from proctor.evaluators.semantic import SIMILAR_FROM, scaled, similarity
+from proctor.evaluators.semantic import SIMILAR_FROM, require_embeddings, scaled, similarity
 from proctor.judging.embeddings import NoEmbeddings, embeddings_of
 from proctor.judging.model import Judge
 from proctor.judging.questions import Comparison, comparison
@@ -31,6 +31,7 @@ class AnswerCorrectness(Judged):
         numbers = all(isinstance(weight, (int, float)) and 0 <= weight < math.inf for weight in weights)
         if not numbers or not any(weights):
             raise UsageError(f"AnswerCorrectness: weights are at least 0 and not both 0; they are {weights}")
+        require_embeddings(self.embeddings)
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         expected, answer = expected_text(evaluable), answer_text(evaluable)

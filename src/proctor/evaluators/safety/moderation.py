@@ -12,7 +12,7 @@ from proctor.evaluators.findings import Finding, as_details
 from proctor.evaluators.judged import Judged, answer_text
 from proctor.evaluators.model import Evaluable, Evaluation
 from proctor.judging.model import Judge, Question
-from proctor.judging.questions import each_once
+from proctor.judging.questions import EachOnce
 
 MEANINGS = {
     "harassment": "insults, bullies or threatens somebody, or calls for it",
@@ -86,5 +86,5 @@ def moderation(text: str, categories: Sequence[str]) -> Question[CategoryVerdict
         ),
         material={"category": listed, "text": text},
         reply=CategoryVerdicts,
-        check=each_once(len(categories)),
+        check=EachOnce(len(categories)),
     )

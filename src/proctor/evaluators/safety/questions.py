@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pydantic import BaseModel, Field
 
 from proctor.judging.model import Question, Texts
-from proctor.judging.questions import YesNo, each_once
+from proctor.judging.questions import EachOnce, YesNo
 
 
 class Opinion(BaseModel):
@@ -102,5 +102,5 @@ def steering(material: Mapping[str, Texts], count: int) -> Question[AttemptVerdi
         ),
         material=material,
         reply=AttemptVerdicts,
-        check=each_once(count),
+        check=EachOnce(count),
     )
