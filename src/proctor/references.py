@@ -118,6 +118,18 @@ def describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
+def place_of(error: BaseException) -> str:
+    """Where in somebody's own code an exception came from: ` (app.py:12)`; empty where it came from elsewhere."""
+    own, place = str(Path(__file__).parent), ""
+    trace = error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if not file.startswith((own, "<")) and "site-packages" not in file and not file.startswith(sys.base_prefix):
+            place = f" ({Path(file).name}:{trace.tb_lineno})"
+        trace = trace.tb_next
+    return place
+
+
 def source_fingerprint(target: Any) -> str:
     """Changes when the code behind `target` changes: its own file, and what that imported from beside or below it."""
     from proctor.plain import fingerprint

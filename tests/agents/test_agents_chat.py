@@ -388,6 +388,7 @@ def test_addresses_may_come_from_the_environment_and_keep_their_query(
         ({"model": "m", "base_url": "http://x", "temprature": 1}, "did you mean 'temperature'"),
         ({"model": "m", "base_url": "http://x", "temperature": "hot"}, "must be a number"),
         ({"model": "m", "base_url": "http://x", "max_turns": 0}, "at least 1"),
+        ({"model": "m", "base_url": "http://x", "request": {"stream": True}}, "answers are taken whole"),
         ({"model": "m", "base_url": "http://x", "tools": "a.py:b"}, "must be a list"),
         ({"model": "m", "base_url": "http://x", "tools": [3]}, "not of a number"),
         ({"model": "m", "base_url": "http://x", "tools": ["missing.py:b"]}, "no file"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -33,3 +34,24 @@ def test_a_misspelt_expectation_gets_a_hint(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert "a.yaml:2: cases[0].expected.contians is not a known key" in done.stderr
     assert "did you mean 'contains'?" in done.stderr
+
+
+def test_problems_are_told_down_the_file(tmp_path: Path) -> None:
+    text = "agnet: x\nevaluators: [ExactMach]\ncriteria: {pct: 2}\ncases:\n  - {input: hi, expcted: hi}\n  - 5\n"
+    (tmp_path / "b.yaml").write_text(text)
+    (tmp_path / "a.yaml").write_text(text)
+    for verb in (["test"], ["dataset", "validate"]):
+        command = [sys.executable, "-m", "proctor", *verb, "b.yaml", "a.yaml"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        told = re.findall(r"^error: (\w)\.yaml:(\d+):", done.stderr + done.stdout, re.MULTILINE)
+        lines = {file: [int(line) for name, line in told if name == file] for file in "ab"}
+        assert lines["a"] == lines["b"] == sorted(lines["a"])
+        assert set(lines["a"]) == {1, 2, 3, 5, 6}
+        assert [name for name, _ in told] == ["b"] * len(lines["b"]) + ["a"] * len(lines["a"])
+
+
+def test_no_help_breaks_off_in_the_middle_of_a_sentence() -> None:
+    for group in ("dataset", "trace"):
+        command = [sys.executable, "-m", "proctor", group, "--help"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert "..." not in done.stdout.partition("Commands:")[2]

@@ -205,3 +205,10 @@ def test_a_config_that_was_there_before_a_converted_eval_set_is_pointed_out(proc
     ended = proctor("dataset", "convert", "faq.test.json", "elsewhere/two.test.json")
     assert ended.code == 0
     assert "test_config.json was there before and decides how two.test.json is judged" in ended.err
+
+
+def test_every_file_that_convert_writes_is_named(proctor: Command, suite: Command, here: Path) -> None:
+    suite("rich.yaml", text=RICH)
+    ended = proctor("dataset", "convert", "rich.yaml", "adk/rich.test.json")
+    assert (here / "adk" / "test_config.json").exists()
+    assert "wrote adk/rich.test.json (3 cases) and adk/test_config.json; " in ended.out

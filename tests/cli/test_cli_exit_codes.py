@@ -89,6 +89,7 @@ def test_an_interrupted_run_says_so_keeps_what_was_done_and_ends_with_130(here: 
     assert running.returncode == 130
     assert b"Traceback" not in said
     assert "quick" in shell("show", "last").out
+    assert "interrupted  1 of 2 trials  s" in shell("runs").out
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from proctor.results.reading import read_run
+from proctor.results.store import Store
+from proctor.running.booking import alone_with
 
 Command = Callable[..., Any]
 
@@ -32,7 +37,7 @@ def test_the_runs_of_one_suite_are_listed_with_pass_rate_scores_and_agent(procto
     proctor("test", "--agent", "nop")
     listed = proctor("runs", "--suite", "desk")
     latest, first = listed.out.splitlines()
-    assert "0 of 2 passed (0%)  ExactMatch 0.000  nop nop-1" in latest
+    assert "0 of 2 passed (0%)   ExactMatch 0.000  nop nop-1" in latest
     assert "1 of 2 passed (50%)  ExactMatch 0.500  agents.py:echo" in first
     newest, oldest = json.loads(proctor("runs", "--suite", "desk", "--json").out)
     assert (newest["pass_rate"], oldest["pass_rate"]) == (0.0, 0.5)
@@ -54,3 +59,55 @@ def test_a_suite_whose_run_was_cut_off_or_skipped_has_no_pass_rate(proctor: Comm
     suite(text="name: desk\nagent: agents.py:echo\ncases: [{id: a, input: a, expected: a, skip: later}]\n")
     proctor("test")
     assert "no verdict" in proctor("runs", "--suite", "desk").out
+
+
+def test_listed_runs_stand_in_columns_and_say_each_thing_once(proctor: Command, suite: Command, here: Path) -> None:
+    suite(text=TWO)
+    proctor("test")
+    proctor("test", "--agent", "nop", "-k", "wrong")
+    kill_a_run(here)
+    killed, fewer, more = proctor("runs").out.splitlines()
+    assert killed.count("interrupted") == 1
+    assert "1 of 1,234 trials" in killed
+    assert fewer.endswith("1 failed            desk")
+    assert more.endswith("1 passed, 1 failed  desk")
+    assert killed.endswith("1 of 1,234 trials   desk")
+
+
+def test_a_killed_run_says_how_to_go_on(proctor: Command, suite: Command, here: Path) -> None:
+    suite(text=TWO)
+    proctor("test")
+    kill_a_run(here)
+    assert "interrupted after 1 of 1,234 trials; --resume goes on from there" in proctor("show", "last").out
+
+
+def test_a_run_that_still_goes_on_is_not_called_cut_off(proctor: Command, suite: Command, here: Path) -> None:
+    suite(text=TWO)
+    proctor("test")
+    killed = kill_a_run(here)
+    with alone_with(Store(here / ".proctor"), killed):
+        shown = proctor("show", "last").out
+    assert "the run is still going on" in shown
+    assert "cut off" not in shown
+    assert "--resume" not in shown
+
+
+def test_showing_cases_that_nobody_has_is_a_mistake(proctor: Command, suite: Command) -> None:
+    suite(text=TWO)
+    proctor("test")
+    ended = proctor("show", "last", "-k", "nowhere")
+    assert ended.code == 2
+    assert "no case" in ended.err
+    assert ended.out == ""
+    assert proctor("show", "last", "-k", "right", "--failed").code == 0
+
+
+def kill_a_run(here: Path) -> str:
+    """Leaves a run as a process leaves it that is killed after its first trial of 1,234."""
+    kept = Store(here / ".proctor")
+    run = read_run(kept, "last")
+    suites = [{**dataclasses.asdict(info), "planned": 1234} for info in run.suites]
+    number = kept.add_run("99990101-000000-dead", "plan", {"suites": suites, "planned": 1234})
+    kept.add_trials(number, [next(iter(run.trials))])
+    kept.close()
+    return "99990101-000000-dead"

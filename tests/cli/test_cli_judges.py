@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "judging"))
 
-from judge_server import Asked, judge_server, says
+from judge_server import Asked, Sends, judge_server, refuses, says, unauthorized
 from judged_projects import judge_at, marks, write_project
 
 Command = Callable[..., Any]
@@ -67,7 +68,23 @@ def test_the_judge_of_the_command_line_beats_the_suites(proctor: Command, here: 
     assert "nobody" in ended.err
 
 
-@pytest.mark.parametrize("judge", ["", "   ", "gpt", ":", "openai:", "embeded", "local:/no/such.gguf"])
+@pytest.mark.parametrize("how", ["--judge", "PROCTOR_JUDGE"])
+def test_a_judge_with_options_can_be_named_where_only_text_can_stand(
+    proctor: Command, here: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    with judge_server(marks) as server:
+        write_project(here)
+        written = json.dumps(judge_at(server, samples=3))
+        if how == "PROCTOR_JUDGE":
+            monkeypatch.setenv(how, written)
+        ended = proctor("test", "desk.json", *([how, written] if how == "--judge" else []))
+        assert (ended.code, len(server.requests)) == (0, 3 * 2)
+    assert "judge openai:scripted: 6 calls" in ended.out
+
+
+@pytest.mark.parametrize(
+    "judge", ["", "   ", "gpt", ":", "openai:", "embeded", "local:/no/such.gguf", "{", '{"model": 3}', '{"samples": 3}']
+)
 def test_a_judge_that_is_none_is_a_usage_error_and_nothing_is_run(proctor: Command, here: Path, judge: str) -> None:
     write_project(here)
     ended = proctor("test", "desk.json", "--judge", judge)
@@ -185,6 +202,47 @@ def test_judge_calls_as_json_have_prompts_and_replies_and_no_keys(proctor: Comma
     assert SECRET not in proctor("show", "--judge-calls", "-v").out
 
 
+@pytest.mark.parametrize("reply", ['{"mark": 0.1, "reason": "you sent KEY"}', "you sent KEY, and no object"])
+def test_a_key_that_the_judge_repeats_is_in_nothing_that_is_written(
+    proctor: Command, here: Path, monkeypatch: pytest.MonkeyPatch, reply: str
+) -> None:
+    key = "of-no-known-make-4711"
+    monkeypatch.setenv("QWEN", key)
+    with judge_server(lambda asked: reply.replace("KEY", asked.headers["authorization"].split()[1])) as server:
+        write_project(here, judge_at(server, api_key_env="QWEN"), cases=1)
+        formats = [part for name in ("json", "md", "html", "junit", "csv") for part in (f"--{name}", f"r.{name}")]
+        ended = proctor("test", "desk.json", "-v", *formats)
+        assert server.requests[0].headers["authorization"] == f"Bearer {key}"
+    shown = proctor("show", "--judge-calls", "-v", "--json", "calls.json")
+    assert "you sent ***" in ended.out
+    written = [file for file in here.rglob("*") if file.is_file()]
+    assert {file.name for file in written} >= {"r.json", "r.md", "r.html", "r.junit", "r.csv", "calls.json"}
+    assert [file.name for file in written if key.encode() in file.read_bytes()] == []
+    assert key not in ended.out + ended.err + shown.out + shown.err
+
+
+def test_embeddings_are_asked_for_once_and_found_again_in_the_next_run(proctor: Command, here: Path) -> None:
+    def embeds(asked: Asked) -> Sends:
+        data = [{"index": place, "embedding": [len(text), 1]} for place, text in enumerate(asked.body["input"])]
+        return Sends(200, json.dumps({"data": data, "usage": {"prompt_tokens": 7}}).encode())
+
+    with judge_server(embeds) as server:
+        embeddings = {"model": "openai:e", "base_url": server.url}
+        write_project(here, cases=3, evaluators=[{"EmbeddingSimilarity": {"model": embeddings}}])
+        suite = json.loads((here / "desk.json").read_text(encoding="utf-8"))
+        suite["cases"] = [{**case, "expected": "a reference that they share"} for case in suite["cases"]]
+        (here / "desk.json").write_text(json.dumps(suite), encoding="utf-8")
+        first = proctor("test", "desk.json", "--budget", "1")
+        asked = [text for request in server.requests for text in request.body["input"]]
+        again = proctor("test", "desk.json")
+        assert len(server.requests) == 3
+    assert len(asked) == len(set(asked)) == 4
+    assert "judge openai:e: 3 calls, 21 tokens" in first.out
+    assert "the cost of 3 judge calls and 3 answers is not known" in first.out
+    assert "judge openai:e: 0 calls (3 from cache)" in again.out
+    assert "the answer to question 1" in proctor("show", "--judge-calls", "-v").out
+
+
 def test_a_judge_that_gave_no_verdict_is_accounted_for_with_what_it_wrote(proctor: Command, here: Path) -> None:
     with judge_server(says(f"I would rather not, {SECRET}")) as server:
         write_project(here, judge_at(server), cases=1)
@@ -199,6 +257,38 @@ def test_a_judge_that_gave_no_verdict_is_accounted_for_with_what_it_wrote(procto
     told = proctor("show", "--judge-calls", "-v").out
     assert "I would rather not" in told
     assert SECRET not in told
+
+
+def test_when_a_whole_jury_abstains_each_is_heard(proctor: Command, here: Path) -> None:
+    with judge_server(refuses("not that")) as one, judge_server(unauthorized("who are you")) as two:
+        write_project(here, {"jury": [judge_at(one), judge_at(two, temperature=0.5)]}, cases=1)
+        ended = proctor("test", "desk.json")
+    assert ended.code == 4
+    assert "not that" in ended.out
+    assert "who are you" in ended.out
+    shown = proctor("show", "--judge-calls").out
+    assert shown.count("abstained: ") == 2
+    assert "call    mark v1 by openai:scripted, 120 tokens" in shown, "what was paid for is told, of use or not"
+
+
+def test_a_cost_that_is_known_in_part_is_told_as_such(proctor: Command, here: Path) -> None:
+    with judge_server(marks) as server:
+        priced = judge_at(server) | {"model": "openai:gpt-4o"}
+        write_project(here, {"jury": [priced, judge_at(server)]}, cases=1)
+        ended = proctor("test", "desk.json", "--json", "r.json")
+    assert re.search(r"2 calls, 240 tokens, \$0\.000\d and 1 call of unknown cost", ended.out)
+    (judge,) = json.loads((here / "r.json").read_text(encoding="utf-8"))["run"]["judges"]
+    assert (judge["unpriced"], judge["cost_usd"] > 0) == (1, True)
+
+
+def test_what_the_embedded_judge_costs_is_not_taken_for_what_the_next_one_does(proctor: Command, here: Path) -> None:
+    with judge_server({"statements": [{"text": "It is.", "claim": "yes", "reason": "", "relevant": "yes"}]}) as server:
+        write_project(here, {"cascade": ["embedded", judge_at(server)], "band": 1}, evaluators=["AnswerRelevancy"])
+        ended = proctor("test", "desk.json")
+    assert "judge embedded then openai:scripted: 3 calls, 360 tokens, cost not known" in ended.out
+    shown = proctor("show", "--judge-calls").out
+    assert "call    statements v1 by embedded\n" in shown
+    assert "$0.00" not in shown
 
 
 def test_a_run_without_judges_has_no_judge_calls(proctor: Command, suite: Command) -> None:

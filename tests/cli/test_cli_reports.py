@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from pathlib import Path
@@ -137,3 +138,18 @@ def test_json_of_doctor_and_validate_is_alone_on_standard_output(proctor: Comman
     (here / "loud.py").rename(here / "louder.py")
     suite(text="agent: louder.py:agent\ncases: [{input: a, expected: a}]\n")
     assert json.loads(proctor("dataset", "validate", "--json").out) == {"problems": [], "warnings": []}
+
+
+def test_doctor_knows_every_extra_that_adds_an_ability_and_counts_in_good_english(
+    proctor: Command, suite: Command
+) -> None:
+    extras = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    providers = {"anthropic", "bedrock", "google", "groq", "mistral"}
+    suite("suite.yaml")
+    proctor("test", "suite.yaml")
+    ended = proctor("doctor", "suite.yaml")
+    assert {extra for extra in extras if f"(extra: {extra})" in ended.out} == set(extras) - providers - {"dev"}
+    assert ".proctor: 1 run\n" in ended.out
+    assert "native, 1 case\n" in ended.out

@@ -66,6 +66,12 @@ def test_a_tie_is_lost() -> None:
     assert matched(YES, YES, NO, NO, samples=4) == (0.0, 4)
 
 
+def test_samples_that_gave_no_vote_are_told_beside_those_that_did() -> None:
+    evaluator = FinalResponseMatch(judge_model_options={"num_samples": 3})
+    details = judged(evaluator, ASKED, {"response-match": [YES, LOST, YES]}).details
+    assert details["votes"] == {"in_favour": 2, "against": 0, "abstained": ["no usable reply"]}
+
+
 def test_a_reply_that_cannot_be_used_is_no_vote() -> None:
     assert matched(LOST, LOST, YES, LOST, LOST) == (1.0, 5)
     assert matched(LOST, NO, YES, YES, NO) == (0.0, 5)

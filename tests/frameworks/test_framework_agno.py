@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 import proctor
+from proctor.agents.reexecution import reexecute
 from proctor.agents.resolving import resolve_agent
+from proctor.agents.toolbox import toolbox
 from proctor.cases.model import Case, Double, EvaluatorSpec, Expected, ExpectedCall, Suite, Turn
 
 pytest.importorskip("agno", reason="agno has an environment of its own: make frameworks")
@@ -285,6 +287,14 @@ def test_a_busy_service_is_not_held_against_the_agent() -> None:
     with pytest.raises(ModelRateLimitError) as caught:
         asyncio.run(ask())
     assert caught.value.status_code == 429
+
+
+def test_tools_can_be_called_again_with_what_the_agent_gave_them() -> None:
+    (trial,) = ran(agent(), case("Oslo"))
+    tools = toolbox(agent=resolve_agent(agent()))
+    (again,) = asyncio.run(reexecute(trial.replies[0].tool_calls, tools))
+    assert (again.differs, again.error, again.skipped) == (False, None, None)
+    assert again.result == {"rate": "rate of Oslo"}
 
 
 def test_agents_that_differ_have_other_fingerprints() -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import proctor
+from proctor.agents.reexecution import reexecute
+from proctor.agents.resolving import resolve_agent
+from proctor.agents.toolbox import toolbox
 from proctor.cases.model import Case, Double, EvaluatorSpec, Expected, ExpectedCall, Suite, Turn
 from proctor.compat.adk import AgentEvaluationFailed, AgentEvaluator
 from proctor.compat.adk.reading import read_eval_set
@@ -175,6 +179,14 @@ def eval_case(name: str, **more: Any) -> dict[str, Any]:
         "creationTimestamp": 0,
     }
     return {"evalId": name, "conversation": [turn], **more}
+
+
+def test_tools_can_be_called_again_with_what_the_agent_gave_them() -> None:
+    (trial,) = ran(agent(), case("Oslo"))
+    tools = toolbox(agent=resolve_agent(agent()))
+    (again,) = asyncio.run(reexecute(trial.replies[0].tool_calls, tools))
+    assert (again.differs, again.error, again.skipped) == (False, None, None)
+    assert again.result == {"rate": "rate of Oslo"}
 
 
 def test_an_agent_is_evaluated_as_it_is() -> None:

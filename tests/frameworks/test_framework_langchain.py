@@ -11,7 +11,9 @@ from typing import Annotated, Any, TypedDict
 import pytest
 
 import proctor
+from proctor.agents.reexecution import reexecute
 from proctor.agents.resolving import resolve_agent
+from proctor.agents.toolbox import toolbox
 from proctor.cases.model import Case, Double, EvaluatorSpec, Expected, ExpectedCall, Suite, Turn
 from proctor.errors import InvalidSuite, UsageError
 
@@ -320,6 +322,14 @@ def test_a_chain_takes_the_question_as_its_one_variable_and_history_where_it_has
     assert talked(plain_chain, {"thing": "Rome"})[0].text == "Tell me about Rome"
     remembering = ChatPromptTemplate([("placeholder", "{history}"), ("human", "{question}")]) | Echo()
     assert [reply.text for reply in talked(remembering, "one", "two")] == ["one", "one | two"]
+
+
+def test_tools_can_be_called_again_with_what_the_agent_gave_them() -> None:
+    (trial,) = ran(agent(), case("Oslo"))
+    tools = toolbox(agent=resolve_agent(agent()))
+    (again,) = asyncio.run(reexecute(trial.replies[0].tool_calls, tools))
+    assert (again.differs, again.error, again.skipped) == (False, None, None)
+    assert again.result == {"rate": "rate of Oslo"}
 
 
 def test_outside_a_trial_an_agent_runs_as_if_nobody_watched() -> None:

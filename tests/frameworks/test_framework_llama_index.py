@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import re
 from pathlib import Path
@@ -10,6 +11,9 @@ from typing import Any
 import pytest
 
 import proctor
+from proctor.agents.reexecution import reexecute
+from proctor.agents.resolving import resolve_agent
+from proctor.agents.toolbox import toolbox
 from proctor.cases.model import Case, Double, EvaluatorSpec, Expected, ExpectedCall, Suite, Turn
 
 pytest.importorskip("llama_index.core", reason="llama-index-core has an environment of its own: make frameworks")
@@ -278,6 +282,14 @@ def test_a_model_that_fails_is_a_failure_with_its_reason() -> None:
     (trial,) = ran(agent(llm=Broken()), case("Oslo"))
     assert trial.outcome != "passed"
     assert "on strike" in trial.reason
+
+
+def test_tools_can_be_called_again_with_what_the_agent_gave_them() -> None:
+    (trial,) = ran(agent(), case("Oslo"))
+    tools = toolbox(agent=resolve_agent(agent()))
+    (again,) = asyncio.run(reexecute(trial.replies[0].tool_calls, tools))
+    assert (again.differs, again.error, again.skipped) == (False, None, None)
+    assert again.result == {"rate": "rate of Oslo"}
 
 
 def test_agents_that_differ_have_other_fingerprints() -> None:

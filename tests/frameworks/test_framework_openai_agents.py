@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 import proctor
+from proctor.agents.reexecution import reexecute
 from proctor.agents.resolving import resolve_agent
+from proctor.agents.toolbox import toolbox
 from proctor.cases.model import Case, Double, EvaluatorSpec, Expected, ExpectedCall, Suite, Turn
 from proctor.errors import InvalidSuite, UsageError
 
@@ -311,6 +313,14 @@ def test_nothing_is_traced_also_not_by_agents_with_a_configuration_of_their_own(
     assert heard == []
 
 
+def test_tools_can_be_called_again_with_what_the_agent_gave_them() -> None:
+    (trial,) = ran(agent(), case("Oslo"))
+    tools = toolbox(agent=resolve_agent(agent()))
+    (again,) = asyncio.run(reexecute(trial.replies[0].tool_calls, tools))
+    assert (again.differs, again.error, again.skipped) == (False, None, None)
+    assert again.result == {"rate": "rate of Oslo"}
+
+
 def test_outside_a_trial_an_agent_runs_as_if_nobody_watched() -> None:
     target = agent()
     before = list(target.tools)
@@ -325,6 +335,12 @@ def test_the_object_is_recognised_by_its_type_from_a_reference(tmp_path: Path) -
     found = resolve_agent("openai_app.py:agent", tmp_path)
     assert type(found).__name__ == "OpenAiAgent"
     assert found.name == "openai_app.py:agent"
+
+
+def test_a_function_that_makes_an_agent_stands_for_it() -> None:
+    (trial,) = ran(lambda: agent(), case("Oslo"))
+    assert trial.outcome == "passed", trial.reason
+    assert [call.name for call in trial.replies[0].tool_calls] == ["get_rate"]
 
 
 def test_the_fingerprint_changes_with_the_agents_below_and_survives_a_circle() -> None:

@@ -12,14 +12,16 @@ from typing import Any
 import pytest
 
 import proctor
+from proctor.agents.reexecution import reexecute
 from proctor.agents.resolving import resolve_agent
+from proctor.agents.toolbox import toolbox
 from proctor.cases.model import Case, Double, EvaluatorSpec, Expected, ExpectedCall, Suite, Turn
 from proctor.errors import InvalidSuite, UsageError
 
 pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed")
 
 from pydantic import BaseModel
-from pydantic_ai import Agent, ModelRetry, RunContext
+from pydantic_ai import Agent, DeferredToolRequests, ModelRetry, RunContext, Tool
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.usage import RequestUsage
@@ -215,6 +217,14 @@ def test_tokens_that_the_model_does_not_tell_are_unknown_rather_than_zero() -> N
     assert trial.replies[0].usage == proctor.Usage(model_calls=2)
 
 
+def test_tools_can_be_called_again_with_what_the_agent_gave_them() -> None:
+    (trial,) = ran(agent(), case("Oslo"))
+    tools = toolbox(agent=resolve_agent(agent()))
+    (again,) = asyncio.run(reexecute(trial.replies[0].tool_calls, tools))
+    assert (again.differs, again.error, again.skipped) == (False, None, None)
+    assert again.result == {"rate": "rate of Oslo"}
+
+
 def test_outside_a_trial_an_agent_runs_as_if_nobody_watched() -> None:
     target = agent()
     ran(target, case("Oslo"))
@@ -226,6 +236,49 @@ def test_the_object_is_recognised_by_its_type_from_a_reference(tmp_path: Path) -
     found = resolve_agent("pydantic_app.py:agent", tmp_path)
     assert type(found).__name__ == "PydanticAiAgent"
     assert found.name == "pydantic_app.py:agent"
+
+
+def make_agent() -> Agent[Any, Any]:
+    return agent()
+
+
+async def make_agent_later() -> Agent[Any, Any]:
+    return agent()
+
+
+@pytest.mark.parametrize("factory", [make_agent, make_agent_later])
+def test_a_function_that_makes_an_agent_stands_for_it(factory: Any) -> None:
+    (trial,) = ran(factory, case("Oslo"))
+    assert trial.outcome == "passed", trial.reason
+    assert trial.replies[0].text == "1: {'rate': 'rate of Oslo'}"
+
+
+def application() -> str:
+    TOUCHED.append("asked")
+    return str(Agent) + str(proctor.wrap("Oslo", purpose="input", name="city"))
+
+
+def test_an_application_that_is_given_its_input_by_proctor_is_no_factory() -> None:
+    TOUCHED.clear()
+    assert type(resolve_agent(application)).__name__ == "CallableAgent"
+    assert TOUCHED == []
+
+
+async def answer_later() -> str:
+    return str(Agent)
+
+
+def test_an_async_function_that_makes_no_agent_says_so() -> None:
+    (trial,) = ran(answer_later, case("Oslo"))
+    assert str(trial.outcome) == "error"
+    assert "answer_later takes no question, and what it makes is no agent but str" in trial.reason
+
+
+def test_a_call_that_waits_for_approval_is_one_that_was_not_made() -> None:
+    waiting = agent(Tool(get_rate, requires_approval=True), output_type=[str, DeferredToolRequests])
+    (call,) = ran(waiting, case("Oslo"))[0].replies[0].tool_calls
+    assert (call.name, dict(call.arguments)) == ("get_rate", {"city": "Oslo"})
+    assert (call.error, TOUCHED) == ("not called: it waits for a person", [])
 
 
 def test_the_fingerprint_changes_with_instructions_and_tools() -> None:

@@ -34,3 +34,9 @@ def test_a_framework_is_not_imported_for_an_agent_of_another_kind() -> None:
 
 def test_a_function_is_still_a_function() -> None:
     assert isinstance(resolve_agent(lambda question: question), CallableAgent)
+
+
+def test_a_function_without_parameters_that_has_to_do_with_no_framework_is_not_called_to_find_out() -> None:
+    called = []
+    assert isinstance(resolve_agent(lambda: called.append("now")), CallableAgent)
+    assert called == []

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import proctor
+from proctor.agents.resolving import resolve_agent
 from proctor.cases.model import Case, Double, EvaluatorSpec, Expected, ExpectedCall, Suite, Turn
 
 pytest.importorskip("smolagents", reason="smolagents has an environment of its own: make frameworks")
@@ -262,6 +263,27 @@ def test_a_model_that_fails_is_a_failure_with_its_reason() -> None:
     (trial,) = ran(agent(model=Broken()), case("Oslo"))
     assert trial.outcome != "passed"
     assert "on strike" in trial.reason
+
+
+def test_a_function_that_makes_an_agent_stands_for_it() -> None:
+    (trial,) = ran(lambda: agent(), case("Oslo"))
+    assert trial.outcome == "passed", trial.reason
+    assert [call.name for call in trial.replies[0].tool_calls] == ["get_rate"]
+
+
+def test_the_fingerprint_changes_with_the_code_of_a_tool(tmp_path: Path) -> None:
+    found = []
+    for folder, said in (("one", "low"), ("two", "low"), ("three", "high")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "rates_app.py").write_text(
+            "from smolagents import Model, ToolCallingAgent, tool\n"
+            "@tool\n"
+            "def rate(city: str) -> str:\n"
+            f"    '''Rate.\n\n    Args:\n        city: which one\n    '''\n    return {said!r}\n"
+            "agent = ToolCallingAgent(tools=[rate], model=Model())\n"
+        )
+        found.append(resolve_agent(f"{tmp_path / folder / 'rates_app.py'}:agent").fingerprint)  # type: ignore[attr-defined]
+    assert found[0] == found[1] != found[2]
 
 
 def test_agents_that_differ_have_other_fingerprints() -> None:

@@ -14,7 +14,9 @@ from typing import Any
 
 import pytest
 from judge_server import (
+    Asked,
     JudgeServer,
+    Says,
     Script,
     Sends,
     cut,
@@ -164,6 +166,33 @@ def test_no_key_is_in_the_message_of_a_refused_one() -> None:
     assert "1234" not in str(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__
+
+
+@pytest.mark.parametrize("where", ["here", "environment"])
+def test_a_key_that_the_server_repeats_is_not_in_the_completion(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+    key = "a key of no known make"
+
+    def repeats(asked: Asked) -> Says:
+        sent = asked.headers["authorization"].removeprefix("Bearer ")
+        return says(json.dumps({"verdict": "yes", "reason": f"you sent {sent}"}), model=f"model of {sent}")
+
+    with judge_server(repeats) as server:
+        if where == "here":
+            completion = complete(openai(server, api_key=key))
+        else:
+            monkeypatch.setenv("OPENAI_API_KEY", key)
+            monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+            completion = complete(ProviderEndpoint(ModelSpec("openai", "gpt-4o")))
+    assert json.loads(completion.text) == {"verdict": "yes", "reason": "you sent ***"}
+    assert completion.model == "model of ***"
+
+
+@pytest.mark.parametrize("choices", ['"none"', "[1]", "[{}]", '[{"message": 3}]'])
+def test_an_answer_made_of_other_things_says_to_check_the_address(choices: str) -> None:
+    body = f'{{"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": {choices}}}'
+    failed, _ = failure(Sends(200, body.encode()))
+    assert "not a completion; check the address" in str(failed)
+    assert not failed.transient
 
 
 def test_a_key_of_the_environment_goes_only_to_its_own_provider(monkeypatch: pytest.MonkeyPatch) -> None:

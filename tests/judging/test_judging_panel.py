@@ -57,7 +57,8 @@ class Hearing:
         return Opinion(score)
 
     def poll(self, threshold: float) -> tuple[Opinion | None, tuple[Vote, ...]]:
-        return asyncio.run(poll(self.panel, threshold, self.assess))
+        votes: list[Vote] = []
+        return asyncio.run(poll(self.panel, threshold, self.assess, votes)), tuple(votes)
 
 
 def _median(scores: Sequence[float]) -> float:
@@ -156,7 +157,8 @@ def test_nothing_to_compare_is_said_by_one_for_all() -> None:
         return None
 
     panel = Panel((Juror("a"), Juror("b"), Juror("c")))
-    assert asyncio.run(poll(panel, 0.5, assess)) == (None, ())
+    assert asyncio.run(poll(panel, 0.5, assess, votes := [])) is None
+    assert votes == []
 
 
 def test_what_is_wrong_with_the_evaluator_is_not_taken_for_an_abstention() -> None:
@@ -164,7 +166,7 @@ def test_what_is_wrong_with_the_evaluator_is_not_taken_for_an_abstention() -> No
         raise KeyError("a bug")
 
     with pytest.raises(KeyError):
-        asyncio.run(poll(Panel((Juror("a"), Juror("b"), Juror("c"))), 0.5, assess))
+        asyncio.run(poll(Panel((Juror("a"), Juror("b"), Juror("c"))), 0.5, assess, []))
 
 
 def test_a_judge_that_failed_is_told_of_before_one_that_needs_a_model() -> None:
@@ -172,4 +174,4 @@ def test_a_judge_that_failed_is_told_of_before_one_that_needs_a_model() -> None:
         raise NeedsModel("rules cannot say") if judge.name == "a" else JudgeFailed("unreachable")
 
     with pytest.raises(JudgeFailed, match="unreachable"):
-        asyncio.run(poll(Panel((Juror("a"), Juror("b"))), 0.5, assess))
+        asyncio.run(poll(Panel((Juror("a"), Juror("b"))), 0.5, assess, []))

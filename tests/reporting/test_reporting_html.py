@@ -147,7 +147,9 @@ def test_a_length_in_a_style_is_always_on_the_scale(number: float) -> None:
 def test_the_verdict_comes_first_with_its_reason() -> None:
     text = report(html, small_run())
 
-    assert re.search(r"<h1>Failed</h1>\s*<p class=\"reason\">support: 1 of 5 cases passed</p>", text)
+    assert re.search(
+        r"<h1>Failed</h1>\s*<p class=\"reason\">2 of 2 suites failed; support: 1 of 5 cases passed</p>", text
+    )
 
 
 def test_each_suite_tells_counts_pass_rate_with_interval_and_reliability() -> None:

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from reporting_samples import ERROR, FAILED, HOSTILE, PASSED, make_run, matches_golden, score, small_run, trial
 
 from proctor.reporting.live import LiveTerminal
-from proctor.reporting.narration import tell_trial
+from proctor.reporting.narration import NameColumn, tell_trial
 from proctor.reporting.screen import Outlet, StreamScreen, encodable, visible
 from proctor.reporting.terminal import PlainTerminal, choose_terminal
 from proctor.results.model import Run
@@ -56,7 +57,7 @@ def test_quiet_leaves_only_the_verdicts() -> None:
         "FAILED  support: 1 of 5 cases passed",
         "FAILED  booking: 1 of 2 cases passed",
         "",
-        "FAILED  support: 1 of 5 cases passed",
+        "FAILED  2 of 2 suites failed; support: 1 of 5 cases passed",
     ]
 
 
@@ -141,6 +142,47 @@ def test_a_huge_answer_is_cut_and_its_length_told() -> None:
     assert "(10,000,000 characters in all)" in text
 
 
+def test_the_lines_left_out_of_an_answer_are_not_miscounted() -> None:
+    lines = [f"line {number}" for number in range(100)]
+
+    assert "... (1 more line)" in told(make_run([trial("a", FAILED, "\n".join(lines[:13]))]))
+    long = told(make_run([trial("a", FAILED, "\n".join(lines))]))
+    assert "... (789 characters in all)" in long
+    assert "more lines" not in long
+
+
+def test_what_follows_the_names_stays_in_line_also_after_long_and_wide_ones() -> None:
+    names = ["short", "a-name-longer-than-the-column-is-wide", "then-short", "日本語"]
+    text = told(make_run([trial(name) for name in names]))
+
+    lines = [line for line in text.splitlines() if line.startswith("PASS ")]
+    places = [line.index(" 0.12s") + (3 if "日本語" in line else 0) for line in lines]
+    assert places[1] == places[2] == places[3]
+
+
+def test_the_summary_does_not_call_a_need_what_only_informs() -> None:
+    informs = replace(score(FAILED, 0.2, "BLEU"), gates=False)
+    text = told(make_run([trial("a", PASSED, "x", score(), informs)]))
+
+    assert re.search(r"^  BLEU +0\.200 \[.*\]  informs +1 failed$", text, re.MULTILINE)
+    assert re.search(r"^  ExactMatch +1\.000 \[.*\]  needs 0\.5 ", text, re.MULTILINE)
+
+
+def test_how_to_go_on_after_an_interruption_is_said_once() -> None:
+    told_already = make_run([trial("a")], interrupted=True, note="interrupted; run it with --resume to continue")
+    cut_off = make_run([trial("a")], interrupted=True, note="the run was cut off")
+
+    for run in (told_already, cut_off):
+        assert told(run).count("--resume") == 1
+        assert "1 of 1 trial" in told(run)
+
+
+def test_the_name_of_a_usual_metric_stands_on_the_line_of_its_reason() -> None:
+    run = make_run([trial("a", FAILED, "x", score(FAILED, 0.0, "tool_trajectory_avg_score", reasoning="other calls"))])
+
+    assert re.search(r"^ +tool_trajectory_avg_score  0\.00 < 0\.50: other calls$", told(run), re.MULTILINE)
+
+
 def test_an_answer_of_many_lines_is_cut() -> None:
     text = told(make_run([trial("poem", FAILED, "\n".join("abcdefghij"[:1] * 200))]))
 
@@ -222,7 +264,9 @@ def test_piping_into_head_leaves_no_complaint() -> None:
 
 def test_lines_wrap_to_a_known_width_under_their_column() -> None:
     out = io.StringIO()
-    tell_trial(StreamScreen(out, width=60), trial("long", FAILED, "word " * 60), verbose=False, warnings=())
+    tell_trial(
+        StreamScreen(out, width=60), trial("long", FAILED, "word " * 60), verbose=False, warnings=(), names=NameColumn()
+    )
 
     lines = out.getvalue().splitlines()[1:]
     assert max(len(line) for line in lines) <= 60
@@ -251,7 +295,7 @@ def test_the_live_display_shows_failures_and_the_summary_but_not_each_pass() -> 
     assert "FAIL   support/refund-policy" in text
     assert "We have no refunds." in text
     assert "PASS   support/opening-hours" not in text
-    assert "FAILED  support: 1 of 5 cases passed" in text
+    assert "FAILED  2 of 2 suites failed; support: 1 of 5 cases passed" in text
 
 
 def test_the_live_display_tells_counts_rate_cost_and_time_left() -> None:

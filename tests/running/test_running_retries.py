@@ -98,7 +98,8 @@ def test_no_retries_means_one_attempt() -> None:
     asked: list[str] = []
     trial = only(run(suite([case("c")], retries=0), agent=failing(Overloaded, float("inf"), asked)))
 
-    assert (trial.outcome, trial.attempts, trial.reason) == (Outcome.ERROR, 1, "the agent raised Overloaded")
+    assert (trial.outcome, trial.attempts) == (Outcome.ERROR, 1)
+    assert trial.reason.startswith("the agent raised Overloaded (test_running_retries.py:")
 
 
 @pytest.mark.parametrize("hint", ["soon", datetime.timedelta(seconds=1), float("nan"), -5, [], object()])
@@ -254,6 +255,9 @@ def test_a_session_that_cannot_be_opened_or_closed_is_a_failure_of_the_agent() -
         def session(self, of: Any) -> Any:
             raise ValueError("locked")
 
-    assert only(run(suite([case("c")]), agent=Opening(None))).reason == "the agent raised ValueError: locked"
-    assert only(run(suite([case("c")]), agent=Closing(None))).reason == "the agent raised ValueError: stuck"
+    reason = only(run(suite([case("c")]), agent=Opening(None))).reason
+    assert reason.startswith("the agent raised ValueError: locked (test_running_retries.py:")
+    assert only(run(suite([case("c")]), agent=Closing(None))).reason.startswith(
+        "the agent raised ValueError: stuck (test_running_retries.py:"
+    )
     assert only(run(suite([case("c")]), agent=Closing(None))).outcome is Outcome.FAILED

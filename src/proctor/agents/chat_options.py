@@ -28,6 +28,8 @@ def read_chat(data: Json, base: Path | None) -> ChatAgent:
     model = options.required("model", str, "the model's name, as the service knows it")
     service = _service(options)
     settings = dict(options.take("request", dict, "an object of further fields of a request", {}))
+    if settings.get("stream"):
+        raise options.wrong("request", "asks for a stream; answers are taken whole here")
     temperature = options.take("temperature", (int, float), "a number")
     if temperature is not None:
         settings["temperature"] = temperature

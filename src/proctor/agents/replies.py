@@ -48,7 +48,7 @@ def read_envelope(value: Any) -> Reply | None:
     found, words = _words(value, messages)
     if not found and not _has_parts(value):
         return None
-    text, structured = read_words(words)
+    text, structured = read_words(words if found else _rest(value))
     return Reply(
         text=text,
         tool_calls=to_tool_calls(field(value, "tool_calls")) or _calls(words, messages),
@@ -128,6 +128,12 @@ def _has_parts(value: Any) -> bool:
         or isinstance(field(value, "state"), Mapping)
         or is_list(field(value, "retrieval_context"))
     )
+
+
+def _rest(value: Any) -> Any:
+    """The answer of a mapping that says its parts by name but not its words: whatever else it holds."""
+    parts = {"tool_calls", "outputs", "state", "retrieval_context", "structured", *_USAGE}
+    return {k: v for k, v in value.items() if k not in parts} or None if isinstance(value, Mapping) else None
 
 
 def _calls(words: Any, messages: list[Message]) -> tuple[ToolCall, ...]:

@@ -181,4 +181,6 @@ def _hint(reference: Any) -> str:
 
         hints = [nearest(str(key), _KEYS) for key in reference]
         return next((hint for hint in hints if hint), "")
-    return ""
+    from proctor.agents.frameworks import advice
+
+    return advice(reference)

@@ -90,10 +90,11 @@ def main() -> None:
 
 def _say_problems(error: Any) -> int:
     """All that is wrong, also with what the files name: nobody should have to find that out by mending the rest."""
+    from proctor.cli.common import by_place
     from proctor.running.plan import unresolved
 
     problems = dict.fromkeys([*error.problems, *(found for suite in error.read for found in unresolved(suite))])
-    for problem in problems:
+    for problem in by_place(problems):
         _complain(f"error: {problem}")
     count = len(problems)
     _complain(f"{count} problem{'s' if count != 1 else ''}; nothing was run")

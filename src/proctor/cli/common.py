@@ -6,14 +6,14 @@ import json
 import math
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Any, ClassVar, TextIO, TypeVar
 
 import click
 
 from proctor.cases.model import EvaluatorSpec
-from proctor.errors import UsageError
+from proctor.errors import Problem, UsageError
 from proctor.reporting.screen import visible
 
 if TYPE_CHECKING:
@@ -75,6 +75,13 @@ def say(text: str, *, err: bool = False) -> None:
     click.echo(visible(text), file=sys.stderr if err else sys.stdout)
 
 
+def by_place(problems: Iterable[Problem]) -> list[Problem]:
+    """File by file as they came, and down each file: in the order in which a person mends them."""
+    known = list(problems)
+    files = {path: number for number, path in enumerate(dict.fromkeys(problem.path for problem in known))}
+    return sorted(known, key=lambda problem: (files[problem.path], problem.line or 0))
+
+
 def store_option(command: F) -> F:
     return click.option("--store", metavar="DIR", help="Where results are kept (default: .proctor).")(command)
 
@@ -91,13 +98,13 @@ def json_option(command: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
 
 
-REPORTS = {"md": "Markdown", "json": "JSON", "junit": "JUnit XML", "html": "HTML", "csv": "CSV"}
+REPORTS = {"md": "a Markdown", "json": "a JSON", "junit": "a JUnit XML", "html": "an HTML", "csv": "a CSV"}
 
 
 def report_options(command: F) -> F:
     """How much is told, and `--md`, `--json` and the like: each a file to write, or - for the terminal."""
     for name, kind in reversed(REPORTS.items()):
-        command = click.option(f"--{name}", f"{name}_to", metavar="FILE", help=f"Write a {kind} report.")(command)
+        command = click.option(f"--{name}", f"{name}_to", metavar="FILE", help=f"Write {kind} report.")(command)
     command = click.option("-v", "--verbose", is_flag=True, help="Every score, reason and tool call.")(command)
     return click.option("-q", "--quiet", is_flag=True, help="Only the verdict.")(command)
 

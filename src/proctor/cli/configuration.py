@@ -85,9 +85,8 @@ def _converted(name: str, value: Any, convert: Callable[[Any], Any], origin: str
         noun = NOUNS.get(name, usual)
         raise UsageError(f"{origin}: {name} must be {noun}, not {value!r}") from None
     if convert is not str and (result < LEAST.get(name, 0) or (convert is float and not 0 < result < float("inf"))):
-        raise UsageError(
-            f"{origin}: {name} must be more than {LEAST.get(name, 1) - 1 if convert is int else 0}, not {value!r}"
-        )
+        bound = f"at least {LEAST[name]}" if convert is int else "more than 0"
+        raise UsageError(f"{origin}: {name} must be {bound}, not {value!r}")
     return result
 
 

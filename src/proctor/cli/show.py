@@ -20,6 +20,7 @@ from proctor.results.model import Outcome, Run, TrialResult
 from proctor.results.reading import read_run
 from proctor.results.store import Store
 from proctor.results.verdict import RunVerdict, judge
+from proctor.running.booking import status_of
 from proctor.running.selection import CaseFilter, Predicate, parse_words
 
 
@@ -37,7 +38,7 @@ def command(**given: Any) -> int:
     from proctor.reporting.writing import write_reports
 
     kept = Store(read_configuration().store(given["store"]), create=False)
-    run = read_run(kept, given["run_id"])
+    run = _read(kept, given["run_id"])
     targets = report_targets(given)
     if given["record_to"] is not None:
         return _write_record(run, kept, given["record_to"], targets)
@@ -49,6 +50,16 @@ def command(**given: Any) -> int:
     if not targets:
         _tell(run, verdict, given)
     return 0
+
+
+def _read(kept: Store, wanted: str) -> Run:
+    """The run, and whether one without an end still goes on or was killed before it could say so."""
+    run = read_run(kept, wanted)
+    if run.finished_at is None:
+        state = status_of(kept, kept.find_run(run.id))
+        run.interrupted = state == "interrupted"
+        run.note = "the run is still going on" if state == "running" else run.note
+    return run
 
 
 def _tell(run: Run, verdict: RunVerdict, given: Mapping[str, Any]) -> None:
@@ -117,6 +128,8 @@ def _chosen(run: Run, given: Mapping[str, Any]) -> Iterator[TrialResult]:
     if case_id is not None and case_id not in known:
         raise UsageError(f"run {run.id} has no case {case_id!r}{nearest(case_id, known)}")
     words = None if given["words"] is None else parse_words(given["words"])
+    if words is not None and not any(_fits(trial, case_id, words, False) for trial in run.trials):
+        raise UsageError(f"run {run.id} has no case that fits -k {given['words']!r}")
     return (trial for trial in run.trials if _fits(trial, case_id, words, given["failed"]))
 
 

@@ -39,7 +39,9 @@ def command(context: click.Context, /, runnable: str | None, given: str | None, 
 
 
 @command.command("list")
-@click.option("-n", "--limit", type=click.IntRange(min=1), default=20, show_default=True, help="At most this many.")
+@click.option(
+    "-n", "--limit", metavar="N", type=click.IntRange(min=1), default=20, show_default=True, help="At most this many."
+)
 @click.option("--errors", is_flag=True, help="Only those in which something failed.")
 @json_option
 @store_option
@@ -57,7 +59,7 @@ def list_(limit: int, errors: bool, as_json: bool, store: str | None) -> int:
     return 0
 
 
-@command.command("show")
+@command.command("show", short_help="Show one trace as a tree.")
 @click.argument("trace_id", metavar="ID")
 @click.option("-v", "--verbose", is_flag=True, help="Whole texts.")
 @json_option
@@ -76,7 +78,7 @@ def last(verbose: bool, as_json: bool, store: str | None) -> int:
     return _show(_opened(store), "last", verbose, as_json)
 
 
-@command.command("import")
+@command.command("import", short_help="Keep the traces of files of OTLP JSON.")
 @click.argument("paths", nargs=-1, required=True, metavar="FILE...")
 @json_option
 @store_option

@@ -10,7 +10,7 @@ from proctor.declarative.passages import ENDINGS, files_of, holds_text, missing_
 from proctor.declarative.spec import RecordSpec, StoreSpec
 from proctor.errors import UsageError
 from proctor.judging.embedding_sources import PROVIDERS
-from proctor.judging.embeddings import NoEmbeddings, embeddings_of
+from proctor.judging.embeddings import Embedder, NoEmbeddings, embeddings_of
 from proctor.judging.providers import ModelSpec
 
 IN_MEMORY = ("in-memory", "in_memory", "memory")
@@ -150,11 +150,10 @@ def _refuse_embedder(fields: Fields, nearby: ModelSpec, embedder: ModelSpec | No
         fields.document.problem(("embedding_provider",), message)
 
 
-def _of_provider(model: ModelSpec, name: str) -> dict[str, str] | None:
+def _of_provider(model: ModelSpec, name: str) -> Embedder | None:
     """Azure speaks as OpenAI does only at an address that ends in `/v1`."""
     azure = model.provider.startswith("azure")
     if model.provider not in PROVIDERS and (model.base_url is None or (azure and not model.base_url.endswith("/v1"))):
         return None
     provider = model.provider if model.provider in PROVIDERS else "openai"
-    named = {"model": f"{provider}:{name}", "base_url": model.base_url, "api_key": model.api_key}
-    return {key: value for key, value in named.items() if value is not None}
+    return Embedder(f"{provider}:{name}", model.base_url, model.api_key)

@@ -7,10 +7,14 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from proctor.judging.panel import Panel
 from proctor.records import record
+
+if TYPE_CHECKING:
+    from proctor.judging.budget import Budget
+    from proctor.judging.recall import Recall
 
 EMBEDDED = "embedded"
 """The judge that needs no model, and judges where nobody named another."""
@@ -35,6 +39,10 @@ class Sitting:
     """Who judges unless the evaluator names its own."""
     threshold: float | None = None
     """The line the score will be held against; `None` leaves it to the evaluator."""
+    recall: Recall | None = None
+    """Where embeddings are found again; `None` where nothing outlives the process."""
+    budget: Budget | None = None
+    """What embeddings are paid from."""
 
 
 _SITTING: ContextVar[Sitting | None] = ContextVar("proctor_sitting", default=None)
@@ -48,6 +56,11 @@ def sitting(present: Sitting) -> Iterator[None]:
         yield
     finally:
         _SITTING.reset(token)
+
+
+def engine_sitting() -> Sitting | None:
+    """That of the engine, if it is the engine that calls."""
+    return _SITTING.get()
 
 
 def present_sitting() -> Sitting:

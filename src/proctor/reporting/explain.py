@@ -99,6 +99,14 @@ def shorten(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[:limit]}... ({len(text):,} characters in all)"
 
 
+def length_told(text: str) -> str:
+    """What `shorten` says at the end of a text that it cut; of its lines, nobody knows then how many there were."""
+    import re
+
+    told = re.search(r"\.\.\. \([0-9,]+ characters in all\)\Z", text)
+    return "" if told is None else told.group()
+
+
 def asked(case: Case, turn: Turn) -> str:
     """What the agent was given: the words, or the values by name where there are no words."""
     if turn.input is None and case.inputs:

@@ -22,7 +22,7 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     _write_banner(run, verdict, out)
     out.write("<main>\n")
     write_suites(run, verdict, out)
-    write_evaluators(verdict, out)
+    write_evaluators(run, verdict, out)
     rows = write_grids(run, verdict, out)
     _write_trials(run, verdict, rows, out)
     out.write("</main>\n")

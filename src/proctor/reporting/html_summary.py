@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TextIO
 
+from proctor.reporting.by_suite import informing
 from proctor.reporting.html_text import GLYPHS, badge, code, facts, gauge, inline, percent
 from proctor.reporting.wording import count_parts, counted
 from proctor.results.model import Outcome, Run, SuiteInfo
@@ -21,18 +22,19 @@ def write_suites(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     out.write("</div>\n</section>\n")
 
 
-def write_evaluators(verdict: RunVerdict, out: TextIO) -> None:
+def write_evaluators(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     """One table of all evaluators, suite by suite."""
     out.write('<section id="evaluators">\n<h2>Evaluators</h2>\n')
     if any(suite.evaluators for suite in verdict.suites):
-        several = len(verdict.suites) > 1
+        several, informs = len(verdict.suites) > 1, informing(run)
         titles = (["Suite"] if several else []) + ["Evaluator", "Mean score", "Needs", *map(_title, Outcome)]
         out.write('<div class="scroll" role="region" aria-label="Evaluators" tabindex="0">\n<table class="means">\n')
         heads = "".join(f'<th scope="col">{title}</th>' for title in titles)
         out.write(f"<thead><tr>{heads}</tr></thead>\n<tbody>\n")
         for suite in verdict.suites:
             for item in suite.evaluators:
-                _write_evaluator(suite.name if several else None, item, out)
+                told = suite.name if several else None
+                _write_evaluator(told, item, (suite.name, item.evaluator) in informs, out)
         out.write("</tbody>\n</table>\n</div>\n")
     else:
         out.write('<p class="none">Nothing was scored.</p>\n')
@@ -91,15 +93,16 @@ def _suite_facts(info: SuiteInfo, judged: SuiteVerdict) -> list[tuple[str, str]]
     return pairs
 
 
-def _write_evaluator(suite: str | None, item: EvaluatorSummary, out: TextIO) -> None:
+def _write_evaluator(suite: str | None, item: EvaluatorSummary, informs: bool, out: TextIO) -> None:
+    threshold = None if informs else item.threshold
     cells = "" if suite is None else f"<td>{inline(suite)}</td>"
     cells += f'<th scope="row">{inline(item.evaluator)}</th>'
     if item.scores is None:
         cells += '<td class="none">not measured</td>'
     else:
         interval = f"<small>[{item.scores.low:.3f}, {item.scores.high:.3f}]</small>"
-        cells += f"<td><b>{item.scores.mean:.3f}</b> {interval}{gauge(item.scores, item.threshold)}</td>"
-    cells += f"<td>{'varies' if item.threshold is None else f'{item.threshold:g}'}</td>"
+        cells += f"<td><b>{item.scores.mean:.3f}</b> {interval}{gauge(item.scores, threshold)}</td>"
+    cells += f"<td>{'informs' if informs else 'varies' if threshold is None else f'{threshold:g}'}</td>"
     counts = (item.passed, item.failed, item.errors, item.skipped, item.pending)
     for outcome, count in zip(Outcome, counts, strict=True):
         cells += f'<td class="number {outcome.value}">{count:,}</td>' if count else '<td class="number">0</td>'

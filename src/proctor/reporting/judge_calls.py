@@ -10,7 +10,7 @@ from proctor.reporting.explain import FULL, Fact
 from proctor.reporting.narration import tell_facts
 from proctor.reporting.screen import Screen
 from proctor.reporting.wording import SHORT, STYLES, counted, money, score_value, trial_name
-from proctor.results.judgements import account_of, calls_of, player_of
+from proctor.results.judgements import EMBEDDED, account_of, calls_of, player_of
 from proctor.results.model import Score, TrialResult
 
 Find = Callable[[str], Mapping[str, Json] | None]
@@ -119,7 +119,7 @@ def _concealed(value: Json) -> Json:
 
 
 def _facts(data: Mapping[str, Json], verbose: bool) -> Iterator[Fact]:
-    cost = _cost(data["usage"])
+    cost = "" if data["model"] == EMBEDDED else _cost(data["usage"])
     yield Fact("judge", data["model"] + (f"; {cost}" if cost else ""))
     if data["reasoning"]:
         yield Fact("reason", data["reasoning"])
@@ -153,7 +153,8 @@ def _title(call: Mapping[str, Json]) -> str:
         parts.append(f"sample {_number(call)}")
     if call.get("repaired"):
         parts.append("the first reply did not fit")
-    parts.append("from cache" if call.get("cached") else _cost(call.get("usage") or {}) or "cost not known")
+    if call.get("model") != EMBEDDED:
+        parts.append("from cache" if call.get("cached") else _cost(call.get("usage") or {}) or "cost not known")
     return ", ".join(parts)
 
 

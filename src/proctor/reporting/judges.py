@@ -36,7 +36,9 @@ def judge_text(judge: JudgeSummary) -> str:
     parts = [counted(judge.calls, "call") + (f" ({judge.cached:,} from cache)" if judge.cached else "")]
     if judge.tokens:
         parts.append(counted(judge.tokens, "token"))
-    if judge.cost_usd is not None:
+    if judge.cost_usd is not None and judge.unpriced:
+        parts.append(f"{money(judge.cost_usd)} and {counted(judge.unpriced, 'call')} of unknown cost")
+    elif judge.cost_usd is not None:
         parts.append(money(judge.cost_usd))
     elif judge.calls:
         parts.append("cost not known")

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
-from proctor.reporting.narration import Warnings, tell_start, tell_trial
+from proctor.reporting.narration import NameColumn, Warnings, tell_start, tell_trial
 from proctor.reporting.screen import Outlet, Span, one_line
 from proctor.reporting.summary import tell_summary
 from proctor.reporting.wording import STYLES, count_parts, duration, money
@@ -72,6 +72,7 @@ class LiveTerminal:
         self._screen = RichScreen(self._console)
         self._verbose = verbose
         self._warnings = Warnings()
+        self._names = NameColumn()
         self._counts: Counter[Outcome] = Counter()
         self._cost: float | None = None
         self._planned = self._kept = 0
@@ -96,7 +97,7 @@ class LiveTerminal:
             self._cost = (self._cost or 0.0) + usage.cost_usd
         fresh = self._warnings.fresh(trial)
         if self._verbose or fresh or trial.outcome in (Outcome.FAILED, Outcome.ERROR):
-            tell_trial(self._screen, trial, verbose=self._verbose, warnings=fresh)
+            tell_trial(self._screen, trial, verbose=self._verbose, warnings=fresh, names=self._names)
             self._screen.flush()
 
     def finished(self, run: Run, verdict: RunVerdict) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TextIO
 
-from proctor.reporting.by_suite import suites_with_trials
+from proctor.reporting.by_suite import informing, suites_with_trials
 from proctor.reporting.judges import correction_lines, judge_lines
 from proctor.reporting.markdown_text import MARKS, code, inline, row, table_head
 from proctor.reporting.markdown_trial import write_trial
@@ -25,7 +25,7 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     """Write the report, one trial at a time."""
     _write_header(run, verdict, out)
     _write_summary(run, verdict, out)
-    _write_means(verdict, out)
+    _write_means(run, verdict, out)
     out.write("---\n\n## Test results\n\n")
     for info, judged, trials in suites_with_trials(run, verdict):
         out.write(f"### Suite: {inline(judged.name)} {MARKS[judged.outcome]}\n\n")
@@ -86,20 +86,21 @@ def _write_summary(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     out.write("\nIntervals in brackets are 95 % intervals. Pass rates count the cases that have a verdict.\n\n")
 
 
-def _write_means(verdict: RunVerdict, out: TextIO) -> None:
+def _write_means(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     if not any(suite.evaluators for suite in verdict.suites):
         return
+    informs = informing(run)
     out.write("### Mean scores\n\n")
     out.write(table_head("Suite", "Evaluator", "Mean score", "Threshold", *TITLES.values()))
     for suite in verdict.suites:
         for item in suite.evaluators:
-            out.write(_mean_row(suite.name, item))
+            out.write(_mean_row(suite.name, item, (suite.name, item.evaluator) in informs))
     out.write("\n")
 
 
-def _mean_row(suite: str, item: EvaluatorSummary) -> str:
+def _mean_row(suite: str, item: EvaluatorSummary, informs: bool) -> str:
     mean = "not measured" if item.scores is None else str(item.scores)
-    threshold = "" if item.threshold is None else f"{item.threshold:g}"
+    threshold = "informs" if informs else "" if item.threshold is None else f"{item.threshold:g}"
     counts = (item.passed, item.failed, item.errors, item.skipped, item.pending)
     return row(inline(suite), inline(item.evaluator), mean, threshold, *(f"{count:,}" for count in counts))
 

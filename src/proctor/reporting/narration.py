@@ -5,13 +5,15 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from proctor.reporting.explain import BRIEF, FULL, Detail, Fact, explain, why_open
-from proctor.reporting.screen import Screen, Span, visible
+from proctor.reporting.explain import BRIEF, FULL, Detail, Fact, explain, length_told, why_open
+from proctor.reporting.screen import Screen, Span, cells, one_line, visible
 from proctor.reporting.wording import SHORT, STYLES, counted, duration, score_texts, trial_name
 from proctor.results.model import Outcome, Run, TrialResult
 
 INDENT = 7
 NAME_WIDTH = 32
+WIDEST_NAME = 60
+WIDEST_LABEL = 26
 WARNINGS_SHOWN = 20
 
 
@@ -26,9 +28,23 @@ def tell_start(screen: Screen, run: Run, planned: int, kept: int) -> None:
     screen.line()
 
 
-def tell_trial(screen: Screen, trial: TrialResult, *, verbose: bool, warnings: Sequence[str]) -> None:
+class NameColumn:
+    """Keeps what follows the names of trials in line: it grows with the names met so far, up to a point."""
+
+    def __init__(self) -> None:
+        self._width = NAME_WIDTH
+
+    def padded(self, name: str) -> str:
+        width = cells(name)
+        self._width = max(self._width, min(width, WIDEST_NAME))
+        return name + " " * (self._width - width)
+
+
+def tell_trial(
+    screen: Screen, trial: TrialResult, *, verbose: bool, warnings: Sequence[str], names: NameColumn
+) -> None:
     """One line, with an explanation below if the trial went wrong or everything is asked for."""
-    screen.line(*_trial_line(trial))
+    screen.line(*_trial_line(trial, names))
     detail = FULL if verbose else BRIEF
     explained = verbose or trial.outcome in (Outcome.FAILED, Outcome.ERROR)
     facts = explain(trial, detail) if explained else []
@@ -40,7 +56,7 @@ def tell_trial(screen: Screen, trial: TrialResult, *, verbose: bool, warnings: S
 
 def tell_facts(screen: Screen, facts: Sequence[Fact], detail: Detail) -> None:
     """Facts in two columns: the word that introduces each, and its text."""
-    column = min(20, max((len(fact.label) for fact in facts), default=0)) + 2
+    column = min(WIDEST_LABEL, max((len(fact.label) for fact in facts), default=0)) + 2
     room = None if screen.width is None else max(30, screen.width - INDENT - column)
     for fact in facts:
         style = "dim" if fact.outcome is None else STYLES[fact.outcome]
@@ -78,10 +94,10 @@ class Warnings:
             screen.line(f"{counted(self._unsaid, 'more warning')} not shown; the JSON report has all of them")
 
 
-def _trial_line(trial: TrialResult) -> list[Span]:
+def _trial_line(trial: TrialResult, names: NameColumn) -> list[Span]:
     spans: list[Span] = [
         (f"{SHORT[trial.outcome]:<{INDENT - 2}}  ", STYLES[trial.outcome]),
-        f"{f'{trial.suite}/{trial_name(trial.case.id, trial.number)}':<{NAME_WIDTH}}  ",
+        f"{names.padded(one_line(f'{trial.suite}/{trial_name(trial.case.id, trial.number)}'))}  ",
         (f"{'' if trial.outcome is Outcome.SKIPPED else duration(trial.duration_ms):>6}", "dim"),
     ]
     separator = "  "
@@ -102,5 +118,5 @@ def _text_lines(text: str, room: int | None, most: int) -> list[str]:
     if room is not None:
         lines = [piece for line in lines for piece in textwrap.wrap(line, room, replace_whitespace=False) or [""]]
     if len(lines) > most:
-        lines = [*lines[:most], f"... ({len(lines) - most:,} more lines)"]
+        lines = [*lines[:most], length_told(text) or f"... ({counted(len(lines) - most, 'more line')})"]
     return lines

@@ -43,7 +43,7 @@ def write(scorecard: DatasetScorecard, out: TextIO) -> None:
     )
     _write_banner(scorecard, verdict, out)
     out.write("<main>\n")
-    write_evaluators(verdict, out)
+    write_evaluators(run, verdict, out)
     rows = write_grids(run, verdict, out)
     _write_entries(scorecard, trials, verdict, rows, out)
     note = "A score passes from what its evaluator needs on. Numbers in brackets are 95 % intervals."

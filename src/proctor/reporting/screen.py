@@ -42,6 +42,15 @@ def one_line(text: str) -> str:
     return visible(text).replace("\n", "\\n").replace("\t", "    ")
 
 
+def cells(text: str) -> int:
+    """How many columns a text takes on a terminal, where some scripts take two for a character."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(sign) else 2 if east_asian_width(sign) in "WF" else 1 for sign in text)
+
+
 def encodable(text: str, encoding: str | None) -> str:
     """The text with what `encoding` cannot express spelt out as escapes; a stream without encoding takes everything."""
     if text.isascii() or encoding is None:

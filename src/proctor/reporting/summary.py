@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 
+from proctor.reporting.by_suite import informing
 from proctor.reporting.screen import Screen, Span
 from proctor.reporting.wording import (
     STYLES,
@@ -25,8 +26,9 @@ SLOW_MS = 1_000
 def tell_summary(screen: Screen, run: Run, verdict: RunVerdict) -> None:
     """Everything a person wants to know once all trials are made."""
     screen.line((("─" if screen.unicode else "-") * RULE_WIDTH, "dim"))
+    informs = informing(run)
     for suite in verdict.suites:
-        _tell_suite(screen, suite, alone=len(verdict.suites) == 1)
+        _tell_suite(screen, suite, informs, alone=len(verdict.suites) == 1)
     _tell_totals(screen, run, verdict)
     screen.line()
     _tell_verdict(screen, run, verdict)
@@ -46,13 +48,11 @@ def _tell_verdict(screen: Screen, run: Run, verdict: RunVerdict) -> None:
     screen.line((f"{verdict.outcome.upper():<8}", STYLES[verdict.outcome]), (verdict.reason, "bold"))
     if run.interrupted:
         planned = sum(info.planned for info in run.suites)
-        screen.line(
-            (f"{'':<8}", ""),
-            f"interrupted after {len(run.summaries):,} of {counted(planned, 'trial')}; --resume goes on from there",
-        )
+        hint = "" if "--resume" in verdict.reason else "; --resume goes on from there"
+        screen.line(f"{'':<8}interrupted after {len(run.summaries):,} of {counted(planned, 'trial')}{hint}")
 
 
-def _tell_suite(screen: Screen, suite: SuiteVerdict, *, alone: bool) -> None:
+def _tell_suite(screen: Screen, suite: SuiteVerdict, informs: set[tuple[str, str]], *, alone: bool) -> None:
     """Alone, a suite's verdict is the run's, which comes last."""
     title: list[Span] = [(suite.name, "bold")]
     if not alone:
@@ -61,7 +61,7 @@ def _tell_suite(screen: Screen, suite: SuiteVerdict, *, alone: bool) -> None:
     _tell_cases(screen, suite)
     width = max((len(item.evaluator) for item in suite.evaluators), default=0)
     for item in suite.evaluators:
-        _tell_evaluator(screen, item, min(width, 32))
+        _tell_evaluator(screen, item, min(width, 32), (suite.name, item.evaluator) in informs)
     if suite.pass_hat_k is not None and suite.pass_at_k is not None:
         screen.line(
             f"  over {suite.repeats} repeats  pass^{suite.repeats} {suite.pass_hat_k:.2f} (all of them pass), "
@@ -84,9 +84,9 @@ def _tell_cases(screen: Screen, suite: SuiteVerdict) -> None:
     screen.line(*spans)
 
 
-def _tell_evaluator(screen: Screen, item: EvaluatorSummary, width: int) -> None:
+def _tell_evaluator(screen: Screen, item: EvaluatorSummary, width: int, informs: bool) -> None:
     mean = "not measured" if item.scores is None else str(item.scores)
-    threshold = "" if item.threshold is None else f"needs {item.threshold:g}"
+    threshold = "informs" if informs else "" if item.threshold is None else f"needs {item.threshold:g}"
     counts = {
         Outcome.PASSED: item.passed,
         Outcome.FAILED: item.failed,

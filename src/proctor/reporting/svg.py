@@ -6,7 +6,7 @@ import io
 import re
 
 from proctor.reporting.live import RichScreen
-from proctor.reporting.narration import tell_start, tell_trial
+from proctor.reporting.narration import NameColumn, tell_start, tell_trial
 from proctor.reporting.summary import tell_summary
 from proctor.results.model import Run
 from proctor.results.verdict import RunVerdict
@@ -35,8 +35,9 @@ def terminal_svg(run: Run, verdict: RunVerdict, *, title: str, command: str = ""
         screen.line(("$ ", "dim"), (command, "bold"))
         screen.line()
     tell_start(screen, run, sum(info.planned for info in run.suites), 0)
+    names = NameColumn()
     for trial in run.trials:
-        tell_trial(screen, trial, verbose=False, warnings=trial.warnings)
+        tell_trial(screen, trial, verbose=False, warnings=trial.warnings, names=names)
     tell_summary(screen, run, verdict)
     screen.flush()
     return console.export_svg(

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import TextIO
 
-from proctor.reporting.narration import Warnings, tell_start, tell_trial
+from proctor.reporting.narration import NameColumn, Warnings, tell_start, tell_trial
 from proctor.reporting.screen import StreamScreen, is_terminal, is_unicode, wants_colour
 from proctor.reporting.summary import tell_summary, tell_verdicts
 from proctor.results.model import Run, TrialResult
@@ -46,6 +46,7 @@ class PlainTerminal:
         self._quiet = quiet
         self._verbose = verbose
         self._warnings = Warnings()
+        self._names = NameColumn()
 
     def started(self, run: Run, planned: int, kept: int) -> None:
         if not self._quiet:
@@ -55,7 +56,8 @@ class PlainTerminal:
     def trial_done(self, trial: TrialResult) -> None:
         if self._quiet:
             return
-        tell_trial(self._screen, trial, verbose=self._verbose, warnings=self._warnings.fresh(trial))
+        fresh = self._warnings.fresh(trial)
+        tell_trial(self._screen, trial, verbose=self._verbose, warnings=fresh, names=self._names)
         self._screen.flush()
 
     def finished(self, run: Run, verdict: RunVerdict) -> None:

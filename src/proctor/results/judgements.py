@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from proctor.cases.scenario import SIMULATED
 from proctor.plain import Json
@@ -27,6 +27,8 @@ class JudgeSummary:
     output_tokens: int | None = None
     cost_usd: float | None = None
     """`None` where nobody knows, which differs from nothing."""
+    unpriced: int = 0
+    """Calls that brought an answer and of which nobody knows what it cost; it is not in `cost_usd`."""
 
     @property
     def tokens(self) -> int | None:
@@ -90,8 +92,24 @@ def _with(known: JudgeSummary, account: Mapping[str, Json], scores: int) -> Judg
         known.cached + cached,
         _sum(known.input_tokens, usage.get("input_tokens")),
         _sum(known.output_tokens, usage.get("output_tokens")),
-        _sum(known.cost_usd, usage.get("cost_usd")),
+        _sum(known.cost_usd, _cost(account, calls)),
+        known.unpriced + sum(_is_unpriced(call) for call in calls),
     )
+
+
+def _cost(account: Mapping[str, Json], calls: Sequence[Mapping[str, Json]]) -> Json:
+    """What those calls of models cost whose cost is known; older accounts tell only what all of them did."""
+    told = [call["usage"] for call in calls if isinstance(call.get("usage"), Mapping)]
+    costs = [usage["cost_usd"] for usage in told if isinstance(usage.get("cost_usd"), (int, float))]
+    if costs or told or not calls:
+        return sum(costs) if costs or account["model"] == EMBEDDED else None
+    usage = account.get("usage")
+    return usage.get("cost_usd") if isinstance(usage, Mapping) else None
+
+
+def _is_unpriced(call: Mapping[str, Json]) -> bool:
+    usage = call.get("usage")
+    return isinstance(usage, Mapping) and usage.get("cost_usd") is None
 
 
 def _sum(left: Json, right: Json) -> Json:

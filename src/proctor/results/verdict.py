@@ -217,7 +217,7 @@ def _suite_outcome(counts: dict[Outcome, int], info: SuiteInfo, made: int) -> tu
     total = passed + counts[FAILED] + unknown
     if total == 0:
         return SKIPPED, "every case was skipped" if counts[SKIPPED] else "no case was run"
-    share = f"{passed} of {total} cases passed"
+    share = f"{passed:,} of {total:,} cases passed"
     rule = "" if info.criteria.pct == 1 else f" (at least {info.criteria.pct:.0%} must)"
     if not _suffices(passed + unknown + missing + _rescued(counts, info, missing), total + missing, info.criteria.pct):
         return FAILED, share + rule
@@ -240,6 +240,9 @@ def _rescued(counts: dict[Outcome, int], info: SuiteInfo, missing: int) -> int:
     return 0 if info.criteria.trials == "all" else min(counts[FAILED], missing)
 
 
+_SEVERAL = {FAILED: "failed", ERROR: "ended in errors", PENDING: "are pending"}
+
+
 def _run_outcome(run: Run, suites: Sequence[SuiteVerdict]) -> tuple[Outcome, str]:
     outcomes = [suite.outcome for suite in suites]
     if run.note:
@@ -247,8 +250,11 @@ def _run_outcome(run: Run, suites: Sequence[SuiteVerdict]) -> tuple[Outcome, str
         return settled, run.note
     for outcome in (FAILED, ERROR, PENDING):
         if outcome in outcomes:
-            first = next(suite for suite in suites if suite.outcome is outcome)
-            return outcome, first.reason if len(suites) == 1 else f"{first.name}: {first.reason}"
+            first, *others = [suite for suite in suites if suite.outcome is outcome]
+            if len(suites) == 1:
+                return outcome, first.reason
+            several = f"{1 + len(others)} of {len(suites)} suites {_SEVERAL[outcome]}; " if others else ""
+            return outcome, f"{several}{first.name}: {first.reason}"
     if PASSED not in outcomes:
         return ERROR, "nothing was run that could pass or fail"
     if len(suites) == 1:

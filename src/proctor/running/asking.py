@@ -13,7 +13,7 @@ from proctor.agents.model import Agent, Reply, ToolCall, Usage
 from proctor.cases.model import Case, NamedData, Turn
 from proctor.errors import AgentFailed, UnreadableReply
 from proctor.records import record
-from proctor.references import describe
+from proctor.references import describe, place_of
 from proctor.results.model import Outcome
 from proctor.running.deadline import Cancelled, TooLate, in_time
 from proctor.running.options import Limits
@@ -81,7 +81,7 @@ async def ask(
 def _said(error: Exception) -> str:
     """What went wrong, as a sentence about the agent."""
     if not isinstance(error, AgentFailed):
-        return f"the agent raised {describe(error)}"
+        return f"the agent raised {describe(error)}{place_of(error)}"
     return f"the agent {error}" if str(error).startswith("raised ") else str(error)
 
 
@@ -138,7 +138,7 @@ async def _converse(
         if DOUBLES.get() is doubles:
             warnings += doubles.unasked(call.name for reply in replies for call in reply.tool_calls)
     except (SystemExit, KeyboardInterrupt) as error:
-        raise AgentFailed(f"the agent raised {describe(error)}") from error
+        raise AgentFailed(f"the agent raised {describe(error)}{place_of(error)}") from error
 
 
 def _complete(reply: Any, recording: Recording, duration_ms: float, spans: list[Span]) -> Reply:

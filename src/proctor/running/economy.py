@@ -33,6 +33,7 @@ class Economy:
     def _open_bar(self, booking: Booking) -> Bar:
         from proctor.judging.budget import Tab
         from proctor.judging.chambers import SharedChambers
+        from proctor.judging.recall import Recall
         from proctor.results.judge_calls import JudgeCalls
         from proctor.results.judgements import Tally
 
@@ -40,7 +41,7 @@ class Economy:
         self._ledger = None if store is None else JudgeCalls(store.path)
         self._tally = Tally(() if store is None or not booking.kept else store.trials(booking.no))
         tab = None if self._budget is None else Tab(self._budget)
-        return Bar(SharedChambers(ledger=self._ledger, budget=tab))
+        return Bar(SharedChambers(ledger=self._ledger, budget=tab), Recall(self._ledger), tab)
 
     def count(self, trial: TrialResult) -> None:
         """Add what a finished trial cost; what judges cost is counted call by call."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
@@ -12,13 +13,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from proctor.cases.model import Suite
 from proctor.errors import Problem, UsageError
 from proctor.evaluators.registry import Bound
-from proctor.plain import Json, fingerprint, plain
+from proctor.plain import Json, fingerprint, plain, show
 from proctor.records import record
 from proctor.running.options import RunOptions
 from proctor.running.places import line_with
 
 if TYPE_CHECKING:
+    from proctor.judging.budget import Budget
     from proctor.judging.chambers import SharedChambers
+    from proctor.judging.recall import Recall
     from proctor.judging.waiting import Waits
 
 T = TypeVar("T")
@@ -48,14 +51,24 @@ class Choice:
 def judge_of(options: RunOptions, suite: Suite | None = None) -> Choice:
     """The first who says something wins: caller, suite, configuration, environment; else the embedded judge."""
     if options.judge is not None:
-        return Choice(options.judge, GIVEN)
+        return Choice(_written(options.judge, GIVEN), GIVEN)
     if suite is not None and suite.judge is not None:
         return Choice(suite.judge, f"suite {suite.name!r}", suite.path)
     if options.usual_judge is not None:
-        return Choice(options.usual_judge, "configuration")
+        return Choice(_written(options.usual_judge, "configuration"), "configuration")
     if os.environ.get(VARIABLE):
-        return Choice(os.environ[VARIABLE], VARIABLE)
+        return Choice(_written(os.environ[VARIABLE], VARIABLE), VARIABLE)
     return Choice(EMBEDDED, "default")
+
+
+def _written(judge: Any, origin: str) -> Any:
+    """A judge as it is named where only text can be: a name, or an object in JSON."""
+    if not isinstance(judge, str) or not judge.lstrip().startswith("{"):
+        return judge
+    try:
+        return json.loads(judge)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{origin}: the judge is not valid JSON: {show(str(error), 200)}") from None
 
 
 def in_force(bound: Bound, judge: Any) -> Any:
@@ -74,6 +87,11 @@ def needs_model(bound: Bound, judge: Any) -> bool:
 
 def _names_nobody(judge: Any) -> bool:
     return isinstance(judge, Mapping) and NAMING.isdisjoint(judge)
+
+
+def _nobody(judge: Any) -> str:
+    """What is wrong with options alone where there is nobody else for whom they could be meant."""
+    return "has options and names nobody; name a judge with the key model" if _names_nobody(judge) else ""
 
 
 def judged_by(bound: Bound, choice: Choice) -> Bound:
@@ -130,7 +148,7 @@ def unfit_judges(suite: Suite, bounds: Iterable[Bound], options: RunOptions) -> 
     problems: list[Problem] = []
     asked = any(in_force(bound, choice.judge) is choice.judge for bound in judged)
     if asked or (not options.fast and (choice.origin == GIVEN or choice.path is not None)):
-        reason = refusal(choice.judge) if asked else _misnamed(choice.judge)
+        reason = _nobody(choice.judge) or (refusal(choice.judge) if asked else _misnamed(choice.judge))
         where = GIVEN if choice.origin == GIVEN else "judge"
         line = line_with(choice.path, _as_written(choice.judge))
         problems += [Problem(reason, choice.path, line, f"{where}:")] if reason else []
@@ -178,6 +196,9 @@ class Bar:
     """Where the evaluators of a run find their judges."""
 
     chambers: SharedChambers
+    recall: Recall | None = None
+    """Where embeddings are kept."""
+    budget: Budget | None = None
 
     def waits(self) -> Waits:
         from proctor.judging.waiting import Waits
@@ -189,5 +210,5 @@ class Bar:
         from proctor.judging.current import Sitting, sitting
         from proctor.judging.waiting import counted
 
-        with sitting(Sitting(self.chambers, judge, threshold)), counted(waits):
+        with sitting(Sitting(self.chambers, judge, threshold, self.recall, self.budget)), counted(waits):
             return await work()

@@ -20,7 +20,7 @@ from proctor.evaluators.model import Evaluable, Evaluation, EvaluationPending, E
 from proctor.evaluators.registry import Bound
 from proctor.plain import Json, plain
 from proctor.records import record
-from proctor.references import describe
+from proctor.references import describe, place_of
 from proctor.results.judgements import DETAIL as JUDGED
 from proctor.results.model import Outcome, Score
 from proctor.running.asking import Answer
@@ -291,7 +291,7 @@ async def _call_once(bound: Bound, seen: Evaluable) -> Evaluation | None:
             verdict = call(seen, **extra) if bound.asynchronous else await call_in_thread(call, seen, **extra)
             return read_verdict(await verdict if inspect.isawaitable(verdict) else verdict)
     except (SystemExit, KeyboardInterrupt) as error:
-        raise BadVerdict(f"raised {describe(error)}{_place(error)}") from error
+        raise BadVerdict(f"raised {describe(error)}{place_of(error)}") from error
 
 
 def _scored(
@@ -330,7 +330,7 @@ def _unscored(bound: Bound, turn: int | None, error: BaseException, criteria: Cr
         account = getattr(error, "account", None)
         details = NOTHING if account is None else {JUDGED: account}
     else:
-        outcome, reason = Outcome.ERROR, f"raised {describe(error)}{_place(error)}"
+        outcome, reason = Outcome.ERROR, f"raised {describe(error)}{place_of(error)}"
     if bound.spec.optional and outcome is Outcome.ERROR:
         outcome, reason = Outcome.SKIPPED, f"could not be measured: {reason}"
     return Score(
@@ -348,11 +348,3 @@ def _unscored(bound: Bound, turn: int | None, error: BaseException, criteria: Cr
 
 def _threshold(bound: Bound, criteria: Criteria) -> float:
     return bound.threshold if criteria.threshold is None else criteria.threshold
-
-
-def _place(error: BaseException) -> str:
-    """The file and line where an evaluator broke, without the noise of a traceback."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return "" if trace is None else f" ({trace.tb_frame.f_code.co_filename}:{trace.tb_lineno})"

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from proctor.agents.model import Reply, Usage
+from proctor.agents.model import Reply
 from proctor.cases.model import Case, Suite, Turn
 from proctor.cases.scenario import SIMULATED, Scenario
 from proctor.errors import JudgeFailed, Problem
-from proctor.plain import Json, plain
+from proctor.plain import Json
 from proctor.running.judges import EMBEDDED, GIVEN, NAMING, Bar, judge_of, refusal
 from proctor.running.options import RunOptions
 from proctor.running.places import line_with
@@ -126,15 +126,12 @@ class SimulatedUser:
             self._before, self._since = self.seconds, None
 
     def _account(self) -> dict[str, Json]:
-        from proctor.evaluators.judged import call_account
+        from proctor.evaluators.judged import call_account, spent_on
 
-        usage = Usage()
-        for call in self._calls:
-            usage = usage if call.cached else usage + call.usage
         return {
             "model": self._judge.name,
             "calls": [call_account(call) for call in self._calls],
-            "usage": {name: value for name, value in plain(usage).items() if value is not None},
+            "usage": spent_on(self._calls),
             **self._ended,
         }
 

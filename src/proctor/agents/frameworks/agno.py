@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
-import inspect
-import itertools
-from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 from uuid import uuid4
 
-from proctor.agents.doubles import answer, answer_async, is_doubled
-from proctor.agents.frameworks.sessions import CallLog, FrameworkAgent, FrameworkSession, text_of
-from proctor.agents.model import Agent, Reply, Usage
+from proctor.agents.frameworks.agno_watching import WATCH, Watch, copied, usage_of, watch_all_runs
+from proctor.agents.frameworks.sessions import CallLog, FrameworkAgent, FrameworkSession, described_tool, text_of
+from proctor.agents.model import Agent, Reply, ToolCall
 from proctor.cases.model import Case, Turn
 from proctor.errors import AgentFailed
 from proctor.plain import fingerprint, plain, show
-
-Hook = Callable[..., Any]
+from proctor.references import source_fingerprint
 
 
 def adapt(target: Any, name: str) -> Agent | None:
@@ -43,13 +38,21 @@ class AgnoSession(FrameworkSession):
     def __init__(self, target: Any, case: Case) -> None:
         super().__init__(case)
         self._watch = Watch()
-        self._agent = _copied(target, self._watch)
+        self._agent = copied(target, self._watch)
         self._id = uuid4().hex
         self._state: dict[str, Any] = {**copy.deepcopy(target.session_state or {}), **plain(case.state)}
+        self._given = frozenset(self._state)
+
+    async def open(self) -> None:
+        watch_all_runs()
 
     async def send(self, turn: Turn) -> Reply:
         self._watch.log = log = CallLog()
-        run = await self._agent.arun(text_of(turn), session_id=self._id, session_state=self._state, stream=False)
+        token = WATCH.set(self._watch)
+        try:
+            run = await self._agent.arun(text_of(turn), session_id=self._id, session_state=self._state, stream=False)
+        finally:
+            WATCH.reset(token)
         status = str(getattr(run.status, "value", run.status)).lower()
         if status in ("error", "cancelled"):
             if self._watch.failure is not None and str(self._watch.failure) == run.content:
@@ -59,171 +62,38 @@ class AgnoSession(FrameworkSession):
         for waiting in (tool for tool in run.tools or [] if tool.is_paused and tool.result is None):
             key = log.begin(waiting.tool_call_id, waiting.tool_name or "", waiting.tool_args)
             log.end(key, error="not called: it waits for a person")
+        _note_refusals(run, log)
+        log.spend(usage_of(run))
         answered = run.content
         structured = None if answered is None or isinstance(answered, str) else plain(answered)
         text = answered or "" if structured is None else show(structured)
-        return Reply(text, log.calls, _usage(run), structured=structured, state=plain(self._state))
+        return Reply(text, log.calls, log.usage, structured=structured, state=self._told())
+
+    def _told(self) -> Any:
+        """The state, without the ids that Agno writes into it, other ones in each run."""
+        return {key: value for key, value in plain(self._state).items() if key in self._given or key not in _IDS}
 
 
-class Watch:
-    """The outermost hook around every tool: it notes the call, and answers in place of tools that are doubled.
-
-    It is a plain function for both kinds of tools: Agno runs tools without an async hook in threads, and must go on
-    doing so.
-    """
-
-    def __init__(self) -> None:
-        self.log = CallLog()
-        self.failure: Exception | None = None
-        self._numbers = itertools.count(1)
-
-    def model(self, model: Any) -> Any:
-        """The model, seen to fail."""
-        twin = copy.copy(model)
-
-        async def ainvoke(*args: Any, **kwargs: Any) -> Any:
-            try:
-                return await model.ainvoke(*args, **kwargs)
-            except Exception as error:
-                self.failure = error
-                raise
-
-        twin.ainvoke = ainvoke
-        return twin
-
-    def around(self, function_name: str, function_call: Hook, arguments: dict[str, Any]) -> Any:
-        call = (f"{function_name}-{next(self._numbers)}", function_name, arguments)
-        key = self.log.begin(*call)
-        try:
-            if is_doubled(function_name):
-                result = answer_async(function_name, arguments) if _in_loop() else answer(function_name, arguments)
-            else:
-                result = function_call(**arguments)
-        except Exception as error:
-            self.log.end(key, error=error)
-            raise
-        return self._awaited(call, result) if inspect.isawaitable(result) else self._finished(call, result)
-
-    async def _awaited(self, call: tuple[str, str, Any], pending: Any) -> Any:
-        try:
-            result = await pending
-        except Exception as error:
-            self.log.end(call[0], error=error)
-            raise
-        return self._finished(call, result)
-
-    def _finished(self, call: tuple[str, str, Any], result: Any) -> Any:
-        """A tool that yields, such as a team's delegation to a member, does its work while it is asked for more."""
-        if inspect.isasyncgen(result):
-            return self._streamed(call, result)
-        if inspect.isgenerator(result):
-            return self._yielded(call, result)
-        self.log.end(call[0], _told(result))
-        return result
-
-    async def _streamed(self, call: tuple[str, str, Any], items: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        self.log.begin(*call)  # again, in the task that asks: what begins there is inside this call
-        told = []
-        try:
-            async for item in items:
-                told.append(_told(item))
-                yield item
-        except Exception as error:
-            self.log.end(call[0], error=error)
-            raise
-        self.log.end(call[0], "".join(text for text in told if isinstance(text, str)))
-
-    def _yielded(self, call: tuple[str, str, Any], items: Iterator[Any]) -> Iterator[Any]:
-        self.log.begin(*call)
-        told = []
-        try:
-            for item in items:
-                told.append(_told(item))
-                yield item
-        except Exception as error:
-            self.log.end(call[0], error=error)
-            raise
-        self.log.end(call[0], "".join(text for text in told if isinstance(text, str)))
+_IDS = ("current_session_id", "current_run_id", "current_user_id")
 
 
-def _told(result: Any) -> Any:
-    """What a tool says: some wrap it in a ToolResult or in an event."""
-    return result if isinstance(result, (str, dict, list)) else getattr(result, "content", result)
-
-
-def _in_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
-
-
-def _copied(target: Any, watch: Watch) -> Any:
-    """A copy as Agno makes it, which shares models and nothing that a run changes."""
-    from agno.db.in_memory import InMemoryDb
-
-    hooks = _hooks_of_tools(target.tools) if target.tool_hooks is None else target.tool_hooks
-    changed: dict[str, Any] = {"telemetry": False, "tool_hooks": [watch.around, *hooks]}
-    if target.db is not None:
-        changed["db"] = InMemoryDb()
-    if target.model is not None:
-        changed["model"] = watch.model(target.model)
-    members = getattr(target, "members", None)
-    if isinstance(members, list):
-        changed["members"] = [_copied(one, watch) if hasattr(one, "tool_hooks") else one for one in members]
-    return target.deep_copy(update=changed)
-
-
-def _hooks_of_tools(tools: Any) -> list[Hook]:
-    """An agent with hooks overrules those of its tools, and ours is one: so theirs become hooks of the agent."""
-    found = []
-    for tool in tools if isinstance(tools, list) else []:
-        functions = getattr(tool, "functions", None)
-        for function in functions.values() if isinstance(functions, dict) else [tool]:
-            found += [_only_for(function.name, hook) for hook in getattr(function, "tool_hooks", None) or ()]
-    return found
-
-
-def _only_for(name: str, hook: Hook) -> Hook:
-    """The hook of one tool as a hook that lets all other tools pass; Agno asks signatures for what to give."""
-    wanted = inspect.signature(hook).parameters
-
-    def narrowed(**given: Any) -> Any:
-        if given["function_name"] != name:
-            return given["function_call"](**given["arguments"])
-        return hook(**{key: value for key, value in given.items() if key in wanted})
-
-    async def narrowed_async(**given: Any) -> Any:
-        result = narrowed(**given)
-        return await result if inspect.isawaitable(result) else result
-
-    chosen: Any = narrowed_async if inspect.iscoroutinefunction(hook) else narrowed
-    names = dict.fromkeys([*wanted, "function_name", "function_call", "arguments"])
-    parameters = [inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY) for key in names]
-    chosen.__signature__ = inspect.Signature(parameters)
-    return chosen  # type: ignore[no-any-return]
-
-
-def _usage(run: Any) -> Usage | None:
-    """The tokens of a run and of the runs of members; Agno counts unknown ones as zero."""
-    total: Usage | None = None
-    for inner in getattr(run, "member_responses", None) or ():
-        spent = _usage(inner)
-        total = total if spent is None else spent if total is None else total + spent
-    if run.metrics is None:
-        return total
-    answers = [m for m in run.messages or () if m.role == "assistant" and not m.from_history]
-    given, got = run.metrics.input_tokens, run.metrics.output_tokens
-    known = bool(given or got)
-    own = Usage(given if known else None, got if known else None, run.metrics.cost, len(answers))
-    return own if total is None else own + total
+def _note_refusals(run: Any, log: CallLog) -> None:
+    """Calls of tools that do not exist, or with arguments that are no JSON, reach no hook: messages tell of them."""
+    messages = [message for message in run.messages or () if not message.from_history]
+    answers = {message.tool_call_id: message for message in messages if message.role == "tool"}
+    made = {call.name for call in log.calls}
+    for asked in (call for message in messages if message.role == "assistant" for call in message.tool_calls or ()):
+        function, answer = asked.get("function") or {}, answers.get(asked.get("id"))
+        name, arguments = str(function.get("name")), function.get("arguments")
+        is_unreadable = ToolCall.parse(name, arguments).raw_arguments is not None
+        if answer is not None and (is_unreadable or name not in made):
+            log.end(log.begin(asked.get("id"), name, arguments), error=str(answer.content))
 
 
 def _fingerprint(target: Any) -> str:
     """What makes two agents behave alike: instructions, models, tools, and the members below."""
     tools = target.tools if isinstance(target.tools, list) else [target.tools]
-    named = [getattr(tool, "name", None) or getattr(tool, "__name__", None) or type(tool).__name__ for tool in tools]
+    named = [described_tool(tool) for tool in tools if tool is not None]
     members = getattr(target, "members", None)
     below = (
         [_fingerprint(member) for member in members if hasattr(member, "tool_hooks")]
@@ -237,4 +107,4 @@ def _fingerprint(target: Any) -> str:
 
 
 def _words(value: Any) -> Any:
-    return getattr(value, "__qualname__", "") if callable(value) else plain(value)
+    return source_fingerprint(value) if callable(value) else plain(value)

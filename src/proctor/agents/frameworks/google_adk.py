@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import functools
+import json
 from typing import Any
 
 from proctor.agents.doubles import answer_async, is_doubled
-from proctor.agents.frameworks.sessions import CallLog, FrameworkAgent, FrameworkSession, text_of
+from proctor.agents.frameworks.sessions import CallLog, FrameworkAgent, FrameworkSession, described_tool, text_of
 from proctor.agents.model import Agent, Reply, Usage
 from proctor.cases.model import Case, Turn
 from proctor.errors import AgentFailed
-from proctor.plain import fingerprint, plain
+from proctor.plain import Json, fingerprint, plain
+from proctor.references import source_fingerprint
 
 USER = "proctor"
 
 
 def adapt(target: Any, name: str) -> Agent | None:
-    """An agent that runs LlmAgents, workflow agents and Apps."""
+    """An agent that runs LlmAgents, workflow agents, Apps, and what a Runner runs."""
     from google.adk.agents import BaseAgent
+    from google.adk.runners import Runner
 
+    if isinstance(target, Runner):
+        target = getattr(target, "app", None) or target.agent
     if not isinstance(target, BaseAgent) and not hasattr(target, "root_agent"):
         return None
     return GoogleAdkAgent(target, name or str(target.name), is_app=not isinstance(target, BaseAgent))
@@ -28,51 +33,73 @@ class GoogleAdkAgent(FrameworkAgent):
     """Runs the agent for each trial in a fresh session, whose state is the case's."""
 
     def __init__(self, target: Any, name: str, *, is_app: bool) -> None:
-        super().__init__(target, name, _fingerprint(target.root_agent if is_app else target))
+        self.root = target.root_agent if is_app else target
+        super().__init__(target, name, _fingerprint(self.root))
         self._is_app = is_app
+        self._runner: Any = None
 
     def session(self, case: Case) -> GoogleAdkSession:
-        return GoogleAdkSession(self.target, case, is_app=self._is_app)
+        return GoogleAdkSession(self, case)
+
+    def runner(self, app_name: str) -> Any:
+        """One for each trial; they share toolsets and plugins."""
+        from google.adk.runners import InMemoryRunner
+
+        given = {"app": self.target} if self._is_app else {"agent": self.target, "app_name": app_name}
+        self._runner = InMemoryRunner(**given)
+        return self._runner
+
+    async def stop(self) -> None:
+        """A runner closes the toolsets and plugins of the agent, so none may while another trial goes on."""
+        if self._runner is not None:
+            await self._runner.close()
+
+    def answers_data(self, author: str) -> bool:
+        speaker = self.root.find_agent(author) if hasattr(self.root, "find_agent") else None
+        return getattr(speaker, "output_schema", None) is not None
 
 
 class GoogleAdkSession(FrameworkSession):
     """One session of an in-memory runner."""
 
-    def __init__(self, target: Any, case: Case, *, is_app: bool) -> None:
+    def __init__(self, agent: GoogleAdkAgent, case: Case) -> None:
         super().__init__(case)
-        self._target = target
-        self._is_app = is_app
+        self._agent = agent
         kept = case.extra.get("x-adk")
         named = kept if isinstance(kept, dict) else {}
         self._user = str(named.get("userId") or USER)
         self._app = str(named.get("appName") or USER)
 
     async def open(self) -> None:
-        from google.adk.runners import InMemoryRunner
-
-        given = {"app": self._target} if self._is_app else {"agent": self._target, "app_name": self._app}
-        self._runner = InMemoryRunner(**given)
+        self._runner = self._agent.runner(self._app)
         self._watch = _watcher_class()("proctor")
         self._runner.plugin_manager.register_plugin(self._watch)
+        plugins = self._runner.plugin_manager.plugins
+        plugins.insert(0, plugins.pop())  # one that answers for a tool keeps the call from those behind it
         self._session = await self._runner.session_service.create_session(
             app_name=self._runner.app_name, user_id=self._user, state=plain(self.case.state)
         )
-
-    async def close(self) -> None:
-        await self._runner.close()
 
     async def send(self, turn: Turn) -> Reply:
         from google.genai import types
 
         self._watch.log = log = CallLog()
         message = types.Content(role="user", parts=[types.Part(text=text_of(turn))])
-        text = ""
+        answer = Spoken()
         async for event in self._runner.run_async(user_id=self._user, session_id=self._session.id, new_message=message):
             if event.error_code and event.error_message:
-                raise AgentFailed(f"the model answered {event.error_code}: {event.error_message}")
-            if event.is_final_response() and event.content and event.content.parts:
-                text = "".join(part.text for part in event.content.parts if part.text and not part.thought) or text
-        return Reply(text, log.calls, log.usage, state=await self._state(), raw=None)
+                raise self._failure(event)
+            answer.hear(event)
+        text = answer.text
+        structured = _data(text) if self._agent.answers_data(answer.author) else None
+        return Reply(text, log.calls, log.usage, structured=structured, state=await self._state(), raw=None)
+
+    def _failure(self, event: Any) -> Exception:
+        """What was raised, since that a service is busy shows in its kind; newer versions tell the text alone."""
+        raised: Exception | None = self._watch.failure
+        if raised is not None and str(raised) == event.error_message:
+            return raised
+        return AgentFailed(f"the run ended with {event.error_code}: {event.error_message}")
 
     async def _state(self) -> Any:
         session = await self._runner.session_service.get_session(
@@ -81,13 +108,52 @@ class GoogleAdkSession(FrameworkSession):
         return None if session is None else plain(dict(session.state))
 
 
+class Spoken:
+    """The answer, put together from the events of one turn."""
+
+    def __init__(self) -> None:
+        self._final = ""
+        self._pieces = ""
+        self._refused = ""
+        self.author = ""
+
+    def hear(self, event: Any) -> None:
+        self._refused = event.error_code or self._refused
+        parts = event.content.parts if event.content and event.content.parts else ()
+        said = "".join(part.text for part in parts if part.text and not part.thought)
+        if event.partial:
+            self._pieces += said
+        elif event.is_final_response() and said:
+            self._final, self._pieces, self.author = said, "", event.author
+
+    @property
+    def text(self) -> str:
+        """The last whole answer; that of an agent which only streams is all of its pieces."""
+        text = self._final or self._pieces
+        if self._refused and not text:
+            raise AgentFailed(f"the model gave no answer: {self._refused}")
+        return text
+
+
+def _data(text: str) -> Json:
+    try:
+        return plain(json.loads(text))
+    except (ValueError, RecursionError):
+        return None
+
+
 @functools.cache
 def _watcher_class() -> type[Any]:
     """The plugin, made when ADK is there: it notes calls and tokens of the agent and of agents it uses as tools."""
     from google.adk.plugins.base_plugin import BasePlugin
 
     class Watcher(BasePlugin):  # type: ignore[misc]
-        log = CallLog()
+        def __init__(self, name: str) -> None:
+            super().__init__(name)
+            self.log = CallLog()
+            self.failure: Exception | None = None
+            self.failed: set[str] = set()
+            """The calls that ended with an error."""
 
         async def before_tool_callback(self, *, tool: Any, tool_args: Any, tool_context: Any) -> Any:
             key = self.log.begin(tool_context.function_call_id, tool.name, tool_args)
@@ -102,11 +168,18 @@ def _watcher_class() -> type[Any]:
             return result if isinstance(result, dict) else {"result": result}
 
         async def after_tool_callback(self, *, tool: Any, tool_args: Any, tool_context: Any, result: Any) -> None:
-            if not is_doubled(tool.name):
-                self.log.end(tool_context.function_call_id, result)
+            if is_doubled(tool.name) or tool_context.function_call_id in self.failed:
+                return  # what else a plugin makes of an error, the tool failed
+            refused = _refusal(result)
+            self.log.end(tool_context.function_call_id, None if refused else result, refused)
 
         async def on_tool_error_callback(self, *, tool: Any, tool_args: Any, tool_context: Any, error: Any) -> None:
+            self.failure = error
+            self.failed.add(tool_context.function_call_id)
             self.log.end(tool_context.function_call_id, error=error)
+
+        async def on_model_error_callback(self, *, callback_context: Any, llm_request: Any, error: Any) -> None:
+            self.failure = error
 
         async def after_model_callback(self, *, callback_context: Any, llm_response: Any) -> None:
             usage = llm_response.usage_metadata
@@ -116,15 +189,24 @@ def _watcher_class() -> type[Any]:
     return Watcher
 
 
+def _refusal(result: Any) -> str | None:
+    """Why ADK did not make a call: arguments are missing, or a person has to agree; tools of its own say so as data."""
+    told = result.get("error") if isinstance(result, dict) and len(result) == 1 else None
+    by_adk = isinstance(told, str) and told.startswith(("Invoking `", "This tool call "))
+    return str(told) if by_adk else None
+
+
 def _fingerprint(agent: Any) -> str:
     """What makes two agents behave alike: instructions, models, tools, and the agents below."""
     model = getattr(agent, "model", "")
-    tools = [getattr(tool, "name", None) or getattr(tool, "__name__", repr(type(tool))) for tool in _tools(agent)]
+    tools = [_tool(tool) for tool in getattr(agent, "tools", None) or ()]
     below = [_fingerprint(inner) for inner in getattr(agent, "sub_agents", [])]
     instruction = getattr(agent, "instruction", "")
-    told = instruction if isinstance(instruction, str) else getattr(instruction, "__qualname__", "")
-    return fingerprint(type(agent).__name__, agent.name, str(getattr(model, "model", model)), told, tools, below)
+    told = instruction if isinstance(instruction, str) else source_fingerprint(instruction)
+    own = "" if type(agent).__module__.startswith("google.adk.") else source_fingerprint(agent)
+    return fingerprint(type(agent).__name__, agent.name, str(getattr(model, "model", model)), told, tools, below, own)
 
 
-def _tools(agent: Any) -> list[Any]:
-    return list(getattr(agent, "tools", None) or [])
+def _tool(tool: Any) -> Json:
+    inner = getattr(tool, "agent", None)
+    return described_tool(tool) if inner is None else [tool.name, _fingerprint(inner)]

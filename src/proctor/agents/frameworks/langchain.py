@@ -8,7 +8,7 @@ from typing import Any
 
 from proctor.agents.doubles import answer, answer_async, is_doubled
 from proctor.agents.frameworks.contexts import context_from
-from proctor.agents.frameworks.langchain_shapes import Shape, described, message_text, read_shape
+from proctor.agents.frameworks.langchain_shapes import Shape, described, message_text, messages_of, read_shape
 from proctor.agents.frameworks.langchain_watching import watcher_class
 from proctor.agents.frameworks.sessions import FrameworkAgent, FrameworkSession, state_of
 from proctor.agents.model import Agent, Reply
@@ -37,6 +37,15 @@ class LangChainAgent(FrameworkAgent):
     def __init__(self, target: Any, name: str, fingerprint: str) -> None:
         super().__init__(target, name, fingerprint)
         self.shape = read_shape(target)
+
+    @property
+    def tools(self) -> dict[str, Any]:
+        """The functions behind the tools that a graph's own nodes run, for those who call them again."""
+        nodes = getattr(self.target, "nodes", None)
+        bound = [getattr(node, "bound", node) for node in nodes.values()] if isinstance(nodes, dict) else []
+        tools = [tool for node in bound for tool in getattr(node, "tools_by_name", {}).values()]
+        code = {tool.name: getattr(tool, "func", None) or getattr(tool, "coroutine", None) for tool in tools}
+        return {name: function for name, function in code.items() if callable(function)}
 
     def session(self, case: Case) -> LangChainSession:
         return LangChainSession(self.target, self.shape, case)
@@ -102,7 +111,8 @@ class LangChainSession(FrameworkSession):
         return self._shape.filled(plain(turn.input), self._kept, self._messages)
 
     async def _ask(self, given: Any, watcher: Any) -> Any:
-        config = {"callbacks": [watcher], "configurable": {"thread_id": self._thread}}
+        places = dict.fromkeys(("thread_id", *self._shape.sessions), self._thread)
+        config = {"callbacks": [watcher], "configurable": places}
         more = {} if self._context is None else {"context": self._context}
         try:
             return await self._target.ainvoke(given, config, **more)
@@ -129,21 +139,22 @@ class LangChainSession(FrameworkSession):
         """What a graph knows in the end; without a memory of its own, it is told so again in the next turn."""
         waits = state.pop("__interrupt__", None)
         self._interrupted = bool(waits)
-        messages = state.get("messages")
+        messages = messages_of(state)
         if self._shape.memory is None:
             self._kept = self._kept | state
-            self._messages = list(messages or [])
+            self._messages = messages
         else:
             self._kept = {}
         known = state_of({key: value for key, value in state.items() if key != "messages"})
         structured = plain(state.get("structured_response"))
-        calls = watcher.all_calls(messages or [], structured)
+        calls = watcher.all_calls(messages, structured)
         if waits:
             return Reply(show(plain(waits[0].value)), calls, watcher.log.usage, state=known, raw=state)
         if not messages:
             reply = to_reply(known)
             return Reply(reply.text, calls, watcher.log.usage, structured=reply.structured, state=known, raw=state)
-        text = message_text(messages[-1]) or ("" if structured is None else show(structured))
+        said = "" if messages[-1].type == "tool" and structured is not None else message_text(messages[-1])
+        text = said or ("" if structured is None else show(structured))
         return Reply(text, calls, watcher.log.usage, structured=structured, state=known, raw=state)
 
 

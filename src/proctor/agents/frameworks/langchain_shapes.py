@@ -27,6 +27,8 @@ class Shape:
     """Where a graph keeps its threads."""
     context: Any = None
     """The kind of object that a graph's tools and nodes get at run time."""
+    sessions: tuple[str, ...] = ()
+    """What a chain that looks up its own history has to be told: a session's id, under these names."""
 
     def filled(self, question: Json, kept: Mapping[str, Any], messages: Sequence[Any]) -> Any:
         """What to invoke it with."""
@@ -68,18 +70,33 @@ def read_shape(target: Any) -> Shape:
 
     if isinstance(_bound(target), BaseLanguageModel):
         return Shape(takes_messages=True)
+    sessions = tuple(spec.id for spec in getattr(target, "history_factory_config", None) or ())
+    target = _innermost_graph(target)
     memory = getattr(target, "checkpointer", None)
     memory = None if isinstance(memory, bool) else memory
     builder = getattr(target, "builder", None)
     known = getattr(builder, "schemas", {}).get(getattr(builder, "input_schema", None))
     if known is not None:
-        return Shape(fields=tuple(known), memory=memory, context=getattr(builder, "context_schema", None))
+        context = getattr(builder, "context_schema", None)
+        return Shape(fields=tuple(known), memory=memory, context=context, sessions=sessions)
     try:
         schema = target.get_input_jsonschema()
     except Exception:  # a runnable whose types pydantic cannot describe takes whatever it takes
         schema = {}
     schema = schema if schema.get("type") == "object" else {}
-    return Shape(fields=tuple(schema.get("properties", ())), required=tuple(schema.get("required", ())), memory=memory)
+    fields, required = tuple(schema.get("properties", ())), tuple(schema.get("required", ()))
+    return Shape(fields=fields, required=required, memory=memory, sessions=sessions)
+
+
+def messages_of(state: Mapping[str, Any]) -> list[Any]:
+    """The messages a graph ends with; a graph of one's own may keep them as dicts or pairs, or keep something else."""
+    from langchain_core.messages import convert_to_messages
+
+    kept = state.get("messages")
+    try:
+        return list(convert_to_messages(kept)) if isinstance(kept, (list, tuple)) else []
+    except Exception:
+        return []
 
 
 def message_text(message: Any) -> str:
@@ -104,6 +121,17 @@ def _bound(target: Any) -> Any:
     while hasattr(target, "bound") and hasattr(target, "kwargs"):
         target = target.bound
     return target
+
+
+def _innermost_graph(target: Any) -> Any:
+    """The graph under `with_retry` and `with_fallbacks`, which alone knows what it takes; else the target itself."""
+    inner = target
+    while not hasattr(inner, "builder"):
+        under = getattr(inner, "runnable", None) or getattr(inner, "bound", None)
+        if under is None:
+            return target
+        inner = under
+    return inner
 
 
 def _described_step(step: Any, depth: int = 0) -> Json:

@@ -6,12 +6,12 @@ import asyncio
 import copy
 import functools
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any
 
 from proctor.agents.doubles import answer, answer_async, is_doubled
-from proctor.agents.frameworks.sessions import CallLog, FrameworkAgent, FrameworkSession, text_of
+from proctor.agents.frameworks.sessions import CallLog, FrameworkAgent, FrameworkSession, described_tool, text_of
 from proctor.agents.model import Agent, Reply, Usage
 from proctor.cases.model import Case, Turn
 from proctor.plain import fingerprint, plain
@@ -24,18 +24,30 @@ _TOKENS = (
 
 
 def adapt(target: Any, name: str) -> Agent | None:
-    """An agent that runs FunctionAgents, ReActAgents, CodeActAgents and AgentWorkflows."""
-    from llama_index.core.agent.workflow import AgentWorkflow
-    from llama_index.core.agent.workflow.base_agent import BaseWorkflowAgent
-
+    """An agent that runs FunctionAgents, ReActAgents, CodeActAgents, AgentWorkflows, and workflows of one's own."""
+    try:
+        from llama_index.core.agent.workflow import AgentWorkflow
+        from llama_index.core.agent.workflow.base_agent import BaseWorkflowAgent
+    except ImportError:
+        return None  # a package of one's own is often called workflows, too
     if not isinstance(target, (BaseWorkflowAgent, AgentWorkflow)):
-        return None
+        from proctor.agents.frameworks.llama_index_workflows import adapt_workflow
+
+        return adapt_workflow(target, name)
     title = getattr(target, "name", None) or getattr(target, "root_agent", "")
     return LlamaIndexAgent(target, name or str(title), _fingerprint(target))
 
 
 class LlamaIndexAgent(FrameworkAgent):
     """Runs the agent itself: what a run knows is in its context, and each trial has one."""
+
+    @property
+    def tools(self) -> dict[str, Any]:
+        """The functions behind the tools, for those who call them again."""
+        agents = getattr(self.target, "agents", None) or {"": self.target}
+        listed = [tool for agent in agents.values() for tool in agent.tools or () if hasattr(tool, "metadata")]
+        code = {tool.metadata.get_name(): getattr(tool, "real_fn", None) for tool in listed}
+        return {name: function for name, function in code.items() if callable(function)}
 
     def session(self, case: Case) -> LlamaIndexSession:
         return LlamaIndexSession(self.target, case)
@@ -46,13 +58,13 @@ class LlamaIndexSession(FrameworkSession):
 
     def __init__(self, target: Any, case: Case) -> None:
         super().__init__(case)
-        self._agent = _with_doubles(target) if case.doubles else target
+        self._agent = target
         self._memory: Any = None
 
     async def open(self) -> None:
         from llama_index.core.workflow import Context
 
-        _start_watching()
+        start_watching()
         self._context = Context(self._agent)
         if self.case.state:
             own = copy.deepcopy(getattr(self._agent, "initial_state", None) or {})
@@ -60,18 +72,8 @@ class LlamaIndexSession(FrameworkSession):
 
     async def send(self, turn: Turn) -> Reply:
         watched = Watched()
-        before = _WATCHED.set(watched)
-        try:
-            handler = self._agent.run(user_msg=text_of(turn), ctx=self._context, memory=self._memory)
-            try:
-                async for event in handler.stream_events():
-                    watched.note_unknown_tool(event)
-                result = await handler
-            except asyncio.CancelledError:
-                await handler.cancel_run()
-                raise
-        finally:
-            _WATCHED.reset(before)
+        given = {"user_msg": text_of(turn), "ctx": self._context, "memory": self._memory}
+        result = await watched.run(lambda: self._agent.run(**given))
         await self._keep_memory()
         return Reply(
             str(getattr(result.response, "content", None) or ""),
@@ -95,6 +97,21 @@ class Watched:
         self.log = CallLog()
         self.passages: list[str] = []
         self._numbers = itertools.count(1)
+
+    async def run(self, start: Callable[[], Any]) -> Any:
+        """What a run gives in the end; it is started, and its steps are, where they are seen."""
+        before = _WATCHED.set(self)
+        try:
+            handler = start()
+            try:
+                async for event in handler.stream_events():
+                    self.note_unknown_tool(event)
+                return await handler
+            except asyncio.CancelledError:
+                await handler.cancel_run()
+                raise
+        finally:
+            _WATCHED.reset(before)
 
     def begin(self, tool: Any, given: Any) -> str:
         name = tool.metadata.get_name()
@@ -120,7 +137,7 @@ _WATCHED: ContextVar[Watched | None] = ContextVar("proctor_llama_index", default
 
 
 @functools.cache
-def _start_watching() -> None:
+def start_watching() -> None:
     """Once for the process, which is all LlamaIndex offers; outside of a trial, the handlers do nothing."""
     from llama_index.core.instrumentation import get_dispatcher
     from llama_index.core.instrumentation.event_handlers import BaseEventHandler
@@ -172,19 +189,25 @@ def _start_watching() -> None:
 
     get_dispatcher().add_span_handler(Spans())
     get_dispatcher().add_event_handler(Events())
+    _double_all_tools()
 
 
-def _with_doubles(target: Any) -> Any:
-    """A copy that finds doubles among its tools; what a tool's own code runs is out of its reach."""
-    twin = copy.copy(target)
-    find = twin.get_tools
+def _double_all_tools() -> None:
+    """Every agent, also one that a tool runs, asks here for its tools: in a trial, doubles are among them."""
+    from llama_index.core.agent.workflow import AgentWorkflow
+    from llama_index.core.agent.workflow.base_agent import BaseWorkflowAgent
 
-    async def get_tools(*args: Any, **kwargs: Any) -> list[Any]:
-        tools = await find(*args, **kwargs)
+    for kind in (BaseWorkflowAgent, AgentWorkflow):
+        kind.get_tools = _with_doubles(kind.get_tools)
+
+
+def _with_doubles(original: Any) -> Any:
+    @functools.wraps(original)
+    async def get_tools(self: Any, *args: Any, **kwargs: Any) -> list[Any]:
+        tools = await original(self, *args, **kwargs)
         return [_doubled_class()(tool.metadata) if is_doubled(tool.metadata.get_name()) else tool for tool in tools]
 
-    object.__setattr__(twin, "get_tools", get_tools)
-    return twin
+    return get_tools
 
 
 @functools.cache
@@ -254,7 +277,7 @@ def _fingerprint(target: Any) -> str:
     if isinstance(agents, dict):
         below = [_fingerprint(agent) for agent in agents.values()]
         return fingerprint(type(target).__name__, target.root_agent, plain(target.initial_state), below)
-    tools = [tool.metadata.name for tool in target.tools or ()]
+    tools = [[tool.metadata.name, described_tool(tool)] for tool in target.tools or ()]
     model = getattr(target.llm.metadata, "model_name", "") or type(target.llm).__name__
     told = [target.description, target.system_prompt, plain(target.can_handoff_to), plain(target.initial_state)]
     return fingerprint(type(target).__name__, target.name, model, told, tools)

@@ -36,6 +36,12 @@ def adapt(target: Any, name: str) -> Agent | None:
 class OpenAiAgent(FrameworkAgent):
     """Each trial has an input list of its own, and a context made from the case's state."""
 
+    @property
+    def tools(self) -> dict[str, Any]:
+        """The functions behind the tools, for those who call them again."""
+        code = {getattr(tool, "name", ""): getattr(tool, "__wrapped__", None) for tool in self.target.tools}
+        return {name: function for name, function in code.items() if callable(function)}
+
     def session(self, case: Case) -> OpenAiSession:
         return OpenAiSession(self.target, case)
 

@@ -29,6 +29,12 @@ def adapt(target: Any, name: str) -> Agent | None:
 class PydanticAiAgent(FrameworkAgent):
     """Each trial has a message history of its own, and dependencies made from the case's state."""
 
+    @property
+    def tools(self) -> dict[str, Any]:
+        """The functions behind the tools, for those who call them again."""
+        named = [getattr(toolset, "tools", None) for toolset in self.target.toolsets]
+        return {name: tool.function for tools in named if isinstance(tools, dict) for name, tool in tools.items()}
+
     def session(self, case: Case) -> PydanticAiSession:
         return PydanticAiSession(self.target, case)
 
@@ -64,9 +70,21 @@ class PydanticAiSession(FrameworkSession):
             WATCH.reset(token)
         self._history = result.all_messages()
         output = result.output
+        _note_deferred(output, log)
         structured = None if isinstance(output, str) else plain(output)
         text = output if isinstance(output, str) else show(structured)
         return Reply(text, log.calls, log.usage, structured=structured, state=state_from(self._deps), raw=result)
+
+
+def _note_deferred(output: Any, log: CallLog) -> None:
+    """Calls with which a run ends because they are not for the agent to make."""
+    from pydantic_ai import DeferredToolRequests
+
+    if not isinstance(output, DeferredToolRequests):
+        return
+    for calls, reason in ((output.approvals, "it waits for a person"), (output.calls, "it is for others to run")):
+        for call in calls:
+            log.end(log.begin(call.tool_call_id, call.tool_name, call.args), error=f"not called: {reason}")
 
 
 @functools.cache

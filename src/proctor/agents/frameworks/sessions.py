@@ -10,7 +10,7 @@ from typing import Any
 from proctor.agents.model import Reply, ToolCall, Usage
 from proctor.cases.model import Case, Turn
 from proctor.plain import Json, plain, show
-from proctor.references import describe
+from proctor.references import describe, source_fingerprint
 
 
 class FrameworkAgent:
@@ -105,6 +105,17 @@ _INSIDE: ContextVar[str | None] = ContextVar("proctor_inside_call", default=None
 def text_of(turn: Turn) -> str:
     """A turn's input as the text that a chat interface takes."""
     return turn.input if isinstance(turn.input, str) else show(turn.input)
+
+
+def described_tool(tool: Any) -> Json:
+    """What makes two tools alike, for fingerprints: the name, and the code wherever a framework keeps it."""
+    kept = (getattr(tool, part, None) for part in _CODE)
+    code = next((found for found in kept if hasattr(found, "__code__")), tool)
+    name = getattr(tool, "name", None) or getattr(tool, "__name__", None) or type(tool).__name__
+    return [str(name), source_fingerprint(code)]
+
+
+_CODE = ("func", "function", "real_fn", "entrypoint", "handler", "forward")
 
 
 def state_of(value: Any) -> Mapping[str, Json] | None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from proctor.agents.doubles import answer, is_doubled
-from proctor.agents.frameworks.sessions import CallLog, FrameworkAgent, FrameworkSession, text_of
+from proctor.agents.frameworks.sessions import CallLog, FrameworkAgent, FrameworkSession, described_tool, text_of
 from proctor.agents.model import Agent, Reply, Usage
 from proctor.agents.threads import call_in_thread
 from proctor.cases.model import Case, Turn
@@ -227,4 +227,5 @@ def _fingerprint(agent: Any) -> str:
     below = [_fingerprint(inner) for inner in agent.managed_agents.values()]
     model = getattr(agent.model, "model_id", None) or type(agent.model).__name__
     told = [agent.description, agent.instructions, plain(agent.prompt_templates), agent.max_steps]
-    return fingerprint(type(agent).__name__, agent.name, model, told, list(agent.tools), below)
+    tools = [[name, described_tool(tool)] for name, tool in agent.tools.items()]
+    return fingerprint(type(agent).__name__, agent.name, model, told, tools, below)
