@@ -36,8 +36,13 @@ def test_a_mark_out_of_ten_becomes_a_share_with_its_reason_and_steps() -> None:
     assert evaluation.details["mark"] == 7
 
 
-def test_a_mark_beyond_the_scale_is_no_verdict() -> None:
-    for mark in (12, -1):
+@pytest.mark.parametrize(("mark", "score"), [(12, 1.0), (-1, 0.0), (15, 1.0)])
+def test_a_mark_a_little_beyond_the_scale_counts_as_its_end(mark: float, score: float) -> None:
+    assert judged(GEval(evaluation_steps=["Look."]), seen("x"), marking(mark)).score == score
+
+
+def test_a_mark_of_another_scale_is_no_verdict() -> None:
+    for mark in (85, -50, float("nan")):
         with pytest.raises(JudgeFailed):
             judged(GEval(evaluation_steps=["Look."]), seen("x"), marking(mark))
 

@@ -47,12 +47,15 @@ class Finding(BaseModel):
     output: str
 
 
-def mark(kind: str, instructions: str, material: Mapping[str, Texts], lowest: float, highest: float) -> Question[Mark]:
-    """A mark on a scale whose ends are given; one beyond them is no mark."""
+def mark(
+    kind: str, instructions: str, material: Mapping[str, Texts], lowest: float, highest: float, slack: float = 0.0
+) -> Question[Mark]:
+    """A mark on a scale whose ends are given. One beyond them is no mark, unless it is by no more than `slack`."""
 
     def check(reply: Mark) -> str | None:
         # A comparison with NaN is false, so that it is beyond them too.
-        return None if lowest <= reply.mark <= highest else f"mark must be between {lowest:g} and {highest:g}"
+        fits = lowest - slack <= reply.mark <= highest + slack
+        return None if fits else f"mark must be between {lowest:g} and {highest:g}"
 
     return Question(kind, 1, instructions, material, Mark, check)
 

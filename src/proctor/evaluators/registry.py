@@ -11,7 +11,7 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -97,8 +97,11 @@ class Bound:
 def build(spec: EvaluatorSpec, base: Path | None = None) -> Bound:
     """The evaluator that `spec` names; raises `UsageError` when there is none or its arguments do not fit."""
     target = _find(spec.name, base)
+    if target is None:
+        spec = replace(spec, name=_elsewhere(spec.name), label=spec.title)
+        target = shipped(spec.name)
     call = _instantiate(spec, target, base)
-    shipped = spec.name in SHIPPED
+    is_shipped = spec.name in SHIPPED
     threshold = getattr(call, "default_threshold", DEFAULT_THRESHOLD) if spec.threshold is None else spec.threshold
     return Bound(
         spec=spec,
@@ -106,10 +109,10 @@ def build(spec: EvaluatorSpec, base: Path | None = None) -> Bound:
         title=spec.title,
         threshold=float(threshold),
         scope=spec.scope or _scope(call),
-        fingerprint=fingerprint(spec.name, _version(call, shipped), plain(spec.arguments), *_view(spec)),
+        fingerprint=fingerprint(spec.name, _version(call, is_shipped), plain(spec.arguments), *_view(spec)),
         asynchronous=is_async(call),
         traced=takes_trace(call),
-        inline=shipped and not is_async(call) and not spec.retries,
+        inline=is_shipped and not is_async(call) and not spec.retries,
         needs_judge=bool(getattr(call, "needs_judge", False)),
         judged=_asks_the_judge(call),
         look=None if spec.path is None else _selector(spec.path),
@@ -134,6 +137,7 @@ def shipped(name: str) -> Any:
 
 
 def _find(name: str, base: Path | None) -> Any:
+    """What is registered or referred to under a name; `None` where nothing is."""
     if name in SHIPPED:
         return shipped(name)
     if is_reference(name):
@@ -142,9 +146,21 @@ def _find(name: str, base: Path | None) -> Any:
 
     for entry in entry_points(group="proctor.evaluators", name=name):
         return entry.load()
-    raise UsageError(
-        f"no evaluator is called {name!r}{nearest(name, SHIPPED)}; name a shipped one, or your own as file.py:name"
-    )
+    return None
+
+
+def _elsewhere(name: str) -> str:
+    """The shipped evaluator that another tool has under this name; raises `UsageError` if none does."""
+    from proctor.cases.formats.adk_metrics import METRICS
+    from proctor.cases.formats.holodeck_metrics import RAG, STANDARD
+
+    bare = name.removesuffix("Metric")
+    known = {"geval": "GEval", **STANDARD, **RAG, **{metric: of.evaluator for metric, of in METRICS.items()}}
+    own = bare if bare in SHIPPED else known.get(name)
+    if own is None:
+        likely = nearest(name, SHIPPED) or "; name a shipped one, or your own as file.py:name"
+        raise UsageError(f"no evaluator is called {name!r}{likely}")
+    return own
 
 
 def _instantiate(spec: EvaluatorSpec, target: Any, base: Path | None) -> Callable[..., Any]:

@@ -91,7 +91,9 @@ class GEval(Judged):
             return Evaluation(float(ruling.verdict == "yes"), ruling.reason, details)
         lowest, highest = self.ends
         asked = MARKED.format(lowest=lowest, highest=highest, **words) + self._meaning()
-        reply = await judge.ask(opinions.mark("geval", asked, material, lowest, highest))
+        # 12 of 10 is meant as full marks; 85 of 10 is another scale, and is sent back.
+        slack = (highest - lowest) / 2
+        reply = await judge.ask(opinions.mark("geval", asked, material, lowest, highest, slack))
         return Evaluation(reply.share(lowest, highest), reply.reason, {**details, "mark": reply.mark})
 
     @property
