@@ -22,6 +22,7 @@ from logit_server import with_logits
 from test_judging_injection import ATTACKS, inside, mark_of, outside
 
 from proctor.errors import UsageError
+from proctor.evaluators.opinions import mark
 from proctor.judging.brief_prompts import (
     brief_prompt_of,
     counted_schema_of,
@@ -31,9 +32,11 @@ from proctor.judging.brief_prompts import (
 )
 from proctor.judging.chambers import SharedChambers
 from proctor.judging.choices import choose
+from proctor.judging.degrees import with_degrees
 from proctor.judging.model import Prompt, Question
 from proctor.judging.prompts import prompt_of, schema_of
 from proctor.judging.questions import claims, statements
+from proctor.judging.replies import read_reply
 
 Wording = Callable[[Question[Any]], Prompt]
 
@@ -155,3 +158,11 @@ def test_what_a_text_is_to_say_does_not_stand_where_it_is_to_be_written() -> Non
     told = brief_prompt_of(statements("Why?", "Because.")).user
     assert '"text": "..."' in told
     assert "\ntext: the statement, understandable on its own" in told
+
+
+def test_marks_are_words_so_that_their_odds_can_be_weighed() -> None:
+    question = mark("geval", "Mark it.", {"answer": "Hello."}, 0, 10)
+    assert counted_schema_of(question)["properties"]["mark"] == {"enum": [str(number) for number in range(11)]}
+    reply = with_degrees(read_reply('{"mark": "7", "reason": ""}', question), {"/mark": {"7": 0.5, "9": 0.5}})
+    assert reply.mark == 7
+    assert reply.share(0, 10) == pytest.approx(0.8)

@@ -5,9 +5,12 @@ The reason always comes before the verdict, so that a model thinks before it dec
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Mapping
+from typing import Annotated, Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, BeforeValidator, Field, create_model
 
 from proctor.judging.model import Question, Texts
 from proctor.judging.questions import EachOnce, Graded, YesNo
@@ -57,7 +60,19 @@ def mark(
         fits = lowest - slack <= reply.mark <= highest + slack
         return None if fits else f"mark must be between {lowest:g} and {highest:g}"
 
-    return Question(kind, 1, instructions, material, Mark, check)
+    return Question(kind, 1, instructions, material, _mark_of(lowest, highest), check)
+
+
+@functools.cache
+def _mark_of(lowest: float, highest: float) -> type[Mark]:
+    """A mark that knows what each whole one is worth: a model whose odds can be weighed writes one of these words."""
+    whole = range(math.ceil(lowest), math.floor(highest) + 1)
+    worth = {str(mark): (mark - lowest) / (highest - lowest) for mark in whole}
+    number = BeforeValidator(lambda value: float(value) if isinstance(value, str) and value in worth else value)
+    field: Any = (Annotated[float, number], ...)
+    made = create_model("Mark", __base__=Mark, mark=field)
+    made.worth = worth
+    return made
 
 
 def ruling(kind: str, instructions: str, material: Mapping[str, Texts]) -> Question[Ruling]:

@@ -26,12 +26,12 @@ REASON = "reason"
 
 def brief_prompt_of(question: Question[Any]) -> Prompt:
     """The same words for the same question, to be answered before it is explained."""
-    return _worded(question, verdict_first(schema_of(question)))
+    return _worded(question, verdict_first(counted_schema_of(question)))
 
 
 def reasoned_prompt_of(question: Question[Any]) -> Prompt:
     """The same, to be answered after it is explained."""
-    return _worded(question, schema_of(question))
+    return _worded(question, counted_schema_of(question))
 
 
 def _worded(question: Question[Any], schema: Any) -> Prompt:
@@ -41,10 +41,19 @@ def _worded(question: Question[Any], schema: Any) -> Prompt:
     return Prompt(f"{RULES}{question.instructions.strip()}\n\n{marks}", f"{material}\n{closing}")
 
 
+MARKED = "mark"
+"""The field that holds a mark on a scale."""
+
+
 def counted_schema_of(question: Question[Any]) -> Mapping[str, Json]:
-    """The schema of a reply that speaks of each item once; a small model that may write a list goes on and on."""
+    """The schema of a reply that speaks of each item once, and gives marks as words.
+
+    A small model that may write a list goes on and on; and it is among words that its odds can be told.
+    """
     schema: dict[str, Any] = {**schema_of(question)}
     check = question.check
+    if MARKED in schema["properties"] and getattr(question.reply, "worth", None):
+        schema["properties"] = {**schema["properties"], MARKED: {"enum": list(question.reply.worth)}}
     if isinstance(check, EachOnce):
         held = {**schema["properties"][check.field], "minItems": check.count, "maxItems": check.count}
         schema["properties"] = {**schema["properties"], check.field: held}
