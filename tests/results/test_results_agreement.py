@@ -60,6 +60,13 @@ def test_kappa_of_the_textbook_example() -> None:
     assert kappa([row[0] for row in rows], [row[1] for row in rows]) == found
 
 
+def test_full_agreement_on_two_rows_proves_little() -> None:
+    found = kappa([True, False], [True, False])
+    assert found is not None
+    assert found.value == 1.0
+    assert found.low < 0.0
+
+
 def test_kappa_of_many_rows_is_narrow() -> None:
     rows = ([(True, True)] * 8 + [(True, False)] * 2 + [(False, False)] * 8 + [(False, True)] * 2) * 1000
     found = kappa([row[0] for row in rows], [row[1] for row in rows])

@@ -87,7 +87,10 @@ def judge_agreement(verdicts: Sequence[bool], labels: Sequence[bool]) -> JudgeAg
 
 
 def kappa(verdicts: Sequence[bool], labels: Sequence[bool]) -> Interval | None:
-    """Cohen's kappa; the interval is a percentile bootstrap of the four counts with a fixed seed."""
+    """Cohen's kappa; the interval is a percentile bootstrap of the four counts with a fixed seed.
+
+    Where every sample gives the same, as with full agreement on a few rows, it is that of the agreement itself.
+    """
     _same_length(verdicts, labels)
     pairs = [(bool(verdict), bool(label)) for verdict, label in zip(verdicts, labels, strict=True)]
     cells = [pairs.count(cell) for cell in ((True, True), (True, False), (False, True), (False, False))]
@@ -95,6 +98,10 @@ def kappa(verdicts: Sequence[bool], labels: Sequence[bool]) -> Interval | None:
     if value is None:
         return None
     low, high = _bootstrap(cells, _kappa)
+    if low == high:
+        agreed = wilson((cells[0] + cells[3]) / len(pairs), len(pairs))
+        chance = _chance(cells)
+        low, high = (max(-1.0, (share - chance) / (1 - chance)) for share in agreed)
     return Interval(value, min(low, value), max(high, value))
 
 
@@ -173,12 +180,17 @@ def _share(part: int, whole: int) -> Estimate:
 
 
 def _kappa(cells: Sequence[int]) -> float | None:
-    both, only_judge, only_people, neither = cells
+    both, neither, count = cells[0], cells[3], sum(cells)
+    chance = _chance(cells)
+    return None if chance >= 1 else ((both + neither) / count - chance) / (1 - chance)
+
+
+def _chance(cells: Sequence[int]) -> float:
+    """How often judge and people would agree if neither knew of the other."""
+    both, only_judge, only_people, _ = cells
     count = sum(cells)
-    observed = (both + neither) / count
     judge, people = (both + only_judge) / count, (both + only_people) / count
-    chance = judge * people + (1 - judge) * (1 - people)
-    return None if chance >= 1 else (observed - chance) / (1 - chance)
+    return judge * people + (1 - judge) * (1 - people)
 
 
 def _bootstrap(cells: list[int], statistic: Callable[[Sequence[int]], float | None]) -> tuple[float, float]:
