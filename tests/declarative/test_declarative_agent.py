@@ -13,6 +13,7 @@ from scripted_model import Calls, Says, Talk, calls, model_server, says
 import proctor
 from proctor.cases.formats.loading import load
 from proctor.cases.model import Double, Settings
+from proctor.declarative.agent import declared_agent
 
 
 def two_tools(talk: Talk) -> Says | Calls:
@@ -178,8 +179,6 @@ def test_a_key_is_read_from_the_environment_when_it_is_needed_and_never_told(
 
 
 def fingerprint(folder: Path, url: str, **more: Any) -> str:
-    from proctor.declarative.agent import declared_agent
-
     [suite] = load([project(folder, url, **more)])
     return declared_agent(suite).fingerprint
 
@@ -190,3 +189,11 @@ def test_the_fingerprint_changes_with_what_changes_the_agent(tmp_path: Path) -> 
     assert fingerprint(tmp_path, "http://127.0.0.1:1/v1", instructions={"inline": "Be brief."}) != first
     assert fingerprint(tmp_path, "http://127.0.0.1:1/v1", tools=FUNCTIONS[:1]) != first
     assert fingerprint(tmp_path, "http://127.0.0.1:2/v1") != first
+
+
+def test_a_folder_that_is_called_like_an_sdk_is_no_sdk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "claude_agent_sdk").mkdir()
+    monkeypatch.syspath_prepend(tmp_path)
+    model = {"provider": "anthropic", "name": "m", "endpoint": "http://127.0.0.1:9"}
+    [suite] = load([project(tmp_path, "", model=model)])
+    assert "pydantic-ai" in repr(declared_agent(suite))

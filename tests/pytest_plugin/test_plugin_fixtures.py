@@ -267,7 +267,9 @@ def test_a_case_whose_agent_raises_fails_the_tests_that_look_at_it_and_no_others
     done = project.runpytest()
 
     done.assert_outcomes(passed=2, failed=2)
-    done.stdout.fnmatch_lines(["*AgentFailed: case 'raise' has no answer: the agent raised KeyError: 'lost'"])
+    done.stdout.fnmatch_lines(
+        ["*AgentFailed: case 'raise' has no answer: the agent raised KeyError: 'lost' (agent.py:4)"]
+    )
     assert asked(project) == ["a", "raise"]
 
 

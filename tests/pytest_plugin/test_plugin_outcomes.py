@@ -253,7 +253,7 @@ def test_ctrl_c_ends_pytest_and_keeps_what_was_done(project: pytest.Pytester) ->
     assert "Interrupted" in printed or "KeyboardInterrupt" in printed
     assert "1 passed" in printed
     listed = subprocess.run([sys.executable, "-m", "proctor", "runs"], capture_output=True, text=True, check=True)
-    assert "1 passed" in listed.stdout
+    assert "1 of 2 trials" in listed.stdout
 
 
 def test_a_terminal_that_knows_only_ascii_is_no_obstacle(

@@ -65,6 +65,7 @@ def _is_installed(module: str) -> bool:
     from importlib.util import find_spec
 
     try:
-        return find_spec(module) is not None
+        found = find_spec(module)
     except (ImportError, ValueError):
         return False
+    return found is not None and found.origin is not None  # a mere folder of that name has no origin
