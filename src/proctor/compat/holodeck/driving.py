@@ -15,7 +15,7 @@ from proctor.agents.threads import call_in_thread
 from proctor.cases.attachments import with_files
 from proctor.cases.formats.holodeck import EXTENSION
 from proctor.cases.model import Attachment, Case, Suite, Turn
-from proctor.compat.holodeck.backends import BackendAgent, TokenUsage
+from proctor.compat.holodeck.backend_results import TokenUsage
 from proctor.compat.holodeck.files import read_by, read_here
 from proctor.compat.holodeck.params import build_retrieval_context_from_tools
 from proctor.compat.holodeck.results import ProcessedFileInput
@@ -43,6 +43,8 @@ def agent_for(suite: Suite, backend: Any) -> Agent | None:
     What is wrong with a described agent is said by the plan, with everything else that is wrong.
     """
     if backend is not None:
+        from proctor.compat.holodeck.backends import BackendAgent
+
         return BackendAgent(backend, suite.name)
     if suite.agent is not None:
         return resolve_agent(suite.agent, suite.base)

@@ -12,13 +12,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from proctor.cases.formats.holodeck import NAME
 from proctor.cases.formats.holodeck_execution import execution_of
 from proctor.cases.formats.ids import UniqueIds, slug
 from proctor.cases.model import Suite
-from proctor.compat.holodeck.driving import Seen
 from proctor.compat.holodeck.prompt import PromptVersion, prompt_version_of
 from proctor.compat.holodeck.results import TestReport
 from proctor.compat.holodeck.snapshot import Snapshot
@@ -32,6 +31,9 @@ from proctor.results.verdict import RunVerdict
 from proctor.running.judges import telling
 from proctor.running.options import RunOptions, limits_of
 from proctor.version import __version__
+
+if TYPE_CHECKING:  # what drives agents is not needed to write down what came of it
+    from proctor.compat.holodeck.driving import Seen
 
 FOLDER = "results"
 """Within the store."""

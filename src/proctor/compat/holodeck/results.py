@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, ClassVar
 
-from proctor.compat.holodeck.backends import TokenUsage
+from proctor.compat.holodeck.backend_results import TokenUsage
 from proctor.evaluators.foreign.grader import ToolInvocation
 from proctor.plain import Json, plain
 from proctor.records import record

@@ -11,7 +11,7 @@ from proctor.agents.model import Reply, Usage
 from proctor.cases.formats.holodeck_metrics import RAG
 from proctor.cases.formats.holodeck_tests import EXPECTED_TOOLS
 from proctor.cases.model import Case, EvaluatorSpec, Suite, Turn
-from proctor.compat.holodeck.backends import TokenUsage
+from proctor.compat.holodeck.backend_results import TokenUsage
 from proctor.compat.holodeck.config import expected_tools, ground_truth
 from proctor.compat.holodeck.driving import Seen
 from proctor.compat.holodeck.files import unread
