@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,8 @@ def test_what_it_cost_can_be_asked_in_sql(path: Path) -> None:
     import sqlite3
 
     JudgeCalls(path).keep("k", ENTRY)
-    rows = sqlite3.connect(path).execute("SELECT judge, kind, version, cost_usd FROM judge_calls").fetchall()
+    with closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute("SELECT judge, kind, version, cost_usd FROM judge_calls").fetchall()
     assert rows == [("openai:m", "claims", 2, 0.25)]
 
 
@@ -68,7 +70,7 @@ def test_a_damaged_entry_is_a_store_error_and_an_odd_one_is_not_found(path: Path
     import sqlite3
 
     calls = JudgeCalls(path)
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         rows = "('broken', 0, '{'), ('odd', 0, '3')"
         connection.execute(f"INSERT INTO judge_calls (key, created_at, content) VALUES {rows}")
     assert calls.find("odd") is None
@@ -79,7 +81,7 @@ def test_a_damaged_entry_is_a_store_error_and_an_odd_one_is_not_found(path: Path
 def test_a_store_of_an_earlier_version_gets_the_table(path: Path) -> None:
     import sqlite3
 
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("DROP TABLE IF EXISTS judge_calls")
     JudgeCalls(path).keep("k", ENTRY)
     assert JudgeCalls(path).find("k") == ENTRY

@@ -5,6 +5,7 @@ import multiprocessing
 import random
 import sqlite3
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -220,7 +221,7 @@ def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
 
 def test_a_store_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
     Store(tmp_path).close()
-    with sqlite3.connect(tmp_path / FILE) as database:
+    with closing(sqlite3.connect(tmp_path / FILE)) as database, database:
         database.execute("PRAGMA user_version = 99")
     database.close()
 
@@ -259,7 +260,7 @@ def test_a_run_whose_row_is_damaged_is_a_store_error(column: str, tmp_path: Path
     store = Store(tmp_path)
     store.add_run("r", "plan", {"suites": []})
     store.close()
-    with sqlite3.connect(tmp_path / FILE) as database:
+    with closing(sqlite3.connect(tmp_path / FILE)) as database, database:
         database.execute(f"UPDATE runs SET {column} = ?", ('{"suites": [{"name": 7',))
     database.close()
 

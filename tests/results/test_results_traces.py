@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -138,7 +139,7 @@ def test_an_empty_store_says_that_it_has_no_traces(store: Store) -> None:
 @pytest.mark.parametrize("content", [b"", b"no zlib", b"x\x9c\x03\x00\x00\x00\x00\x01"])
 def test_a_damaged_trace_is_a_store_error(store: Store, content: bytes) -> None:
     no = kept(store, a_trial(step("a")))
-    with sqlite3.connect(store.path) as database:
+    with closing(sqlite3.connect(store.path)) as database, database:
         database.execute("UPDATE traces SET content = ?", (content,))
     database.close()
     [trial] = store.trials(no)

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import json
 import tracemalloc
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -202,7 +203,7 @@ def test_a_trace_that_was_lost_from_the_store_is_no_trace(tmp_path: Path) -> Non
     import sqlite3
 
     found = run(suite(cases(1)), agent=thinker, store=tmp_path)
-    with sqlite3.connect(tmp_path / "results.db") as database:
+    with closing(sqlite3.connect(tmp_path / "results.db")) as database, database:
         database.execute("DELETE FROM traces")
     database.close()
     assert only(found).trace == []
