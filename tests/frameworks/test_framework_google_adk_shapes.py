@@ -154,7 +154,8 @@ def test_the_answer_of_an_agent_that_only_streams_is_all_of_its_pieces() -> None
 
 def test_a_tool_that_raises_is_not_blamed_on_the_model() -> None:
     (trial,) = ran(agent(("closed_today", {"city": "Rome"})))
-    assert (str(trial.outcome), trial.reason) == ("failed", "the agent raised ValueError: no rates in Rome")
+    assert str(trial.outcome) == "failed"
+    assert trial.reason.startswith("the agent raised ValueError: no rates in Rome (")
 
 
 def test_a_busy_service_is_not_held_against_the_agent() -> None:
