@@ -145,7 +145,7 @@ def test_a_working_folder_that_is_gone_is_said_plainly(
 ) -> None:
     path = suite()
     gone = tmp_path_factory.mktemp("gone")
-    command = ["python", "-m", "proctor", "test", str(path)]
+    command = [sys.executable, "-m", "proctor", "test", str(path)]
     script = f"import os; os.rmdir({str(gone)!r}); os.execv({sys.executable!r}, {command!r})"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", script], cwd=gone, capture_output=True, env=environment, check=False)
