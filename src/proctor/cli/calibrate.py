@@ -11,12 +11,12 @@ import click
 from proctor.cli.common import json_option, parse_evaluators, say, store_option
 from proctor.cli.configuration import read_configuration
 from proctor.errors import UsageError
-from proctor.plain import Json, show
+from proctor.plain import Json
 from proctor.reporting.calibration import calibration_data, calibration_lines
 from proctor.reporting.screen import is_terminal
 from proctor.running.calibrating import CalibrationOptions, Progress, calibrate
 from proctor.running.calibration_rows import implied_evaluator, read_rows
-from proctor.running.judges import NAMING
+from proctor.running.judges import NAMING, written_judge
 from proctor.running.loop import run_sync
 
 
@@ -68,10 +68,7 @@ def _named(judge: str) -> str | dict[str, Json]:
     """A name, or an object of options."""
     if not judge.lstrip().startswith("{"):
         return judge
-    try:
-        named: dict[str, Json] = json.loads(judge)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"the judge is not valid JSON: {show(str(error), 200)}") from None
+    named: dict[str, Json] = written_judge(judge, "JUDGE")
     if NAMING.isdisjoint(named):
         raise UsageError("the judge has options and no model; name one with the key model")
     return named

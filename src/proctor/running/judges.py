@@ -51,17 +51,17 @@ class Choice:
 def judge_of(options: RunOptions, suite: Suite | None = None) -> Choice:
     """The first who says something wins: caller, suite, configuration, environment; else the embedded judge."""
     if options.judge is not None:
-        return Choice(_written(options.judge, GIVEN), GIVEN)
+        return Choice(written_judge(options.judge, GIVEN), GIVEN)
     if suite is not None and suite.judge is not None:
         return Choice(suite.judge, f"suite {suite.name!r}", suite.path)
     if options.usual_judge is not None:
-        return Choice(_written(options.usual_judge, "configuration"), "configuration")
+        return Choice(written_judge(options.usual_judge, "configuration"), "configuration")
     if os.environ.get(VARIABLE):
-        return Choice(_written(os.environ[VARIABLE], VARIABLE), VARIABLE)
+        return Choice(written_judge(os.environ[VARIABLE], VARIABLE), VARIABLE)
     return Choice(EMBEDDED, "default")
 
 
-def _written(judge: Any, origin: str) -> Any:
+def written_judge(judge: Any, origin: str) -> Any:
     """A judge as it is named where only text can be: a name, or an object in JSON."""
     if not isinstance(judge, str) or not judge.lstrip().startswith("{"):
         return judge
