@@ -218,8 +218,8 @@ def _expected(fields: Fields) -> Expected:
     )
     for key in inner.rest():
         likely = nearest(key, ("output", "contains", "tools", "context"))
-        hint = "to expect an object as the answer, write expected: {output: {...}}"
-        document.problem((*inner.pointer, key), f"is not a known key of 'expected'{likely}; {hint}")
+        hint = "; to expect an object as the answer, write expected: {output: {...}}"
+        document.problem((*inner.pointer, key), f"is not a known key of 'expected'{likely or hint}")
     return expected
 
 
