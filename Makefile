@@ -45,7 +45,7 @@ local-model:
 	PYTHON='$(PYTHON)' sh scripts/local_model.sh
 
 schema: $(VENV)/.ready
-	$(BIN)/python -c "from proctor.cases.formats.native_schema import schema_text; print(schema_text(), end='')" \
+	$(BIN)/python -c "from proctor.cases.formats.native.schema import schema_text; print(schema_text(), end='')" \
 		> src/proctor/schemas/suite.schema.json
 
 # The README's picture of the terminal, from a real run.

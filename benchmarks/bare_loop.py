@@ -25,12 +25,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from proctor.agents.model import Reply
+from proctor.agents.agent import Reply
 from proctor.cases.formats.loading import load
-from proctor.cases.model import Case, NamedData
-from proctor.evaluators.model import Evaluable, Evaluation
+from proctor.cases.suite import Case, NamedData
+from proctor.evaluators.evaluation import Evaluable, Evaluation
 from proctor.evaluators.text.matching import ExactMatch, LevenshteinMatch
-from proctor.results.model import Outcome, Score, TrialResult
+from proctor.results.run import Outcome, Score, TrialResult
 from proctor.results.store import Store
 
 EVALUATORS: tuple[Callable[[Evaluable], Evaluation], ...] = (ExactMatch(), LevenshteinMatch())

@@ -31,5 +31,5 @@ for name in "$@"; do
     [ -x "$venv/bin/python" ] || "$PYTHON" -m venv "$venv"
     # shellcheck disable=SC2086  the packages are words
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable . pytest hypothesis $wanted
-    "$venv/bin/python" -m pytest tests/frameworks/test_framework_"$name"*.py
+    "$venv/bin/python" -m pytest tests/agents/frameworks/test_framework_"$name"*.py
 done

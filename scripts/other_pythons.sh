@@ -19,7 +19,7 @@ find_python() {
 apart=""
 if [ $# -eq 0 ]; then
     set -- 3.13
-    for folder in benchmarks cli docs examples pytest_plugin; do
+    for folder in benchmarks cli docs examples plugin; do
         apart="$apart --ignore=tests/$folder"
     done
 fi

@@ -10,7 +10,7 @@ from money import amounts_in, dollars
 from tools import TOOLS
 
 from proctor import Evaluable, Evaluation
-from proctor.plain import plain, show
+from proctor.base.json_data import plain, show
 
 if TYPE_CHECKING:
     from proctor.evaluators.foreign.grader import GraderContext

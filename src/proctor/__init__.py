@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from proctor.late_names import late_names
+from proctor.base.lazy_exports import late_names
 from proctor.version import __version__
 
 if TYPE_CHECKING:
-    from proctor.agents.model import Agent, Reply, Session, ToolCall, Usage
+    from proctor.agents.agent import Agent, Reply, Session, ToolCall, Usage
     from proctor.agents.runnable import Runnable
     from proctor.api import load, run, run_async
-    from proctor.cases.model import (
-        UNSET,
+    from proctor.base.errors import AgentFailed, InvalidSuite, JudgeFailed, ProctorError, StoreError, UsageError
+    from proctor.base.json_data import UNSET
+    from proctor.cases.suite import (
         Case,
         Criteria,
         EvaluatorSpec,
@@ -30,13 +31,11 @@ if TYPE_CHECKING:
         Turn,
     )
     from proctor.compat.adk import AgentEvaluator
-    from proctor.errors import AgentFailed, InvalidSuite, JudgeFailed, ProctorError, StoreError, UsageError
-    from proctor.evaluators.adk.answers import FinalResponseMatch, ResponseEvaluation, Safety
-    from proctor.evaluators.adk.custom import AdkMetric
-    from proctor.evaluators.adk.efficiency import Measured
+    from proctor.evaluators.adk.custom_metrics import AdkMetric
+    from proctor.evaluators.adk.final_response import FinalResponseMatch, ResponseEvaluation, Safety
     from proctor.evaluators.adk.hallucinations import Hallucinations
-    from proctor.evaluators.adk.rubrics import FinalResponseQuality, ToolUseQuality, TrajectoryQuality
-    from proctor.evaluators.adk.simulator import UserSimulatorQuality
+    from proctor.evaluators.adk.rubric_metrics import FinalResponseQuality, ToolUseQuality, TrajectoryQuality
+    from proctor.evaluators.adk.simulator import Measured, UserSimulatorQuality
     from proctor.evaluators.agent.conversation import (
         ConversationCompleteness,
         KnowledgeRetention,
@@ -45,18 +44,23 @@ if TYPE_CHECKING:
     )
     from proctor.evaluators.agent.steps import ArgumentCorrectness, StepEfficiency, ToolSelection
     from proctor.evaluators.agent.tasks import GoalAccuracy, TaskCompletion
-    from proctor.evaluators.calling import evaluate
-    from proctor.evaluators.ceilings import MaxCost, MaxLatency, MaxSteps, MaxTokens
-    from proctor.evaluators.choice.battles import Battle, Summary
-    from proctor.evaluators.choice.classifiers import ClosedQA, Factuality, Humor, Possible, Security, Sql, Translation
+    from proctor.evaluators.calling import AgentEvaluationPending, create_agent_evaluator, evaluate
+    from proctor.evaluators.choice.classifiers import (
+        Battle,
+        ClosedQA,
+        Factuality,
+        Humor,
+        Possible,
+        Security,
+        Sql,
+        Summary,
+        Translation,
+    )
     from proctor.evaluators.choice.llm_classifier import LLMClassifier
     from proctor.evaluators.data.values import JSONDiff, ListContains, Numeric, NumericDiff, ValidJSON
-    from proctor.evaluators.datasets.by_name import DatasetStore
-    from proctor.evaluators.datasets.files import Dataset
-    from proctor.evaluators.foreign.autoevals import AutoevalsAdapter
-    from proctor.evaluators.foreign.llm_prompt import create_llm_evaluator
-    from proctor.evaluators.from_trace import as_evaluable, by_name, last_llm_call, root
-    from proctor.evaluators.model import (
+    from proctor.evaluators.datasets.dataset_file import Dataset
+    from proctor.evaluators.datasets.dataset_store import DatasetStore
+    from proctor.evaluators.evaluation import (
         Evaluable,
         Evaluation,
         EvaluationPending,
@@ -64,9 +68,10 @@ if TYPE_CHECKING:
         Exchange,
         NothingToCompare,
     )
-    from proctor.evaluators.pending import AgentEvaluationPending, create_agent_evaluator
-    from proctor.evaluators.rag.answers import AnswerRelevancy, Faithfulness, Hallucination
-    from proctor.evaluators.rag.correctness import AnswerCorrectness
+    from proctor.evaluators.foreign.autoevals import AutoevalsAdapter
+    from proctor.evaluators.foreign.llm_prompt import create_llm_evaluator
+    from proctor.evaluators.from_trace import as_evaluable, by_name, last_llm_call, root
+    from proctor.evaluators.rag.answer_quality import AnswerCorrectness, AnswerRelevancy, Faithfulness, Hallucination
     from proctor.evaluators.rag.retrieval import (
         ContextEntityRecall,
         ContextRelevancy,
@@ -74,12 +79,11 @@ if TYPE_CHECKING:
         ContextualRecall,
         ContextualRelevancy,
     )
-    from proctor.evaluators.rubric.dag import JudgementDAG
-    from proctor.evaluators.rubric.dag_nodes import BinaryJudgement, NonBinaryJudgement, TaskNode, Verdict
-    from proctor.evaluators.rubric.expectations import Expectations
+    from proctor.evaluators.resource_limits import MaxCost, MaxLatency, MaxSteps, MaxTokens
+    from proctor.evaluators.rubric.dag import BinaryJudgement, JudgementDAG, NonBinaryJudgement, TaskNode, Verdict
     from proctor.evaluators.rubric.geval import GEval
     from proctor.evaluators.rubric.quality import Coherence, Fluency, Groundedness, Relevance
-    from proctor.evaluators.rubric.rubrics import LLMJudge
+    from proctor.evaluators.rubric.rubrics import Expectations, LLMJudge
     from proctor.evaluators.safety.harm import Bias, Toxicity
     from proctor.evaluators.safety.injection import PromptInjection
     from proctor.evaluators.safety.moderation import Moderation
@@ -95,24 +99,22 @@ if TYPE_CHECKING:
         Regex,
         StartsWith,
     )
-    from proctor.evaluators.tools.consistency import ToolConsistency
-    from proctor.evaluators.tools.correctness import ToolCorrectness
-    from proctor.evaluators.tools.steps import Step
+    from proctor.evaluators.tools.correctness import ToolConsistency, ToolCorrectness
+    from proctor.evaluators.tools.ordered_steps import Step
+    from proctor.evaluators.tools.step_matching import Trajectory
     from proctor.evaluators.tools.trajectory import ExpectedTools, FinalState, ForbiddenTools, ToolCount, ToolTrajectory
-    from proctor.evaluators.tools.trajectory_steps import Trajectory
-    from proctor.reporting.scorecard import (
+    from proctor.reporting.html.scorecard import (
         DatasetEntryResult,
         DatasetScorecard,
         generate_dataset_scorecard_html,
         save_dataset_scorecard,
         scorecards_of,
     )
-    from proctor.results.model import Outcome, Run, Score, TrialResult
-    from proctor.results.thresholds import ScoreThreshold
+    from proctor.results.passing import ScoreThreshold
+    from proctor.results.run import Outcome, Run, Score, TrialResult
     from proctor.results.verdict import RunVerdict, judge
-    from proctor.running.agent_runner import AgentRunner
-    from proctor.running.agent_runs import AgentRun
-    from proctor.running.asserting import (
+    from proctor.running.python_api.agent_runner import AgentRun, AgentRunner
+    from proctor.running.python_api.asserting import (
         assert_dataset_pass,
         assert_dataset_pass_sync,
         assert_pass,
@@ -121,39 +123,35 @@ if TYPE_CHECKING:
         run_and_evaluate,
         run_and_evaluate_sync,
     )
-    from proctor.running.matrix import EvalAssertionError
+    from proctor.running.python_api.scorers import EvalAssertionError
     from proctor.tracing.capture import MemoryTraceHandler, add_handler, capture_traces, flush, remove_handler
     from proctor.tracing.observing import observe, start_observation
-    from proctor.tracing.recording import tool
     from proctor.tracing.spans import LLMSpan, ObservationNode, ObserveSpan
+    from proctor.tracing.trial_recording import tool
     from proctor.tracing.wrapping import wrap
 
 _HOMES = {
-    "agents.model": "Agent Reply Session ToolCall Usage",
+    "agents.agent": "Agent Reply Session ToolCall Usage",
     "agents.runnable": "Runnable",
     "api": "load run run_async",
-    "cases.model": "UNSET Case Criteria EvaluatorSpec Expected ExpectedCall Keywords NamedData Settings Suite Turn",
+    "cases.suite": "Case Criteria EvaluatorSpec Expected ExpectedCall Keywords NamedData Settings Suite Turn",
+    "base.json_data": "UNSET",
     "compat.adk": "AgentEvaluator",
-    "errors": "AgentFailed InvalidSuite JudgeFailed ProctorError StoreError UsageError",
-    "evaluators.calling": "evaluate",
-    "evaluators.adk.custom": "AdkMetric",
-    "evaluators.adk.efficiency": "Measured",
+    "base.errors": "AgentFailed InvalidSuite JudgeFailed ProctorError StoreError UsageError",
+    "evaluators.calling": "AgentEvaluationPending create_agent_evaluator evaluate",
+    "evaluators.adk.custom_metrics": "AdkMetric",
+    "evaluators.adk.simulator": "Measured UserSimulatorQuality",
     "evaluators.adk.hallucinations": "Hallucinations",
-    "evaluators.adk.answers": "FinalResponseMatch ResponseEvaluation Safety",
-    "evaluators.adk.rubrics": "FinalResponseQuality ToolUseQuality TrajectoryQuality",
-    "evaluators.adk.simulator": "UserSimulatorQuality",
-    "evaluators.rubric.dag": "JudgementDAG",
-    "evaluators.rubric.dag_nodes": "BinaryJudgement NonBinaryJudgement TaskNode Verdict",
-    "evaluators.rubric.expectations": "Expectations",
+    "evaluators.adk.final_response": "FinalResponseMatch ResponseEvaluation Safety",
+    "evaluators.adk.rubric_metrics": "FinalResponseQuality ToolUseQuality TrajectoryQuality",
+    "evaluators.rubric.dag": "BinaryJudgement JudgementDAG NonBinaryJudgement TaskNode Verdict",
+    "evaluators.rubric.rubrics": "Expectations LLMJudge",
     "evaluators.rubric.geval": "GEval",
     "evaluators.rubric.quality": "Coherence Fluency Groundedness Relevance",
-    "evaluators.rubric.rubrics": "LLMJudge",
-    "evaluators.rag.answers": "AnswerRelevancy Faithfulness Hallucination",
-    "evaluators.rag.correctness": "AnswerCorrectness",
+    "evaluators.rag.answer_quality": "AnswerCorrectness AnswerRelevancy Faithfulness Hallucination",
     "evaluators.rag.retrieval": "ContextEntityRecall ContextRelevancy ContextualPrecision ContextualRecall "
     "ContextualRelevancy",
-    "evaluators.choice.classifiers": "ClosedQA Factuality Humor Possible Security Sql Translation",
-    "evaluators.choice.battles": "Battle Summary",
+    "evaluators.choice.classifiers": "Battle ClosedQA Factuality Humor Possible Security Sql Summary Translation",
     "evaluators.choice.llm_classifier": "LLMClassifier",
     "evaluators.safety.moderation": "Moderation",
     "evaluators.semantic": "AnswerSimilarity EmbeddingSimilarity",
@@ -165,33 +163,30 @@ _HOMES = {
     "evaluators.safety.injection": "PromptInjection",
     "evaluators.foreign.llm_prompt": "create_llm_evaluator",
     "evaluators.foreign.autoevals": "AutoevalsAdapter",
-    "evaluators.pending": "AgentEvaluationPending create_agent_evaluator",
-    "reporting.scorecard": "DatasetEntryResult DatasetScorecard generate_dataset_scorecard_html save_dataset_scorecard "
-    "scorecards_of",
-    "evaluators.ceilings": "MaxCost MaxLatency MaxSteps MaxTokens",
-    "evaluators.datasets.files": "Dataset",
-    "evaluators.datasets.by_name": "DatasetStore",
+    "reporting.html.scorecard": "DatasetEntryResult DatasetScorecard generate_dataset_scorecard_html "
+    "save_dataset_scorecard scorecards_of",
+    "evaluators.resource_limits": "MaxCost MaxLatency MaxSteps MaxTokens",
+    "evaluators.datasets.dataset_file": "Dataset",
+    "evaluators.datasets.dataset_store": "DatasetStore",
     "evaluators.data.values": "JSONDiff ListContains Numeric NumericDiff ValidJSON",
     "evaluators.from_trace": "as_evaluable by_name last_llm_call root",
     "evaluators.text.lexical": "BLEU METEOR ROUGE",
-    "evaluators.model": "Evaluable Evaluation EvaluationPending Evaluator Exchange NothingToCompare",
-    "evaluators.tools.steps": "Step",
+    "evaluators.evaluation": "Evaluable Evaluation EvaluationPending Evaluator Exchange NothingToCompare",
+    "evaluators.tools.ordered_steps": "Step",
     "evaluators.text.matching": "Contains EndsWith Equality ExactMatch LevenshteinMatch Regex StartsWith",
-    "evaluators.tools.correctness": "ToolCorrectness",
-    "evaluators.tools.consistency": "ToolConsistency",
+    "evaluators.tools.correctness": "ToolConsistency ToolCorrectness",
     "evaluators.tools.trajectory": "ExpectedTools FinalState ForbiddenTools ToolCount ToolTrajectory",
-    "evaluators.tools.trajectory_steps": "Trajectory",
-    "results.model": "Outcome Run Score TrialResult",
-    "results.thresholds": "ScoreThreshold",
+    "evaluators.tools.step_matching": "Trajectory",
+    "results.run": "Outcome Run Score TrialResult",
+    "results.passing": "ScoreThreshold",
     "results.verdict": "RunVerdict judge",
-    "running.agent_runner": "AgentRunner",
-    "running.agent_runs": "AgentRun",
-    "running.asserting": "assert_dataset_pass assert_dataset_pass_sync assert_pass assert_pass_sync evaluate_sync "
-    "run_and_evaluate run_and_evaluate_sync",
-    "running.matrix": "EvalAssertionError",
+    "running.python_api.agent_runner": "AgentRun AgentRunner",
+    "running.python_api.asserting": "assert_dataset_pass assert_dataset_pass_sync assert_pass assert_pass_sync "
+    "evaluate_sync run_and_evaluate run_and_evaluate_sync",
+    "running.python_api.scorers": "EvalAssertionError",
     "tracing.capture": "MemoryTraceHandler add_handler capture_traces flush remove_handler",
     "tracing.observing": "observe start_observation",
-    "tracing.recording": "tool",
+    "tracing.trial_recording": "tool",
     "tracing.spans": "LLMSpan ObservationNode ObserveSpan",
     "tracing.wrapping": "wrap",
 }

@@ -6,13 +6,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from proctor.base.event_loop import run_sync
 from proctor.cases.formats.loading import load as load_paths
-from proctor.cases.model import Settings, Suite
-from proctor.results.model import Run
-from proctor.running.listening import Listener
-from proctor.running.loop import run_sync
-from proctor.running.options import RunOptions
-from proctor.running.plan import Selection
+from proctor.cases.suite import Settings, Suite
+from proctor.results.run import Run
+from proctor.running.engine.plan import Selection
+from proctor.running.options import Listener, RunOptions
 from proctor.running.verbs import Request, run_suites_async
 
 Suites: TypeAlias = "Suite | str | Path | Iterable[Suite | str | Path]"

@@ -17,9 +17,8 @@ if TYPE_CHECKING:
 
     from proctor.plugin.collecting import SuiteFile
     from proctor.plugin.datasets import EvaluationDataset
-    from proctor.plugin.fixtures import CaseDisplay
-    from proctor.plugin.suite_runs import SuiteRun
-    from proctor.running.agent_runner import AgentRunner
+    from proctor.plugin.fixtures import CaseDisplay, SuiteRun
+    from proctor.running.python_api.agent_runner import AgentRunner
 
 ENDINGS = (".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".csv")
 JUDGE_VARIABLE = "PROCTOR_JUDGE"
@@ -103,8 +102,8 @@ def pytest_testnodedown(node: Any, error: object) -> None:
     """Of pytest-xdist: a process that examined agents has ended."""
     told = getattr(node, "workeroutput", {}).get("proctor")
     if told is not None:
-        from proctor.plugin.reporting import hear_outline
         from proctor.plugin.session import session_of
+        from proctor.plugin.session_report import hear_outline
 
         hear_outline(session_of(node.config), told)
 

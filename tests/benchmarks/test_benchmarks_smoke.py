@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from repository import ROOT
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+BENCHMARKS = ROOT / "benchmarks"
 CASES = 12
 
 ROWS = {

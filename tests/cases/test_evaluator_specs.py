@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mutated import VALUES
 
+from proctor.base.fields import Document
+from proctor.base.json_data import Json
 from proctor.cases.evaluator_specs import read_specs, write_specs
-from proctor.cases.fields import Document
-from proctor.cases.model import EvaluatorSpec
-from proctor.plain import Json
+from proctor.cases.suite import EvaluatorSpec
 
 PATH = Path("suite.json")
 

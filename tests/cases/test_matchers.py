@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proctor.base.errors import UsageError
 from proctor.cases.matchers import (
     FORMS,
     Approx,
@@ -22,7 +23,6 @@ from proctor.cases.matchers import (
     parse,
     same,
 )
-from proctor.errors import UsageError
 
 keys = st.text(max_size=3)
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5)

@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 
-from proctor.results.reading import read_run
-from proctor.results.store import Store
-from proctor.running.booking import alone_with
+from proctor.results.store import Store, read_run
+from proctor.running.engine.store_writer import alone_with
 
 EVALS = """
-from proctor.evaluators.pending import create_agent_evaluator
+from proctor.evaluators.calling import create_agent_evaluator
 
 tone = create_agent_evaluator("tone", "It is kind.")
 facts = create_agent_evaluator("facts", "It is true.")

@@ -9,9 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from proctor.results.reading import read_run
-from proctor.results.store import Store
-from proctor.running.booking import alone_with
+from proctor.results.store import Store, read_run
+from proctor.running.engine.store_writer import alone_with
 
 Command = Callable[..., Any]
 

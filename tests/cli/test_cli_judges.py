@@ -13,9 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "judging"))
-
 from judge_server import Asked, Sends, judge_server, refuses, says, unauthorized
 from judged_projects import judge_at, marks, write_project
 
@@ -103,7 +100,7 @@ def test_a_spent_budget_ends_the_run_early_and_resume_goes_on(proctor: Command, 
     with judge_server(marks) as server:
         write_project(here, judge_at(server), cases=4)
         agent = (
-            "from proctor import Reply\nfrom proctor.agents.model import Usage\n"
+            "from proctor import Reply\nfrom proctor.agents.agent import Usage\n"
             "def agent(question): return Reply(question, usage=Usage(1, 1, 0.6))\n"
         )
         (here / "app" / "desk.py").write_text(agent, encoding="utf-8")

@@ -16,11 +16,10 @@ pytest.importorskip("opentelemetry.sdk", reason="spans of OpenTelemetry need its
 pytest.importorskip("openinference.instrumentation.openai", reason="it is what makes spans of OpenAI's calls")
 pytest.importorskip("openai", reason="the client whose calls are looked at")
 
-from proctor.agents.model import ToolCall
-from proctor.results.reading import read_run
-from proctor.results.store import Store
-from proctor.tracing.files import find_traces
+from proctor.agents.agent import ToolCall
+from proctor.results.store import Store, read_run
 from proctor.tracing.spans import AssistantMessage, LLMSpan, ObserveSpan, ToolResultMessage
+from proctor.tracing.trace_files import find_traces
 
 CITIES = ("Oslo", "Rome", "Lima", "Bern", "Cork", "Pune", "Riga", "Kyiv")
 APP = """

@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
+from proctor.base.json_data import UNSET
 from proctor.cases.formats.loading import load
-from proctor.cases.model import UNSET, Case
+from proctor.cases.suite import Case
 
 DESK = """
 import proctor

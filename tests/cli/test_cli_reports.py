@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from repository import ROOT
 
 Command = Callable[..., Any]
 
@@ -143,9 +144,7 @@ def test_json_of_doctor_and_validate_is_alone_on_standard_output(proctor: Comman
 def test_doctor_knows_every_extra_that_adds_an_ability_and_counts_in_good_english(
     proctor: Command, suite: Command
 ) -> None:
-    extras = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"][
-        "optional-dependencies"
-    ]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     providers = {"anthropic", "bedrock", "google", "groq", "mistral"}
     suite("suite.yaml")
     proctor("test", "suite.yaml")

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from proctor.results.store import Store
-from proctor.tracing.files import find_traces
 from proctor.tracing.otlp import to_otlp
 from proctor.tracing.spans import LLMSpan, ObserveSpan, UserMessage
+from proctor.tracing.trace_files import find_traces
 
 Command = Callable[..., Any]
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import inspect
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from repository import ROOT
 
 from proctor.evaluators.registry import DEFAULT_THRESHOLD, SHIPPED, shipped
 
-PAGE = Path(__file__).parents[2] / "docs" / "evaluators.md"
+PAGE = ROOT / "docs" / "evaluators.md"
 FILLED_IN = {"base"}
 """Parameters that Proctor gives a value itself."""
 

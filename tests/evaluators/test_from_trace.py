@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from proctor.agents.model import ToolCall, Usage
-from proctor.cases.model import UNSET, NamedData
+from proctor.agents.agent import ToolCall, Usage
+from proctor.base.json_data import UNSET
+from proctor.cases.suite import NamedData
 from proctor.evaluators.from_trace import as_evaluable, by_name, last_llm_call, root
 from proctor.tracing.capture import capture_traces
 from proctor.tracing.observing import observe

@@ -17,12 +17,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from repository import ROOT
 
 import proctor
-from proctor.plain import plain
-from proctor.references import load_file
+from proctor.base.json_data import plain
+from proctor.base.references import load_file
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "loan_advisor"
+EXAMPLE = ROOT / "examples" / "loan_advisor"
 FORMATS = {
     "native": "suite.yaml",
     "keywords": "keywords.json",

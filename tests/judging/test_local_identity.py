@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from judge_server import judge_server
 from logit_server import choice
 
-from proctor.cases.model import EvaluatorSpec
+from proctor.cases.suite import EvaluatorSpec
 from proctor.evaluators.registry import build
-from proctor.judging.asking import ModelJudge
-from proctor.judging.choices import choose
-from proctor.judging.local import LocalEndpoint, LocalSpec, known_by_content
-from proctor.judging.recall import Recall
-from proctor.running.judges import GIVEN, Choice, judged_by
+from proctor.judging.judge_cache import Recall
+from proctor.judging.local_model import LocalEndpoint, LocalSpec, known_by_content
+from proctor.judging.model_judge import ModelJudge
+from proctor.judging.questions import choose
+from proctor.running.engine.judges import GIVEN, Choice, judged_by
 
 
 @pytest.fixture
@@ -84,7 +80,7 @@ def test_answers_are_found_again_when_the_file_was_moved(models: Path, monkeypat
         keep = staticmethod(kept.__setitem__)
 
     with judge_server(choice({"Y": 0.9, "N": 0.1})) as server:
-        monkeypatch.setattr("proctor.judging.local.serve", lambda *_: server.root)
+        monkeypatch.setattr("proctor.judging.local_model.serve", lambda *_: server.root)
         for name in ("a", "moved", "other"):
             judge = ModelJudge(LocalEndpoint(LocalSpec(models / f"{name}.gguf")), recall=Recall(Ledger()))
             asyncio.run(judge.ask(question))

@@ -18,10 +18,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from proctor.errors import JudgeFailed
-from proctor.judging.chambers import SharedChambers
-from proctor.judging.choices import choose
-from proctor.judging.local_server import serve
+from proctor.base.errors import JudgeFailed
+from proctor.judging.judge_factory import SharedChambers
+from proctor.judging.local_model import serve
+from proctor.judging.questions import choose
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "proctor" / "models"
 MODEL = Path(os.environ.get("PROCTOR_TEST_GGUF") or CACHE / "SmolLM2-135M-Instruct.Q4_1.gguf")

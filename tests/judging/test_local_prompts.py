@@ -6,37 +6,31 @@ import asyncio
 import itertools
 import json
 import re
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from judge_server import judge_server
 from logit_server import with_logits
 from test_judging_injection import ATTACKS, inside, mark_of, outside
 
-from proctor.errors import UsageError
-from proctor.evaluators.opinions import mark
-from proctor.judging.brief_prompts import (
+from proctor.base.errors import UsageError
+from proctor.evaluators.judge_questions import mark
+from proctor.judging.judge import Prompt, Question
+from proctor.judging.judge_factory import SharedChambers
+from proctor.judging.judge_replies import read_reply
+from proctor.judging.model_judge import with_degrees
+from proctor.judging.prompts import prompt_of, schema_of
+from proctor.judging.questions import choose, claims, statements
+from proctor.judging.small_model_prompts import (
     brief_prompt_of,
     counted_schema_of,
     reasoned_prompt_of,
     verdict_first,
     with_brief_reasons,
 )
-from proctor.judging.chambers import SharedChambers
-from proctor.judging.choices import choose
-from proctor.judging.degrees import with_degrees
-from proctor.judging.model import Prompt, Question
-from proctor.judging.prompts import prompt_of, schema_of
-from proctor.judging.questions import claims, statements
-from proctor.judging.replies import read_reply
 
 Wording = Callable[[Question[Any]], Prompt]
 

@@ -10,14 +10,7 @@ from typing import Any
 
 import pytest
 
-from proctor.tracing.capture import (
-    MemoryTraceHandler,
-    add_handler,
-    capture_traces,
-    flush,
-    remove_handler,
-    untraced,
-)
+from proctor.tracing.capture import MemoryTraceHandler, add_handler, capture_traces, flush, remove_handler, untraced
 from proctor.tracing.observing import observe
 from proctor.tracing.spans import ObserveSpan
 

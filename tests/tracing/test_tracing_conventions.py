@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.agents.model import ToolCall
+from proctor.agents.agent import ToolCall
 from proctor.tracing.conventions import FinishedSpan, read_span
 from proctor.tracing.spans import (
     AssistantMessage,

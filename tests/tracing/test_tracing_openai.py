@@ -14,7 +14,7 @@ pytest.importorskip("openai", reason="the client whose calls are looked at")
 
 import openai
 
-from proctor.agents.model import ToolCall
+from proctor.agents.agent import ToolCall
 from proctor.tracing.capture import capture_traces
 from proctor.tracing.observing import observe
 from proctor.tracing.otel import enable_llm_tracing

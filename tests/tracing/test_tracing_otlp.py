@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.agents.model import ToolCall
-from proctor.errors import InvalidSuite
-from proctor.tracing.files import read_traces
+from proctor.agents.agent import ToolCall
+from proctor.base.errors import InvalidSuite
 from proctor.tracing.otlp import from_otlp, to_otlp
 from proctor.tracing.spans import (
     AssistantMessage,
@@ -26,6 +25,7 @@ from proctor.tracing.spans import (
     UserMessage,
     build_tree,
 )
+from proctor.tracing.trace_files import read_traces
 
 TEXT = st.text(min_size=1, max_size=8)
 ANY = st.none() | TEXT

@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from proctor.cases.fields import kind, nearest
-from proctor.errors import UsageError
-from proctor.plain import Json
+from proctor.base.errors import UsageError
+from proctor.base.fields import kind, nearest
+from proctor.base.json_data import Json
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 

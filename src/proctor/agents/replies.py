@@ -10,12 +10,20 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
-from proctor.agents.messages import Message, completion_message, latest_messages, text_of_parts
-from proctor.agents.model import Reply, ToolCall
-from proctor.agents.tool_calls import field, is_list, to_tool_calls, to_usage
-from proctor.cases.model import NamedData
-from proctor.errors import UnreadableReply
-from proctor.plain import Json, plain, show
+from proctor.agents.agent import Reply, ToolCall
+from proctor.agents.chat_messages import (
+    Message,
+    completion_message,
+    field,
+    is_list,
+    latest_messages,
+    text_of_parts,
+    to_tool_calls,
+    to_usage,
+)
+from proctor.base.errors import UnreadableReply
+from proctor.base.json_data import Json, plain, show
+from proctor.cases.suite import NamedData
 
 WORDS = ("text", "output", "response", "answer", "content", "message")
 """The keys of a mapping under which an answer's words are looked for, in this order."""

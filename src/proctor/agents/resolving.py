@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from proctor.agents.model import Agent
-from proctor.cases.fields import kind
-from proctor.errors import UsageError
-from proctor.plain import Json, fingerprint
-from proctor.references import describe, is_reference, resolve
+from proctor.agents.agent import Agent
+from proctor.base.errors import UsageError
+from proctor.base.fields import kind
+from proctor.base.json_data import Json, fingerprint
+from proctor.base.references import describe, is_reference, resolve
 
 WAYS = (
     "write file.py:name or package.module:name, http://host/path, cmd:program arguments, "
@@ -35,7 +35,7 @@ def resolve_agent(reference: Json | object, base: Path | None = None) -> Agent:
 
 def _from_text(text: str, base: Path | None) -> Agent | None:
     if text in ("oracle", "nop"):
-        from proctor.agents.controls import NopAgent, OracleAgent
+        from proctor.agents.oracle_and_nop import NopAgent, OracleAgent
 
         return OracleAgent() if text == "oracle" else NopAgent()
     if text.lower().startswith(("http://", "https://")):
@@ -88,7 +88,7 @@ def _http(data: Json) -> Agent:
 
 
 def _chat(data: Json, base: Path | None) -> Agent:
-    from proctor.agents.chat_options import read_chat
+    from proctor.agents.chat import read_chat
 
     return read_chat(data, base)
 
@@ -177,7 +177,7 @@ def _hint(reference: Any) -> str:
     if isinstance(reference, str) and reference.endswith(".py"):
         return f": which name in it? {reference}:my_agent"
     if isinstance(reference, Mapping):
-        from proctor.cases.fields import nearest
+        from proctor.base.fields import nearest
 
         hints = [nearest(str(key), _KEYS) for key in reference]
         return next((hint for hint in hints if hint), "")

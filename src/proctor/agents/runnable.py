@@ -5,13 +5,13 @@ from __future__ import annotations
 import inspect
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from proctor.agents.invoking import invoke
-from proctor.agents.model import Reply
+from proctor.agents.agent import Reply
 from proctor.agents.replies import to_reply
-from proctor.cases.model import Case, Turn
-from proctor.errors import AgentFailed, ProctorError, UsageError
-from proctor.plain import Json, plain
-from proctor.references import describe, source_fingerprint
+from proctor.base.errors import AgentFailed, ProctorError, UsageError
+from proctor.base.json_data import Json, plain
+from proctor.base.references import describe, source_fingerprint
+from proctor.base.threads import invoke
+from proctor.cases.suite import Case, Turn
 
 ArgsT = TypeVar("ArgsT", contravariant=True)
 

@@ -14,8 +14,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from proctor.plain import Json, show
-from proctor.records import record
+from proctor.base.json_data import Json, show
+from proctor.base.records import record
 
 
 @runtime_checkable
@@ -163,7 +163,7 @@ class Predicate:
 
     @cached_property
     def function(self) -> Any:
-        from proctor.references import resolve
+        from proctor.base.references import resolve
 
         return resolve(self.reference, self.base)
 

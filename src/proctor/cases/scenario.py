@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from proctor.plain import Json, show
-from proctor.records import record
+from proctor.base.json_data import Json, show
+from proctor.base.records import record
 
 STOP = "</finished>"
 """What the user says when there is nothing more to say, where nobody chose another mark."""

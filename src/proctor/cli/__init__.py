@@ -47,7 +47,7 @@ class LazyGroup(click.Group):
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from proctor.cases.fields import nearest
+            from proctor.base.fields import nearest
 
             ctx.fail(f"no command {args[0]!r}{nearest(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
@@ -65,7 +65,7 @@ def group() -> None:
 
 def main() -> None:
     """The `proctor` command; never ends in a traceback for something the user can mend."""
-    from proctor.errors import InvalidSuite, ProctorError, StoreError
+    from proctor.base.errors import InvalidSuite, ProctorError, StoreError
 
     _make_streams_safe()
     try:
@@ -91,7 +91,7 @@ def main() -> None:
 def _say_problems(error: Any) -> int:
     """All that is wrong, also with what the files name: nobody should have to find that out by mending the rest."""
     from proctor.cli.common import by_place
-    from proctor.running.plan import unresolved
+    from proctor.running.engine.plan import unresolved
 
     problems = dict.fromkeys([*error.problems, *(found for suite in error.read for found in unresolved(suite))])
     for problem in by_place(problems):
@@ -102,7 +102,7 @@ def _say_problems(error: Any) -> int:
 
 
 def _complain(text: str) -> None:
-    from proctor.reporting.screen import visible
+    from proctor.reporting.terminal.screen import visible
 
     click.echo(visible(text), file=sys.stderr)  # click would write UTF-8 to a terminal that says it is ASCII
 

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import click
 
+from proctor.base.errors import StoreError, UsageError
 from proctor.cli.common import json_option, say, store_option
 from proctor.cli.configuration import read_configuration
-from proctor.errors import StoreError, UsageError
-from proctor.results.reading import read_run
-from proctor.results.store import Store
+from proctor.results.store import Store, read_run
 from proctor.results.verdict import judge
 
 SCHEMA = "proctor.analysis/1"
@@ -46,9 +45,9 @@ def command(run_id: str, output: str | None, as_json: bool, store: str | None) -
 
 
 def _as_text(kept: Store, run_id: str, as_json: bool) -> str:
-    from proctor.plain import plain
+    from proctor.base.json_data import plain
     from proctor.reporting.analysis import analyse
-    from proctor.reporting.analysis_markdown import write_markdown
+    from proctor.reporting.markdown.analysis_report import write_markdown
 
     run = read_run(kept, run_id)
     analysis = analyse(run, judge(run))

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import click
 
+from proctor.base.errors import UsageError
+from proctor.base.event_loop import run_sync
+from proctor.base.json_data import Json
 from proctor.cli.common import json_option, parse_evaluators, say, store_option
 from proctor.cli.configuration import read_configuration
-from proctor.errors import UsageError
-from proctor.plain import Json
-from proctor.reporting.calibration import calibration_data, calibration_lines
-from proctor.reporting.screen import is_terminal
-from proctor.running.calibrating import CalibrationOptions, Progress, calibrate
-from proctor.running.calibration_rows import implied_evaluator, read_rows
-from proctor.running.judges import NAMING, written_judge
-from proctor.running.loop import run_sync
+from proctor.reporting.calibration_report import calibration_data, calibration_lines
+from proctor.reporting.terminal.screen import is_terminal
+from proctor.running.engine.judges import NAMING, written_judge
+from proctor.running.people.calibrating import CalibrationOptions, Progress, calibrate
+from proctor.running.people.calibration_rows import implied_evaluator, read_rows
 
 
 @click.command("calibrate")

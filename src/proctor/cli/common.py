@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, TextIO, TypeVar
 
 import click
 
-from proctor.cases.model import EvaluatorSpec
-from proctor.errors import Problem, UsageError
-from proctor.reporting.screen import visible
+from proctor.base.errors import Problem, UsageError
+from proctor.cases.suite import EvaluatorSpec
+from proctor.reporting.terminal.screen import visible
 
 if TYPE_CHECKING:
-    from proctor.results.model import Run
+    from proctor.results.run import Run
     from proctor.results.verdict import RunVerdict
-    from proctor.running.listening import Listener
+    from proctor.running.options import Listener
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -121,13 +121,13 @@ def report_targets(given: Mapping[str, Any]) -> dict[str, str]:
 
 def carry_out(work: Callable[[Listener], tuple[Run, RunVerdict]], given: Mapping[str, Any]) -> int:
     """Do what a command is for while a terminal tells of it, then write the reports that were asked for."""
-    from proctor.reporting.terminal import choose_terminal
+    from proctor.reporting.terminal.progress import choose_terminal
 
     targets = report_targets(given)
     with stdout_kept_clear("-" in targets.values()) as stream:
         run, verdict = work(choose_terminal(stream, quiet=given["quiet"], verbose=given["verbose"]))
     if targets or "GITHUB_STEP_SUMMARY" in os.environ:
-        from proctor.reporting.writing import write_reports
+        from proctor.reporting.report_files import write_reports
 
         for path in write_reports(run, verdict, targets, os.environ):
             say(f"report: {path}", err=stream is sys.stderr)
@@ -138,8 +138,8 @@ def parse_evaluators(texts: tuple[str, ...]) -> tuple[EvaluatorSpec, ...]:
     """`ExactMatch`, `checks.py:fn` or `ROUGE={"variant": "rouge1", "threshold": 0.6}`."""
     from pathlib import Path
 
+    from proctor.base.fields import Document
     from proctor.cases.evaluator_specs import read_specs
-    from proctor.cases.fields import Document
 
     entries: list[Any] = []
     for text in texts:

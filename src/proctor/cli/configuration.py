@@ -8,10 +8,10 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from proctor.cases.fields import nearest
-from proctor.cases.model import Settings
-from proctor.errors import UsageError
-from proctor.records import record
+from proctor.base.errors import UsageError
+from proctor.base.fields import nearest
+from proctor.base.records import record
+from proctor.cases.suite import Settings
 from proctor.results.store import FOLDER
 
 KEYS: dict[str, Callable[[str], Any]] = {

@@ -1,20 +1,34 @@
-"""`proctor dataset`: suites as files, without running anything."""
+"""`proctor dataset`: suites as files, without running anything.
+
+Makes datasets and fills them from traces; what they are kept in is the business of `DatasetStore`.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
+from proctor.base.errors import InvalidSuite, Problem, UsageError
+from proctor.base.json_data import UNSET, Json
+from proctor.base.references import is_reference
+from proctor.cases.formats import pixie
 from proctor.cases.formats.loading import load
-from proctor.cases.model import Suite
-from proctor.cases.moving import moved
-from proctor.cli.common import F, by_place, json_option, say, stdout_kept_clear, store_option
+from proctor.cases.relocating import moved
+from proctor.cases.suite import Suite
+from proctor.cli.common import F, by_place, json_option, parse_evaluators, say, stdout_kept_clear, store_option
+from proctor.cli.format import proposal_from_store, spans_of
 from proctor.cli.suite_files import WRITABLE, check_ending, format_for, write_file, written_as
-from proctor.errors import InvalidSuite, Problem, UsageError
+from proctor.evaluators.datasets.dataset_file import read_dataset
+from proctor.evaluators.datasets.dataset_store import DatasetStore
+from proctor.evaluators.evaluation import Evaluable
+from proctor.evaluators.from_trace import by_name, last_llm_call, root
+from proctor.results.dataset_proposals import Proposal
 
 SELECTIONS = ("root", "last_llm_call", "by_name")
 
@@ -89,8 +103,6 @@ def list_(paths: tuple[str, ...], with_cases: bool, as_json: bool) -> int:
 @dataset_option
 def create(name: str, runnable: str | None, evaluators: tuple[str, ...], folder: str | None) -> int:
     """Make an empty dataset in the dataset folder."""
-    from proctor.cli.dataset_filling import create_dataset
-
     say(create_dataset(name, runnable, evaluators, folder))
     return 0
 
@@ -108,8 +120,6 @@ def create(name: str, runnable: str | None, evaluators: tuple[str, ...], folder:
 @store_option
 def save(name: str, **given: Any) -> int:
     """Add an entry to a dataset, made of a kept trace; the file's runnable and evaluators stay as they are."""
-    from proctor.cli.dataset_filling import save_entry
-
     message, warnings = save_entry(name, **given)
     for warning in warnings:
         say(f"note: {warning}", err=True)
@@ -150,8 +160,6 @@ def convert(source: str, target: Path, name: str | None, force: bool) -> int:
 
 def _of_this_project() -> list[Suite]:
     """What can be read below the working folder, and the datasets of their folder, also those without entries yet."""
-    from proctor.cli.dataset_filling import datasets_as_suites
-
     datasets = {_real(suite): suite for suite in datasets_as_suites()}
     suites, problems = _load_all(())
     suites = [suite for suite in suites if _real(suite) not in datasets]
@@ -180,7 +188,7 @@ def _load_all(paths: Sequence[str]) -> tuple[list[Suite], list[Problem]]:
 
 
 def _unresolved(suites: Sequence[Suite]) -> list[Problem]:
-    from proctor.running.plan import unresolved
+    from proctor.running.engine.plan import unresolved
 
     return [problem for suite in suites for problem in unresolved(suite)]
 
@@ -203,3 +211,85 @@ def _as_json(problem: Problem) -> dict[str, object]:
 
 def _s(count: int) -> str:
     return "" if count == 1 else "s"
+
+
+def datasets_as_suites() -> list[Suite]:
+    """The datasets of their folder as far as they can be read, finished or not."""
+    datasets = [read_dataset(details.path) for details in DatasetStore().list_details()]
+    return [
+        Suite(item.name, item.cases, item.evaluators, item.runnable, path=item.path, format=pixie.NAME)
+        for item in datasets
+    ]
+
+
+def create_dataset(name: str, runnable: str | None, evaluators: tuple[str, ...], folder: str | None) -> str:
+    """What to say of the dataset that was made."""
+    if runnable is not None and not is_reference(runnable):
+        raise UsageError(f"--runnable {runnable!r} is not a reference; write file.py:Name")
+    made = _mended(
+        lambda: DatasetStore(folder).create(name, runnable=runnable, evaluators=parse_evaluators(evaluators))
+    )
+    return f"created dataset {name!r} in {made.path}"
+
+
+def save_entry(name: str, *, folder: str | None, **given: Any) -> tuple[str, list[str]]:
+    """What to say of the dataset with its new entry, and what the person should know."""
+    datasets = DatasetStore(folder)
+    before = _mended(lambda: datasets.get(name))
+    proposal = _proposal(given)
+    evaluable = proposal.evaluable
+    if given["expected_output"] is not None:
+        evaluable = replace(evaluable, expectation=_expected(given["expected_output"]))
+    if given["notes"]:
+        evaluable = replace(evaluable, eval_metadata={**(evaluable.eval_metadata or {}), "notes": given["notes"]})
+    dataset = _mended(lambda: datasets.append(name, evaluable, entry_kwargs=proposal.entry_kwargs))
+    warnings = list(proposal.notes)
+    if evaluable.expectation is UNSET:
+        warnings.append(
+            "the entry has no expectation; say in the file, or with --expected-output, what a right answer is"
+        )
+    if not before.evaluators:
+        warnings.append(f"{dataset.path} names no evaluators yet; list some under 'evaluators'")
+    if dataset.runnable is None:
+        warnings.append(f"{dataset.path} names no runnable yet; without one, tell `proctor test` the agent")
+    count = len(dataset.items)
+    return f"saved to dataset {dataset.name!r}: now {count} entr{'y' if count == 1 else 'ies'}", warnings
+
+
+def _proposal(given: Mapping[str, Any]) -> Proposal:
+    select, span_name = given["select"], given["span_name"]
+    if (select == "by_name") != (span_name is not None):
+        raise UsageError("--select by_name and --span-name N belong together")
+    if select is None:
+        return proposal_from_store(given["trace_id"], given["store"])
+    from proctor.tracing.spans import build_tree
+
+    tree = build_tree(spans_of(given["trace_id"], given["store"]))
+    chosen: dict[str, Callable[[], Evaluable]] = {
+        "root": lambda: root(tree),
+        "last_llm_call": lambda: last_llm_call(tree),
+        "by_name": lambda: by_name(tree, str(span_name)),
+    }
+    evaluable = _mended(chosen[select])
+    value = evaluable.input
+    return Proposal(evaluable, dict(value) if isinstance(value, Mapping) else {"input": value})
+
+
+def _expected(given: str) -> Json:
+    """JSON, or the text as it stands where it is none."""
+    try:
+        text = sys.stdin.read() if given == "-" else Path(given).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--expected-output {given} cannot be read: {error}") from None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text.removesuffix("\n")
+
+
+def _mended(work: Callable[[], Any]) -> Any:
+    """What is wrong with a name, a file or a selection, as something the person can mend."""
+    try:
+        return work()
+    except (ValueError, FileNotFoundError, FileExistsError, IndexError) as error:
+        raise UsageError(str(error)) from None

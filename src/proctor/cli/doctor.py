@@ -1,22 +1,30 @@
-"""`proctor doctor`: what is found here, what is in force, and what is missing."""
+"""`proctor doctor`: what is found here, what is in force, and what is missing.
+
+What is in force for each agent.yaml: every setting of its model and its execution, and who says so.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import click
 
-from proctor.cases.model import Settings
+from proctor.base.environment import conceal
+from proctor.base.errors import InvalidSuite, ProctorError
+from proctor.base.json_data import Json, plain
+from proctor.cases.formats.holodeck.agent_file import EXTENSION
+from proctor.cases.formats.holodeck.configuration import DEFAULT, ConfigFile, config_files, execution_of
+from proctor.cases.formats.holodeck.configuration import DEFAULTS as HOLODECK_DEFAULTS
+from proctor.cases.suite import Settings, Suite
 from proctor.cli.common import json_option, say, stdout_kept_clear, store_option
 from proctor.cli.configuration import Configuration, read_configuration
-from proctor.errors import InvalidSuite, ProctorError
 from proctor.reporting.wording import counted
-from proctor.running.environment import environment
-from proctor.running.judges import telling
-from proctor.running.options import DEFAULTS, RunOptions
+from proctor.running.engine.judges import telling
+from proctor.running.options import DEFAULTS, RunOptions, environment
 
 OPTIONAL = {
     "opentelemetry": "spans of code that OpenTelemetry instruments (extra: tracing)",
@@ -65,7 +73,7 @@ def _settings(configuration: Configuration) -> dict[str, dict[str, Any]]:
 
 def _judge(options: RunOptions, configuration: Configuration, suite: Any = None) -> dict[str, Any]:
     """Who would judge, who says so, and whether that judge can be had; it is not called."""
-    from proctor.running.judges import judge_of, refusal
+    from proctor.running.engine.judges import judge_of, refusal
 
     choice = judge_of(options, suite)
     origin = configuration.origins["judge"] if choice.origin == "configuration" else choice.origin
@@ -89,7 +97,7 @@ def _store(folder: Path) -> dict[str, Any]:
 
 def _suite(path: str, configuration: Configuration) -> dict[str, Any]:
     from proctor.cases.formats.loading import load
-    from proctor.running.plan import unresolved
+    from proctor.running.engine.plan import unresolved
 
     try:
         suites = load([path])
@@ -101,8 +109,6 @@ def _suite(path: str, configuration: Configuration) -> dict[str, Any]:
     found["says"] = problems or [_describe(suite) for suite in suites]
     declared = [suite for suite in suites if suite.format == "holodeck"]
     if declared:
-        from proctor.cli.doctor_agents import describe_agents
-
         found["agents"] = describe_agents(declared, configuration)
     return found
 
@@ -146,3 +152,66 @@ def _text(report: dict[str, Any]) -> str:
             lines.append(f"  {name}")
             lines += [f"    {key:<26} {_shown(item['value'])}  ({item['origin']})" for key, item in values.items()]
     return "\n".join(lines)
+
+
+MODEL_KEYS = ("provider", "name", "endpoint", "api_key", "api_version", "temperature", "top_p", "max_tokens")
+_OWN_NAMES = {"llm_timeout": "timeout"}
+"""Settings that Proctor's own configuration can say too, where HoloDeck's does not."""
+
+
+def describe_agents(suites: list[Suite], configuration: Configuration) -> dict[str, dict[str, dict[str, Json]]]:
+    """By suite: each key with its value, secrets as the variables that hold them, and its origin."""
+    return {suite.name: _backend(suite) | _model(suite) | _execution(suite, configuration) for suite in suites}
+
+
+def _backend(suite: Suite) -> dict[str, dict[str, Json]]:
+    """Who would run the agent; an agent that is code or elsewhere has no backend, nor has one that cannot be read."""
+    from proctor.declared.agent_reader import describes_agent
+    from proctor.declared.declared_agent import backend_for
+
+    if suite.agent is not None or not describes_agent(suite):
+        return {}
+    try:
+        _, backend = backend_for(suite)
+    except InvalidSuite:
+        return {}
+    return {"backend": {"value": backend.name, "origin": "model.provider, and what is installed"}}
+
+
+def _model(suite: Suite) -> dict[str, dict[str, Json]]:
+    from proctor.declared.model_reader import MAX_TOKENS, TEMPERATURE
+
+    kept: Any = suite.extra.get(EXTENSION) or {}
+    block = kept.get("model")
+    if not isinstance(block, Mapping):
+        return {}
+    usual = {"temperature": TEMPERATURE, "max_tokens": MAX_TOKENS}
+    files = config_files(suite.base)[0] if suite.base is not None else []
+    layers: list[tuple[str, Mapping[str, Json]]] = [(str(suite.path), block)]
+    layers += [(str(file.path), _provider_block(file, block.get("provider"))) for file in files]
+    layers.append((DEFAULT, usual))
+    found: dict[str, dict[str, Json]] = {}
+    for key in MODEL_KEYS:
+        layer = next((layer for layer in layers if key in layer[1]), None)
+        if layer is not None:
+            found[f"model.{key}"] = {"value": conceal(key, plain(layer[1][key])), "origin": layer[0]}
+    return found
+
+
+def _provider_block(file: ConfigFile, provider: Json) -> Mapping[str, Json]:
+    from proctor.cases.formats.holodeck.configuration import provider_defaults
+
+    return provider_defaults([file])({"provider": provider})
+
+
+def _execution(suite: Suite, configuration: Configuration) -> dict[str, dict[str, Json]]:
+    found: dict[str, dict[str, Json]] = {}
+    settings = execution_of(suite)
+    for key in HOLODECK_DEFAULTS:
+        setting = settings[key]
+        value, origin = setting.value, setting.origin
+        ours = _OWN_NAMES.get(key, "")
+        if origin == DEFAULT and ours in configuration.values:
+            value, origin = configuration.values[ours], configuration.origins[ours]
+        found[f"execution.{key}"] = {"value": value, "origin": origin}
+    return found

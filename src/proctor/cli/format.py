@@ -1,14 +1,22 @@
-"""`proctor format`: a trace as an entry for a dataset."""
+"""`proctor format`: a trace as an entry for a dataset.
+
+Which trace an entry is to be made of: one of a file, or one of the store.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from proctor.base.errors import StoreError, UsageError
 from proctor.cli.common import say, store_option
-from proctor.errors import StoreError, UsageError
+from proctor.cli.configuration import read_configuration
+from proctor.results.dataset_proposals import Proposal, proposal_of_spans, proposal_of_trial
+from proctor.results.store import Store
 
 
 @click.command("format")
@@ -22,9 +30,8 @@ def command(given: str | None, trace_id: str | None, output: str | None, store: 
     What the application was given and had wrapped becomes the entry's; what it answered stands under `x-pixie`, to look
     at. What a right answer is like, under `expectation`, is for a person to say.
     """
-    from proctor.cases.model import UNSET
-    from proctor.cli.proposing import proposal_from_file, proposal_from_store
-    from proctor.evaluators.datasets.files import make_entry
+    from proctor.base.json_data import UNSET
+    from proctor.evaluators.datasets.dataset_file import make_entry
 
     if given is not None and trace_id is not None:
         raise UsageError("give --input or --trace, not both")
@@ -51,3 +58,30 @@ def _put(text: str, output: str | None) -> None:
     except OSError as error:
         raise StoreError(f"{path} cannot be written: {error.strerror or error}") from None
     say(f"entry: {path}", err=True)
+
+
+if TYPE_CHECKING:
+    from proctor.tracing.spans import Span
+
+
+def proposal_from_file(path: str) -> Proposal:
+    """From the only trace that a file holds."""
+    from proctor.tracing.trace_files import find_traces
+
+    traces = [found.spans for found in find_traces(Path(path))]
+    if len(traces) > 1:
+        raise UsageError(f"{path} holds {len(traces)} traces; import it and name one: --trace ID")
+    return proposal_of_spans(traces[0] if traces else ())
+
+
+def proposal_from_store(trace_id: str, store: str | None) -> Proposal:
+    """From a kept trace: what its trial asked and heard, or what was seen, where it is of no trial."""
+    kept = Store(read_configuration().store(store), create=False)
+    row = kept.traces.find(trace_id)
+    trial = kept.trial_of(row)
+    return proposal_of_spans(kept.traces.spans(row.no)) if trial is None else proposal_of_trial(trial)
+
+
+def spans_of(trace_id: str, store: str | None) -> Sequence[Span]:
+    kept = Store(read_configuration().store(store), create=False)
+    return kept.traces.spans(kept.traces.find(trace_id).no)

@@ -9,15 +9,26 @@ from pathlib import Path
 
 import click
 
-from proctor.cases.model import UNSET
+from proctor.base.errors import UsageError
+from proctor.base.json_data import UNSET
 from proctor.cli.common import json_option, say, store_option
 from proctor.cli.configuration import read_configuration
-from proctor.errors import UsageError
 from proctor.reporting.explain import Fact, as_text, shorten, shown
-from proctor.reporting.screen import is_terminal, one_line, visible
+from proctor.reporting.terminal.screen import is_terminal, one_line, visible
 from proctor.reporting.wording import counted
-from proctor.running.grade_rows import BadGrade, Row, parse_rows, read_grades, read_score, row_of
-from proctor.running.grading import Grade, Gradebook, Waiting, look_at, open_gradebook
+from proctor.running.people.grading import (
+    BadGrade,
+    Grade,
+    Gradebook,
+    Row,
+    Waiting,
+    look_at,
+    open_gradebook,
+    parse_rows,
+    read_grades,
+    read_score,
+    row_of,
+)
 
 MOST_SHOWN = 4_000
 """How many characters of a question or an answer stand on the terminal; `--json` has all."""

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
+from proctor.base.errors import StoreError, UsageError
 from proctor.cli.common import say
-from proctor.errors import StoreError, UsageError
 
 AGENT = '''"""A very small agent: it adds numbers with a tool and says hello."""
 

@@ -11,19 +11,20 @@ from typing import Any
 
 import click
 
+from proctor.base.errors import InvalidSuite, UsageError
+from proctor.base.json_data import show
 from proctor.cases.formats.loading import load
-from proctor.cases.model import NO_EXPECTATION, Suite
-from proctor.cases.moving import moved
+from proctor.cases.relocating import moved
+from proctor.cases.suite import NO_EXPECTATION, Suite
 from proctor.cli.common import json_option, say, stdout_kept_clear, store_option
 from proctor.cli.configuration import read_configuration
 from proctor.cli.suite_files import check_ending, format_for, write_file, written_as
-from proctor.errors import InvalidSuite, UsageError
-from proctor.plain import show
 from proctor.reporting.explain import Fact, as_text, call_text, expected_lines, shorten, shown
-from proctor.reporting.screen import is_terminal, one_line, visible
+from proctor.reporting.terminal.screen import is_terminal, one_line, visible
 from proctor.reporting.wording import counted
+from proctor.running.engine.selection import CaseFilter, parse_words
 from proctor.running.options import RunOptions
-from proctor.running.recording_expectations import (
+from proctor.running.people.expectation_recording import (
     Proposal,
     answer_of,
     ask_anew,
@@ -33,7 +34,6 @@ from proctor.running.recording_expectations import (
     read_acceptances,
     recorded,
 )
-from proctor.running.selection import CaseFilter, parse_words
 
 Accepted = dict[str, tuple[Proposal, str]]
 MOST_SHOWN = 4_000
@@ -100,7 +100,7 @@ def _suite(source: str) -> Suite:
 
 def _loaded(source: str) -> list[Suite]:
     """Cases of which nothing is expected yet are what this is for."""
-    from proctor.cases.formats.native import UNSCORED
+    from proctor.cases.formats.native.reader import UNSCORED
 
     try:
         return load([source])
@@ -140,7 +140,7 @@ def _accepted(offered: Sequence[Proposal], given: dict[str, Any]) -> Accepted | 
     """What is accepted, by whom; `None` where nobody could be asked."""
     who = (given["by"] or "").strip() or _user()
     if given["decisions"] is not None:
-        from proctor.running.grade_rows import parse_rows
+        from proctor.running.people.grading import parse_rows
 
         return read_acceptances(parse_rows(_text(given["decisions"]), given["decisions"]), offered, who)
     if given["accept_all"]:

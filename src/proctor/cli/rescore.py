@@ -6,20 +6,12 @@ from typing import Any
 
 import click
 
-from proctor.cases.model import Settings
-from proctor.cli.common import (
-    Seconds,
-    carry_out,
-    judge_options,
-    parse_evaluators,
-    report_options,
-    store_option,
-)
+from proctor.cases.suite import Settings
+from proctor.cli.common import Seconds, carry_out, judge_options, parse_evaluators, report_options, store_option
 from proctor.cli.configuration import read_configuration
-from proctor.results.model import Run
+from proctor.results.run import Run
 from proctor.results.verdict import RunVerdict
-from proctor.running.listening import Listener
-from proctor.running.options import RunOptions
+from proctor.running.options import Listener, RunOptions
 from proctor.running.verbs import rescore
 
 

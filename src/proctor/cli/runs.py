@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from proctor.cases.fields import nearest
+from proctor.base.errors import UsageError
+from proctor.base.fields import nearest
 from proctor.cli.common import json_option, say, store_option
 from proctor.cli.configuration import read_configuration
-from proctor.errors import UsageError
 from proctor.results.store import RunRow, Store
 from proctor.results.verdict import INTERRUPTED
-from proctor.running.booking import status_of
+from proctor.running.engine.store_writer import status_of
 
 if TYPE_CHECKING:
-    from proctor.results.history import SuiteRun
+    from proctor.results.suite_history import SuiteRun
 
 
 @click.command("runs")
@@ -50,7 +50,7 @@ def _tell_suite(kept: Store, suite: str, limit: int, as_json: bool) -> int:
     """The runs of one suite, so that one can see where it is going."""
     from itertools import islice
 
-    from proctor.results.history import runs_of, suites_in
+    from proctor.results.suite_history import runs_of, suites_in
 
     found = list(islice(runs_of(kept, suite), limit))
     if not found:

@@ -11,17 +11,16 @@ from typing import Any
 
 import click
 
-from proctor.cases.fields import nearest
-from proctor.cases.model import Suite
+from proctor.base.errors import UsageError
+from proctor.base.fields import nearest
+from proctor.cases.suite import Suite
 from proctor.cli.common import report_options, report_targets, say, store_option
 from proctor.cli.configuration import read_configuration
-from proctor.errors import UsageError
-from proctor.results.model import Outcome, Run, TrialResult
-from proctor.results.reading import read_run
-from proctor.results.store import Store
+from proctor.results.run import Outcome, Run, TrialResult
+from proctor.results.store import Store, read_run
 from proctor.results.verdict import RunVerdict, judge
-from proctor.running.booking import status_of
-from proctor.running.selection import CaseFilter, Predicate, parse_words
+from proctor.running.engine.selection import CaseFilter, Predicate, parse_words
+from proctor.running.engine.store_writer import status_of
 
 
 @click.command("show")
@@ -35,7 +34,7 @@ from proctor.running.selection import CaseFilter, Predicate, parse_words
 @store_option
 def command(**given: Any) -> int:
     """Show a run: its id, the beginning of one, or `last`. Exits 0 whatever the verdict was."""
-    from proctor.reporting.writing import write_reports
+    from proctor.reporting.report_files import write_reports
 
     kept = Store(read_configuration().store(given["store"]), create=False)
     run = _read(kept, given["run_id"])
@@ -63,7 +62,7 @@ def _read(kept: Store, wanted: str) -> Run:
 
 
 def _tell(run: Run, verdict: RunVerdict, given: Mapping[str, Any]) -> None:
-    from proctor.reporting.terminal import PlainTerminal
+    from proctor.reporting.terminal.progress import PlainTerminal
 
     trials = _chosen(run, given)
     terminal = PlainTerminal(sys.stdout, quiet=given["quiet"], verbose=given["verbose"])
@@ -74,8 +73,8 @@ def _tell(run: Run, verdict: RunVerdict, given: Mapping[str, Any]) -> None:
 
 
 def _tell_judge_calls(run: Run, kept: Store, given: Mapping[str, Any], targets: Mapping[str, str]) -> int:
-    from proctor.reporting.judge_calls import judged_scores, simulated_users, tell_judge_calls
-    from proctor.reporting.screen import StreamScreen, wants_colour
+    from proctor.reporting.judge_report import judged_scores, simulated_users, tell_judge_calls
+    from proctor.reporting.terminal.screen import StreamScreen, wants_colour
     from proctor.results.judge_calls import JudgeCalls
 
     if other := [f"--{name}" for name in targets if name != "json"]:
@@ -96,7 +95,7 @@ def _tell_judge_calls(run: Run, kept: Store, given: Mapping[str, Any], targets: 
 
 
 def _write_record(run: Run, kept: Store, target: str, targets: Mapping[str, str]) -> int:
-    from proctor.compat.holodeck.record import records_of
+    from proctor.compat.holodeck.run_record import records_of
 
     found = records_of(kept.folder, run.id)
     if targets:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from proctor.base.errors import StoreError, UsageError
+from proctor.cases.formats.format_spec import Written
 from proctor.cases.formats.loading import shipped_format
-from proctor.cases.formats.model import Written
-from proctor.cases.model import Suite
-from proctor.errors import StoreError, UsageError
+from proctor.cases.suite import Suite
 
 WRITABLE = {
     "native": "native",
@@ -53,13 +53,13 @@ def format_for(target: Path) -> str:
 def written_as(suites: list[Suite], form: str, target: Path) -> Written:
     """The suites as text of a format, with what it cannot express."""
     if form == "native":
-        from proctor.cases.formats.native_text import write_text
+        from proctor.cases.formats.native.writer import write_text
 
         return write_text(suites, target.suffix)
     written = shipped_format(WRITABLE[form]).write(suites)
     if form == "holodeck" and target.suffix == ".json":
-        from proctor.cases.formats.unsaid import json_text
-        from proctor.cases.source import parse
+        from proctor.base.source import parse
+        from proctor.cases.formats.format_spec import json_text
 
         return replace(written, text=json_text(parse(Path("written.yaml"), written.text)))
     return written

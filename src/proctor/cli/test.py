@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from proctor.cases.formats.loading import load
-from proctor.cases.model import Case, EvaluatorSpec, Settings, Suite, Turn
+from proctor.cases.suite import Case, EvaluatorSpec, Settings, Suite, Turn
 from proctor.cli.common import (
     Seconds,
     carry_out,
@@ -22,14 +22,14 @@ from proctor.cli.common import (
     store_option,
 )
 from proctor.cli.configuration import Configuration, read_configuration
+from proctor.running.engine.selection import CaseFilter, last_failed, parse_words, tag_set
 from proctor.running.options import RunOptions
-from proctor.running.selection import CaseFilter, last_failed, parse_words, tag_set
 from proctor.running.verbs import Request, run_suites
 
 if TYPE_CHECKING:
-    from proctor.results.model import Run
+    from proctor.results.run import Run
     from proctor.results.verdict import RunVerdict
-    from proctor.running.listening import Listener
+    from proctor.running.options import Listener
 
 T = TypeVar("T", Suite, Case, Turn)
 
@@ -66,7 +66,7 @@ def _run(request: Request, terminal: Listener, quiet: bool) -> tuple[Run, RunVer
     """An agent.yaml leaves a record of each run beside the results, also of one that was interrupted."""
     if request.store is None or all(suite.format != "holodeck" for suite in request.suites):
         return run_suites(request, terminal)
-    from proctor.compat.holodeck.record import keep_records, recorders
+    from proctor.compat.holodeck.run_record import keep_records, recorders
 
     kept = recorders(request.suites, request.options)
     run, verdict = run_suites(request, terminal)
@@ -82,7 +82,7 @@ def _manner(given: dict[str, Any], suites: list[Suite]) -> dict[str, bool]:
     """How much is told where the command line does not say: what each agent.yaml and its configuration say."""
     if given["quiet"] or given["verbose"] or any(suite.format != "holodeck" for suite in suites):
         return {}
-    from proctor.cases.formats.holodeck_execution import execution_of
+    from proctor.cases.formats.holodeck.configuration import execution_of
 
     said = [execution_of(suite) for suite in suites]
     quiet = bool(said) and all(settings["quiet"].value for settings in said)

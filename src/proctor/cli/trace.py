@@ -1,18 +1,33 @@
-"""`proctor trace`: what happened inside applications, kept, shown, brought in and taken out."""
+"""`proctor trace`: what happened inside applications, kept, shown, brought in and taken out.
+
+`proctor trace --runnable`: one run of an application, kept as a trace.
+
+Traces from files into a store, and from a run into a file.
+"""
 
 from __future__ import annotations
 
 import json
+import sys
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from proctor.cli.common import json_option, say, store_option
+from proctor.agents.resolving import resolve_agent
+from proctor.base.errors import InvalidSuite, Problem, StoreError, UsageError
+from proctor.base.event_loop import run_sync
+from proctor.base.json_data import Json
+from proctor.cli.common import json_option, say, stdout_kept_clear, store_option
 from proctor.cli.configuration import read_configuration
-from proctor.errors import UsageError
 from proctor.results.store import Store
-from proctor.results.traces import TraceRow
+from proctor.results.stored_traces import TraceRow
+from proctor.running.python_api.run_application import run_once
+from proctor.tracing.secrets import without_secrets
+from proctor.tracing.spans import Span
+from proctor.tracing.trace_files import find_traces, trial_resource
 
 if TYPE_CHECKING:
     from proctor.tracing.spans import Span
@@ -33,8 +48,6 @@ def command(context: click.Context, /, runnable: str | None, given: str | None, 
         return None
     if runnable is None or given is None:
         raise UsageError("name what to do: list, show, last, import, export, or --runnable F:NAME with --input FILE")
-    from proctor.cli.trace_once import make_trace
-
     return make_trace(runnable, given, **options)
 
 
@@ -87,8 +100,6 @@ def import_(paths: tuple[str, ...], as_json: bool, store: str | None) -> int:
 
     What is kept already is not kept twice.
     """
-    from proctor.cli.trace_files import import_traces
-
     kept = import_traces(Store(read_configuration().store(store)), paths)
     new = sum(is_new for _, is_new in kept)
     if as_json:
@@ -105,8 +116,6 @@ def import_(paths: tuple[str, ...], as_json: bool, store: str | None) -> int:
 @store_option
 def export(run_id: str, output: str | None, store: str | None) -> int:
     """Write the traces of a run as one document of OTLP JSON."""
-    from proctor.cli.trace_files import export_traces
-
     if output is not None and not output.strip():
         raise UsageError("-o must name a file, or - for the terminal")
     run, count = export_traces(_opened(store), run_id, output)
@@ -123,8 +132,8 @@ def _show(kept: Store, trace_id: str, verbose: bool, as_json: bool) -> int:
     row = kept.traces.find(trace_id)
     spans = kept.traces.spans(row.no)
     if as_json:
-        from proctor.plain import plain
-        from proctor.tracing.span_json import span_to_json
+        from proctor.base.json_data import plain
+        from proctor.tracing.otlp import span_to_json
 
         document = {**_as_json(row), "spans": [plain(span_to_json(span)) for span in spans]}
         say(json.dumps(document, indent=2))
@@ -143,7 +152,7 @@ def _show(kept: Store, trace_id: str, verbose: bool, as_json: bool) -> int:
 
 def _summary(spans: tuple[Span, ...]) -> str:
     """The tokens and tools of a trace, where it has any."""
-    from proctor.tracing.summary import tool_calls_of, usage_of
+    from proctor.tracing.trace_summary import tool_calls_of, usage_of
 
     usage, calls = usage_of(spans), tool_calls_of(spans)
     said = []
@@ -187,3 +196,97 @@ def _as_json(row: TraceRow) -> dict[str, object]:
 
 def _counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def make_trace(runnable: str, given: str, *, output: str | None, as_json: bool, store: str | None) -> int:
+    """0 if the application answered, 1 if it did not; its trace is kept in both cases."""
+    arguments = read_arguments(given)
+    if output is not None and not output.strip():
+        raise UsageError("--output must name a file")
+    kept = Store(read_configuration().store(store))
+    with stdout_kept_clear(as_json):
+        once = run_sync(run_once(resolve_agent(runnable), arguments))
+    problem = {} if once.problem is None else {"problem": without_secrets(once.problem)}
+    row = kept.traces.add(once.spans, {"runnable": runnable, **problem})
+    if output is not None:
+        from proctor.tracing.pixie_records import to_lines
+
+        _write(Path(output), to_lines(kept.traces.spans(row.no)))
+    if as_json:
+        say(json.dumps({"id": row.id, "spans": row.spans, "problem": once.problem}))
+    else:
+        wrote = "" if output is None else f", written to {output}"
+        say(f"kept trace {row.id} ({row.spans} span{'' if row.spans == 1 else 's'}){wrote}")
+    if once.problem is not None:
+        say(f"error: {once.problem}", err=True)
+    return 0 if once.problem is None else 1
+
+
+def read_arguments(given: str) -> dict[str, Any]:
+    """The JSON object in a file, or on standard input."""
+    try:
+        text = sys.stdin.read() if given == "-" else Path(given).read_text(encoding="utf-8-sig")
+        arguments = json.loads(text)
+    except OSError as error:
+        raise UsageError(f"--input {given} cannot be read: {error.strerror or error}") from None
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"--input {given} is not JSON: {error}") from None
+    if not isinstance(arguments, dict):
+        raise UsageError(f"--input {given} must hold an object with the application's arguments")
+    return arguments
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="ascii", newline="\n")
+    except OSError as error:
+        raise StoreError(f"{path} cannot be written: {error.strerror or error}") from None
+
+
+def import_traces(store: Store, paths: Sequence[str]) -> list[tuple[str, bool]]:
+    """The id of each trace of all files, and whether it was new; nothing is kept if a file cannot be read."""
+    problems: list[Problem] = []
+    found: list[tuple[tuple[Span, ...], Mapping[str, Json]]] = []
+    for path in paths:
+        try:
+            traces = find_traces(Path(path))
+        except InvalidSuite as error:
+            problems.extend(error.problems)
+            continue
+        found += [(trace.spans, {**trace.about, "file": Path(path).name}) for trace in traces]
+    if problems:
+        raise InvalidSuite(problems)
+    return store.traces.add_all(found)
+
+
+def export_traces(store: Store, run_id: str, output: str | None) -> tuple[str, int]:
+    """The run that was meant, and how many of its trials had a trace; one trial after the other is in memory."""
+    run = store.find_run(run_id)
+    entries = _entries(store, run.no, run.id)
+    if output in (None, "-"):
+        return run.id, _write_trace_files(entries, sys.stdout)
+    path = Path(str(output))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("w", encoding="ascii", newline="\n") as file:
+            return run.id, _write_trace_files(entries, file)
+    except OSError as error:
+        raise StoreError(f"the traces could not be written to {path}: {error.strerror or error}") from None
+
+
+def _entries(store: Store, no: int, run_id: str) -> Iterator[dict[str, Json]]:
+    for trial in store.trials(no):
+        if trial.spans:
+            yield trial_resource(trial.spans, run=run_id, suite=trial.suite, case=trial.case.id, number=trial.number)
+
+
+def _write_trace_files(entries: Iterator[dict[str, Json]], out: TextIO) -> int:
+    """One document, an entry a line."""
+    count = 0
+    out.write('{"resourceSpans": [')
+    for entry in entries:
+        out.write(("\n" if count == 0 else ",\n") + json.dumps(entry))
+        count += 1
+    out.write("\n]}\n")
+    return count

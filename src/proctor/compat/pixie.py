@@ -7,37 +7,45 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from proctor.late_names import late_names
+from proctor.base.lazy_exports import late_names
 from proctor.version import __version__
 
 if TYPE_CHECKING:
     from proctor.agents.runnable import Runnable
-    from proctor.cases.model import UNSET, NamedData
-    from proctor.evaluators.calling import evaluate
-    from proctor.evaluators.choice.battles import Battle, Summary
-    from proctor.evaluators.choice.classifiers import ClosedQA, Factuality, Humor, Possible, Security, Sql, Translation
+    from proctor.base.json_data import UNSET
+    from proctor.cases.suite import NamedData
+    from proctor.evaluators.calling import create_agent_evaluator, evaluate
+    from proctor.evaluators.choice.classifiers import (
+        Battle,
+        ClosedQA,
+        Factuality,
+        Humor,
+        Possible,
+        Security,
+        Sql,
+        Summary,
+        Translation,
+    )
     from proctor.evaluators.data.values import JSONDiff, ListContains, NumericDiff, ValidJSON
-    from proctor.evaluators.datasets.by_name import DatasetStore
-    from proctor.evaluators.datasets.files import Dataset
+    from proctor.evaluators.datasets.dataset_file import Dataset
+    from proctor.evaluators.datasets.dataset_store import DatasetStore
+    from proctor.evaluators.evaluation import Evaluable, Evaluation, Evaluator
     from proctor.evaluators.foreign.autoevals import AutoevalsAdapter
     from proctor.evaluators.foreign.llm_prompt import create_llm_evaluator
     from proctor.evaluators.from_trace import as_evaluable, by_name, last_llm_call, root
-    from proctor.evaluators.model import Evaluable, Evaluation, Evaluator
-    from proctor.evaluators.pending import create_agent_evaluator
-    from proctor.evaluators.rag.answers import AnswerRelevancy, Faithfulness
-    from proctor.evaluators.rag.correctness import AnswerCorrectness
+    from proctor.evaluators.rag.answer_quality import AnswerCorrectness, AnswerRelevancy, Faithfulness
     from proctor.evaluators.rag.retrieval import ContextRelevancy
     from proctor.evaluators.safety.moderation import Moderation
     from proctor.evaluators.semantic import EmbeddingSimilarity
     from proctor.evaluators.text.matching import ExactMatch, LevenshteinMatch
-    from proctor.reporting.scorecard import (
+    from proctor.reporting.html.scorecard import (
         DatasetEntryResult,
         DatasetScorecard,
         generate_dataset_scorecard_html,
         save_dataset_scorecard,
     )
-    from proctor.results.thresholds import ScoreThreshold
-    from proctor.running.asserting import (
+    from proctor.results.passing import ScoreThreshold
+    from proctor.running.python_api.asserting import (
         assert_dataset_pass,
         assert_dataset_pass_sync,
         assert_pass,
@@ -46,7 +54,7 @@ if TYPE_CHECKING:
         run_and_evaluate,
         run_and_evaluate_sync,
     )
-    from proctor.running.matrix import EvalAssertionError
+    from proctor.running.python_api.scorers import EvalAssertionError
     from proctor.tracing.capture import MemoryTraceHandler, add_handler, capture_traces, flush, remove_handler
     from proctor.tracing.observing import observe, start_observation
     from proctor.tracing.spans import LLMSpan, ObservationNode, ObserveSpan
@@ -56,38 +64,32 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "agents.runnable": "Runnable",
-    "cases.model": "UNSET NamedData",
+    "cases.suite": "NamedData",
     "evaluators.foreign.autoevals": "AutoevalsAdapter",
-    "evaluators.choice.battles": "Battle Summary",
-    "evaluators.calling": "evaluate",
-    "evaluators.choice.classifiers": "ClosedQA Factuality Humor Possible Security Sql Translation",
-    "evaluators.rag.correctness": "AnswerCorrectness",
+    "evaluators.choice.classifiers": "Battle Summary ClosedQA Factuality Humor Possible Security Sql Translation",
+    "evaluators.calling": "evaluate create_agent_evaluator",
+    "evaluators.rag.answer_quality": "AnswerCorrectness AnswerRelevancy Faithfulness",
     "evaluators.data.values": "JSONDiff ListContains NumericDiff ValidJSON",
-    "evaluators.datasets.files": "Dataset",
-    "evaluators.datasets.by_name": "DatasetStore",
+    "evaluators.datasets.dataset_file": "Dataset",
+    "evaluators.datasets.dataset_store": "DatasetStore",
     "evaluators.from_trace": "as_evaluable by_name last_llm_call root",
     "evaluators.foreign.llm_prompt": "create_llm_evaluator",
-    # What pixie calls a test case is an Evaluable that nothing came out of yet.
-    "evaluators.model": "Evaluable Evaluation Evaluator TestCase=Evaluable",
+    "evaluators.evaluation": "Evaluable Evaluation Evaluator TestCase=Evaluable",
     "evaluators.safety.moderation": "Moderation",
-    "evaluators.pending": "create_agent_evaluator",
-    "evaluators.rag.answers": "AnswerRelevancy Faithfulness",
     "evaluators.rag.retrieval": "ContextRelevancy",
     "evaluators.semantic": "EmbeddingSimilarity",
     "evaluators.text.matching": "ExactMatch LevenshteinMatch",
-    "reporting.scorecard": (
-        "DatasetEntryResult DatasetScorecard generate_dataset_scorecard_html save_dataset_scorecard"
-    ),
-    "results.thresholds": "ScoreThreshold",
-    "running.asserting": (
-        "assert_dataset_pass assert_dataset_pass_sync assert_pass assert_pass_sync evaluate_sync"
-        " run_and_evaluate run_and_evaluate_sync"
-    ),
-    "running.matrix": "EvalAssertionError",
+    "reporting.html.scorecard": "DatasetEntryResult DatasetScorecard generate_dataset_scorecard_html "
+    "save_dataset_scorecard",
+    "results.passing": "ScoreThreshold",
+    "running.python_api.asserting": "assert_dataset_pass assert_dataset_pass_sync assert_pass assert_pass_sync "
+    "evaluate_sync run_and_evaluate run_and_evaluate_sync",
+    "running.python_api.scorers": "EvalAssertionError",
     "tracing.capture": "MemoryTraceHandler add_handler capture_traces flush remove_handler",
     "tracing.observing": "observe start_observation",
     "tracing.spans": "LLMSpan ObservationNode ObserveSpan",
     "tracing.wrapping": "wrap",
+    "base.json_data": "UNSET",
 }
 
 __all__ = [
@@ -163,7 +165,7 @@ def enable_llm_tracing() -> list[str]:
     try:
         from proctor.tracing import otel
     except ImportError as error:
-        from proctor.errors import UsageError
+        from proctor.base.errors import UsageError
 
         raise UsageError(
             f"model calls are seen through OpenTelemetry: pip install 'proctor[tracing]' ({error})"

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from proctor.base.json_data import show
+from proctor.base.records import record
+from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.judged import passages
-from proctor.evaluators.model import Evaluable, Evaluation, NothingToCompare
-from proctor.plain import show
-from proctor.records import record
 
 NAMED = 5
 """How many items a reason names; the details have them all."""

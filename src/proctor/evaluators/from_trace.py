@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from proctor.agents.model import ToolCall
-from proctor.cases.model import NamedData
-from proctor.evaluators.model import Evaluable
-from proctor.plain import Json, plain
+from proctor.agents.agent import ToolCall
+from proctor.base.json_data import Json, plain
+from proctor.cases.suite import NamedData
+from proctor.evaluators.evaluation import Evaluable
 from proctor.tracing.spans import (
     AssistantMessage,
     LLMSpan,
@@ -18,7 +18,7 @@ from proctor.tracing.spans import (
     TextContent,
     UserMessage,
 )
-from proctor.tracing.summary import usage_of
+from proctor.tracing.trace_summary import usage_of
 
 INPUT, OUTPUT = "input", "output"
 

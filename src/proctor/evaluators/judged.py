@@ -7,16 +7,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
-from proctor.agents.model import ToolCall, Usage
-from proctor.cases.model import UNSET
-from proctor.errors import JudgeFailed
-from proctor.evaluators.model import Evaluable, Evaluation, NothingToCompare
-from proctor.judging.current import present_sitting
-from proctor.judging.docket import docket
-from proctor.judging.model import Judge, JudgeCall, NeedsModel, UnfitReply
+from proctor.agents.agent import ToolCall, Usage
+from proctor.base.errors import JudgeFailed
+from proctor.base.json_data import UNSET, Json, plain, show
+from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
+from proctor.judging.context import docket, present_sitting
+from proctor.judging.judge import Judge, JudgeCall, NeedsModel, UnfitReply
 from proctor.judging.panel import Panel, Vote, poll
 from proctor.judging.redaction import conceal
-from proctor.plain import Json, plain, show
 
 LONGEST_REPLY = 10_000
 """Characters kept of a reply that is of no use."""

@@ -15,17 +15,17 @@ from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from proctor.agents.invoking import is_async
-from proctor.cases.fields import nearest
-from proctor.cases.model import EvaluatorSpec
-from proctor.errors import UsageError
+from proctor.base.errors import UsageError
+from proctor.base.fields import nearest
+from proctor.base.json_data import fingerprint, plain
+from proctor.base.records import record
+from proctor.base.references import describe, is_reference, resolve, source_fingerprint
+from proctor.base.threads import is_async
+from proctor.cases.suite import EvaluatorSpec
 from proctor.evaluators.calling import takes_trace
-from proctor.plain import fingerprint, plain
-from proctor.records import record
-from proctor.references import describe, is_reference, resolve, source_fingerprint
 
 if TYPE_CHECKING:
-    from proctor.agents.selectors import Selector
+    from proctor.base.selectors import Selector
 
 SHIPPED: dict[str, str] = {
     name: f"proctor.evaluators.{module}"
@@ -34,23 +34,19 @@ SHIPPED: dict[str, str] = {
         "data.values": "NumericDiff Numeric JSONDiff ValidJSON ListContains",
         "text.lexical": "BLEU ROUGE METEOR",
         "tools.trajectory": "ToolTrajectory ExpectedTools ToolCount ForbiddenTools FinalState",
-        "tools.trajectory_steps": "Trajectory",
-        "tools.correctness": "ToolCorrectness",
-        "tools.consistency": "ToolConsistency",
-        "ceilings": "MaxLatency MaxTokens MaxCost MaxSteps",
+        "tools.step_matching": "Trajectory",
+        "tools.correctness": "ToolCorrectness ToolConsistency",
+        "resource_limits": "MaxLatency MaxTokens MaxCost MaxSteps",
         "foreign.grader": "CodeGrader",
-        "rag.answers": "AnswerRelevancy Faithfulness Hallucination",
-        "rag.correctness": "AnswerCorrectness",
+        "rag.answer_quality": "AnswerRelevancy Faithfulness Hallucination AnswerCorrectness",
         "rag.retrieval": "ContextualPrecision ContextualRecall ContextualRelevancy ContextRelevancy "
         "ContextEntityRecall",
-        "choice.classifiers": "Factuality ClosedQA Humor Security Sql Possible Translation",
-        "choice.battles": "Battle Summary",
+        "choice.classifiers": "Factuality ClosedQA Humor Security Sql Possible Translation Battle Summary",
         "choice.llm_classifier": "LLMClassifier",
         "safety.moderation": "Moderation",
         "semantic": "EmbeddingSimilarity AnswerSimilarity",
         "rubric.geval": "GEval",
-        "rubric.rubrics": "LLMJudge",
-        "rubric.expectations": "Expectations",
+        "rubric.rubrics": "LLMJudge Expectations",
         "rubric.dag": "JudgementDAG",
         "agent.tasks": "TaskCompletion GoalAccuracy",
         "agent.steps": "ArgumentCorrectness ToolSelection StepEfficiency",
@@ -59,12 +55,11 @@ SHIPPED: dict[str, str] = {
         "safety.pii": "PIILeakage",
         "safety.injection": "PromptInjection",
         "rubric.quality": "Groundedness Relevance Coherence Fluency",
-        "adk.answers": "ResponseEvaluation Safety FinalResponseMatch",
-        "adk.rubrics": "FinalResponseQuality ToolUseQuality TrajectoryQuality",
+        "adk.final_response": "ResponseEvaluation Safety FinalResponseMatch",
+        "adk.rubric_metrics": "FinalResponseQuality ToolUseQuality TrajectoryQuality",
         "adk.hallucinations": "Hallucinations",
-        "adk.simulator": "UserSimulatorQuality",
-        "adk.custom": "AdkMetric",
-        "adk.efficiency": "Measured",
+        "adk.simulator": "UserSimulatorQuality Measured",
+        "adk.custom_metrics": "AdkMetric",
     }.items()
     for name in names.split()
 }
@@ -120,7 +115,7 @@ def build(spec: EvaluatorSpec, base: Path | None = None) -> Bound:
 
 
 def _selector(path: str) -> Selector:
-    from proctor.agents.selectors import parse_selector
+    from proctor.base.selectors import parse_selector
 
     return parse_selector(path)
 
@@ -151,8 +146,8 @@ def _find(name: str, base: Path | None) -> Any:
 
 def _elsewhere(name: str) -> str:
     """The shipped evaluator that another tool has under this name; raises `UsageError` if none does."""
-    from proctor.cases.formats.adk_metrics import METRICS
-    from proctor.cases.formats.holodeck_metrics import RAG, STANDARD
+    from proctor.cases.formats.adk.criteria import METRICS
+    from proctor.cases.formats.holodeck.metrics import RAG, STANDARD
 
     bare = name.removesuffix("Metric")
     known = {"geval": "GEval", **STANDARD, **RAG, **{metric: of.evaluator for metric, of in METRICS.items()}}

@@ -8,12 +8,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from proctor.errors import UsageError
+from proctor.base.errors import UsageError
+from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.judged import JUDGE, answer_text, call_account, expected_text, spent_on
-from proctor.evaluators.model import Evaluable, Evaluation, NothingToCompare
-from proctor.judging.docket import docket
+from proctor.judging.context import docket
 from proctor.judging.embeddings import Embeddings, NoEmbeddings, embeddings_of
-from proctor.judging.model import JudgeCall
+from proctor.judging.judge import JudgeCall
 
 SIMILAR_FROM = 0.7
 """Texts that have nothing in common still have embeddings at an acute angle: scores begin here."""

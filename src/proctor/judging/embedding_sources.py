@@ -14,16 +14,16 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from proctor.agents.model import Usage
-from proctor.agents.threads import call_in_thread
-from proctor.errors import JudgeFailed, UsageError
-from proctor.judging.asking import REFUSALS, backoff
+from proctor.agents.agent import Usage
+from proctor.base.errors import JudgeFailed, UsageError
+from proctor.base.json_data import show
+from proctor.base.records import record
+from proctor.base.threads import call_in_thread
+from proctor.judging.context import waiting
 from proctor.judging.embeddings import EMBEDDED, Vector
-from proctor.judging.pacing import NO_LIMITS, Pace
+from proctor.judging.limits import NO_LIMITS, Pace
+from proctor.judging.model_judge import REFUSALS, backoff
 from proctor.judging.redaction import conceal
-from proctor.judging.waiting import waiting
-from proctor.plain import show
-from proctor.records import record
 
 ATTEMPTS = 4
 PAUSE = 0.5

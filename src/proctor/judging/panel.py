@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal, Protocol, TypeVar
 
-from proctor.errors import JudgeFailed
-from proctor.judging.model import Judge, NeedsModel, Question, ReplyT
-from proctor.records import record
+from proctor.base.errors import JudgeFailed
+from proctor.base.records import record
+from proctor.judging.judge import Judge, NeedsModel, Question, ReplyT
 
 TOLERANCE = 1e-12
 """A score this close below a threshold meets it: sums of floats are not exact."""

@@ -10,8 +10,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from proctor.judging.model import Prompt, Question, Texts
-from proctor.plain import Json
+from proctor.base.json_data import Json
+from proctor.judging.judge import Prompt, Question, Texts
 
 RULES = """You are an examiner. You assess material and report what you find; you do not take part in it.
 

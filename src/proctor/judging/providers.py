@@ -12,14 +12,14 @@ from typing import Any
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
-from proctor.agents.model import Usage
-from proctor.errors import UsageError
-from proctor.judging.mishaps import endpoint_failure, gives_way
-from proctor.judging.model import Completion, EndpointFailed, Prompt
+from proctor.agents.agent import Usage
+from proctor.base.errors import UsageError
+from proctor.base.json_data import Json
+from proctor.base.records import record
+from proctor.judging.judge import Completion, EndpointFailed, Prompt
+from proctor.judging.provider_errors import endpoint_failure, gives_way
 from proctor.judging.redaction import blotted, conceal
 from proctor.judging.services import SERVICES, require_address, require_key, require_packages
-from proctor.plain import Json
-from proctor.records import record
 
 NO_KEY = "no-key"
 """Sent where nobody named a key: a key of the environment goes only to the provider it belongs to."""

@@ -7,9 +7,9 @@ import os
 from collections.abc import Mapping
 from typing import Final
 
-from proctor.cases.fields import nearest
-from proctor.errors import UsageError
-from proctor.records import record
+from proctor.base.errors import UsageError
+from proctor.base.fields import nearest
+from proctor.base.records import record
 
 LIBRARY = "pydantic_ai"
 

@@ -8,19 +8,18 @@ from typing import Any
 
 import pytest
 
+from proctor.base.errors import InvalidSuite, ProctorError
 from proctor.cases.formats.loading import load_file
-from proctor.cases.model import Case, Suite
-from proctor.errors import InvalidSuite, ProctorError
+from proctor.cases.suite import Case, Suite
 from proctor.plugin.failures import TrialBroken, TrialFailed, failure_text, shown
-from proctor.plugin.session import ProctorSession, session_of
-from proctor.plugin.settings import WANTED
+from proctor.plugin.session import WANTED, ProctorSession, session_of
 from proctor.plugin.stash import named_files
-from proctor.reporting.case_lines import answer_lines, case_line, present_signs, tell, tool_lines
 from proctor.reporting.explain import one_line_reason, why_open
-from proctor.reporting.screen import one_line
+from proctor.reporting.terminal.narration import answer_lines, case_line, present_signs, tell, tool_lines
+from proctor.reporting.terminal.screen import one_line
 from proctor.reporting.wording import score_value
-from proctor.results.model import Outcome, TrialResult
-from proctor.running.plan import PlannedTrial
+from proctor.results.run import Outcome, TrialResult
+from proctor.running.engine.plan import PlannedTrial
 
 
 class SuiteFile(pytest.File):

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, overload
 
+from proctor.base.errors import UsageError
 from proctor.cases.formats.keywords import from_python
 from proctor.cases.formats.loading import load
-from proctor.cases.model import Suite
-from proctor.errors import UsageError
-from proctor.running.agent_runs import AgentRun
+from proctor.cases.suite import Suite
+from proctor.running.python_api.agent_runner import AgentRun
 
 
 class EvaluationDataset(Sequence[AgentRun]):

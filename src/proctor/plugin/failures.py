@@ -7,8 +7,8 @@ from pathlib import Path
 from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLocation, ReprTraceback
 
 from proctor.reporting.explain import BRIEF, FULL, as_text, explain, one_line_reason
-from proctor.reporting.screen import one_line, visible
-from proctor.results.model import Outcome, TrialResult
+from proctor.reporting.terminal.screen import one_line, visible
+from proctor.results.run import Outcome, TrialResult
 
 INSTRUMENT = "Nothing is known about the agent: the instrument or the infrastructure broke."
 REUSED = "The answer is from an earlier session, since agent and question are unchanged; --proctor-fresh asks anew."

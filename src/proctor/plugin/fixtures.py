@@ -1,7 +1,11 @@
-"""What the plugin's fixtures do, once a test asks for one."""
+"""What the plugin's fixtures do, once a test asks for one.
+
+What `proctor_run` gives a test: the trials of a suite, and whether they passed.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -10,17 +14,52 @@ from typing import Any
 
 import pytest
 
-from proctor.cases.model import Case
-from proctor.errors import ProctorError
+from proctor.base.errors import ProctorError
+from proctor.base.records import record
+from proctor.cases.suite import Case
 from proctor.plugin.datasets import EvaluationDataset, suites_of
-from proctor.plugin.session import ProctorSession, session_of
-from proctor.plugin.settings import WANTED
-from proctor.plugin.suite_runs import SuiteRun
-from proctor.reporting.case_lines import answer_lines, case_line, present_signs, tell, tool_lines
-from proctor.results.model import TrialResult
-from proctor.running.agent_runner import AgentRunner
-from proctor.running.agent_runs import AgentRun
-from proctor.running.shared_runs import address_of
+from proctor.plugin.failures import story_of, title_of
+from proctor.plugin.session import WANTED, ProctorSession, session_of
+from proctor.reporting.terminal.narration import answer_lines, case_line, present_signs, tell, tool_lines
+from proctor.reporting.wording import counts_text
+from proctor.results.run import Outcome, TrialResult
+from proctor.running.python_api.agent_runner import AgentRun, AgentRunner
+from proctor.running.session.shared_run import address_of
+
+
+@record
+class SuiteRun:
+    """Trials, in the order of their cases."""
+
+    trials: tuple[TrialResult, ...]
+    notes: Sequence[str] = ()
+
+    def __iter__(self) -> Iterator[TrialResult]:
+        return iter(self.trials)
+
+    def __len__(self) -> int:
+        return len(self.trials)
+
+    @property
+    def passed(self) -> bool:
+        """Whether something passed and nothing did not; what was skipped says nothing."""
+        return self.counts[Outcome.PASSED] > 0 and not self._bad
+
+    @property
+    def counts(self) -> Counter[Outcome]:
+        return Counter(trial.outcome for trial in self.trials)
+
+    @property
+    def _bad(self) -> list[TrialResult]:
+        return [trial for trial in self.trials if trial.outcome not in (Outcome.PASSED, Outcome.SKIPPED)]
+
+    def assert_passed(self) -> None:
+        """Raise `AssertionError` with the whole story of every trial that did not pass."""
+        __tracebackhide__ = True
+        if self.passed:
+            return
+        stories = [f"{title_of(trial)}\n{story_of(trial, verbose=False)}" for trial in self._bad]
+        raise AssertionError("\n\n".join([counts_text(self.counts), *self.notes, *stories]))
 
 
 @contextmanager

@@ -1,24 +1,74 @@
-"""A test session in which agents are examined: what it runs, what it shares, and what it says in the end."""
+"""A test session in which agents are examined: what it runs, what it shares, and what it says in the end.
+
+How a test session runs agents: pytest's command line, its ini file, then Proctor's own configuration.
+"""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Generator
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from proctor.agents.model import Agent
+from proctor.agents.agent import Agent
 from proctor.agents.resolving import resolve_agent
-from proctor.cases.model import Suite
-from proctor.plain import canonical, plain
-from proctor.plugin.settings import SessionSettings
-from proctor.plugin.stash import SESSION
-from proctor.results.model import Run, TrialResult
+from proctor.base.json_data import canonical, plain
+from proctor.cases.suite import Suite
+from proctor.cli.configuration import read_configuration
+from proctor.plugin.stash import SESSION, sharing_of
+from proctor.results.run import Run, TrialResult
 from proctor.results.verdict import RunVerdict
-from proctor.running.agent_runs import AgentRun
-from proctor.running.plan import Plan, PlannedSuite
-from proctor.running.shared_runs import Address, Outline, SharedRuns, address_of
+from proctor.running.engine.plan import Plan, PlannedSuite
+from proctor.running.options import RunOptions
+from proctor.running.python_api.agent_runner import AgentRun
+from proctor.running.session.answer_reuse import Sharing
+from proctor.running.session.shared_run import Address, Outline, SharedRuns, address_of
+
+WANTED = "give one with --proctor-agent app.py:agent, or with proctor_agent in pytest's ini file"
+
+
+class SessionSettings:
+    """Everything a session was told; agents are looked up when somebody needs them."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        known = read_configuration(config.rootpath)
+        chosen = config.getoption("proctor_store")
+        self.config = config
+        self.fresh: bool = config.getoption("proctor_fresh")
+        self.folder = Path.cwd() / chosen if chosen else config.rootpath / known.store(None)
+        self.options = RunOptions(
+            fallback=known.settings,
+            fast=config.getoption("proctor_fast"),
+            judge=config.getoption("proctor_judge"),
+            usual_judge=known.values.get("judge"),
+            budget_usd=known.budget(None),
+        )
+        worker: dict[str, Any] = getattr(config, "workerinput", {})
+        given = worker.get("proctor")
+        self.sharing = Sharing(**(given or sharing_of(config)), several=given is not None)
+
+    @functools.cached_property
+    def agent(self) -> Agent | None:
+        """Instead of the agents that suites name."""
+        given = self.config.getoption("proctor_agent")
+        return resolve_agent(given, Path.cwd()) if given else None
+
+    @functools.cached_property
+    def usual_agent(self) -> Agent | None:
+        """For suites that name none."""
+        usual = self.config.getini("proctor_agent")
+        return resolve_agent(usual, self.config.rootpath) if usual else None
+
+    def has_agent_for(self, named: Any) -> bool:
+        return named is not None or self.agent is not None or self.usual_agent is not None
+
+    def agent_for(self, named: Any) -> Agent | None:
+        """The agent to be asked instead of the one that a suite names; `None` leaves it to the suite."""
+        return self.agent or (None if named is not None else self.usual_agent)
+
 
 if TYPE_CHECKING:
     from proctor.plugin.collecting import TrialItem
@@ -111,7 +161,7 @@ class ProctorSession:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        from proctor.plugin.reporting import complete_report
+        from proctor.plugin.session_report import complete_report
 
         report = yield
         complete_report(report, item, call, self.looked_at)
@@ -119,12 +169,12 @@ class ProctorSession:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        from proctor.plugin.reporting import close_session
+        from proctor.plugin.session_report import close_session
 
         close_session(self, session)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        from proctor.plugin.reporting import tell_session
+        from proctor.plugin.session_report import tell_session
 
         tell_session(self, terminalreporter)
 

@@ -9,10 +9,10 @@ import heapq
 import math
 from collections.abc import Callable, Iterable, Sequence
 
-from proctor.agents.model import Usage
-from proctor.records import record
+from proctor.agents.agent import Usage
+from proctor.base.records import record
 from proctor.reporting.clusters import Cluster, Clustering
-from proctor.results.model import Outcome, Run, TrialSummary
+from proctor.results.run import Outcome, Run, TrialSummary
 from proctor.results.statistics import Estimate, estimate, mean
 from proctor.results.verdict import RunVerdict, ScoreRow
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from proctor.records import record
-from proctor.reporting.call_pairs import Fit, pair_calls, wrong_arguments
-from proctor.reporting.explain import one_line_reason
+from proctor.base.records import record
+from proctor.reporting.explain import Fit, one_line_reason, pair_calls, wrong_arguments
 from proctor.reporting.wording import decisive
-from proctor.results.model import Outcome, TrialResult
+from proctor.results.run import Outcome, TrialResult
 
 EXAMPLES = 5
 CAUSE_TEXT = 160

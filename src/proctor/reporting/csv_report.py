@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
-from proctor.cases.model import UNSET
-from proctor.errors import StoreError, UsageError
+from proctor.base.errors import StoreError, UsageError
+from proctor.base.json_data import UNSET
 from proctor.reporting.explain import answer, asked, expected_lines, shown
-from proctor.results.model import Run, Score, TrialResult
+from proctor.results.run import Run, Score, TrialResult
 from proctor.results.verdict import RunVerdict
 
 COLUMNS = (

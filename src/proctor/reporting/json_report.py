@@ -6,11 +6,11 @@ import json
 import math
 from typing import TextIO
 
-from proctor.agents.model import Reply, ToolCall, Usage
-from proctor.cases.formats.native_writer import write_case
-from proctor.plain import Json, plain
-from proctor.results.corrections import corrections
-from proctor.results.model import Run, Score, SuiteInfo, TrialResult
+from proctor.agents.agent import Reply, ToolCall, Usage
+from proctor.base.json_data import Json, plain
+from proctor.cases.formats.native.writer import write_case
+from proctor.results.judge_calibration import corrections
+from proctor.results.run import Run, Score, SuiteInfo, TrialResult
 from proctor.results.statistics import Estimate
 from proctor.results.verdict import EvaluatorSummary, RunVerdict, SuiteVerdict
 

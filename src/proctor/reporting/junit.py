@@ -10,10 +10,9 @@ import re
 from datetime import UTC, datetime
 from typing import TextIO
 
-from proctor.reporting.by_suite import suite_counts, suites_with_trials
 from proctor.reporting.explain import as_text, explain, one_line_reason, why_open
-from proctor.reporting.wording import trial_name
-from proctor.results.model import Outcome, Run, SuiteInfo, TrialResult
+from proctor.reporting.wording import suite_counts, suites_with_trials, trial_name
+from proctor.results.run import Outcome, Run, SuiteInfo, TrialResult
 from proctor.results.verdict import RunVerdict, SuiteVerdict
 
 _ILLEGAL = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -7,7 +7,7 @@ import random
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 
-from proctor.records import record
+from proctor.base.records import record
 from proctor.results.statistics import Z_95, Estimate, wilson
 
 RESAMPLES = 1000

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from proctor.errors import StoreError
+from proctor.base.errors import StoreError
 
 VERSION = 2
 """1: runs, cases and trials. 2: traces as well."""

@@ -1,13 +1,19 @@
-"""Trials as JSON and back; what is at its default is left out, so that a stored trial is small."""
+"""Trials as JSON and back; what is at its default is left out, so that a stored trial is small.
+
+Content addresses: what a case says, and what of it the agent is asked.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 
-from proctor.agents.model import Reply, ToolCall, Usage
-from proctor.cases.model import NOTHING, NamedData
-from proctor.plain import Json, plain
-from proctor.results.model import Outcome, Score, TrialResult
+from proctor.agents.agent import Reply, ToolCall, Usage
+from proctor.base.json_data import Json, fingerprint, plain
+from proctor.cases.formats.native.parts import write_doubles, write_scenario
+from proctor.cases.formats.native.writer import write_case
+from proctor.cases.suite import NOTHING, Case, NamedData, Turn
+from proctor.results.run import Outcome, Score, TrialResult
 
 ESCAPED = "\x00json:"
 """Marks text in a column that stands there as JSON."""
@@ -121,3 +127,44 @@ def text_kept(text: str) -> str:
 def _given(value: object, names: tuple[str, ...]) -> dict[str, Json]:
     pairs = ((name, getattr(value, name)) for name in names)
     return {name: item for name, item in pairs if item is not None}
+
+
+def case_content(case: Case) -> str:
+    """The whole case as text, in the order its author gave it."""
+    return dumps(write_case(case))
+
+
+def case_key(content: str) -> str:
+    """The address of a case's content: changes whenever anything in the case changes."""
+    return hashlib.blake2b(content.encode(), digest_size=12).hexdigest()
+
+
+def question_key(case: Case) -> str:
+    """Changes only when the agent would be asked something else: expectations and evaluators do not count."""
+    planned = case.as_planned
+    turns = [[turn.input, _files(turn)] for turn in planned.turns]
+    asked: list[Json] = [turns, [[item.name, item.value] for item in case.inputs], dict(case.state)]
+    if case.doubles:
+        asked.append(write_doubles(case))
+    if case.scenario is not None:
+        asked.append(write_scenario(case.scenario))
+    return fingerprint(*asked)
+
+
+def _files(turn: Turn) -> list[Json]:
+    """What is told of the files: what they say, not where they are; where that is not known, their address."""
+    if not turn.attachments:
+        return []
+    from proctor.cases.files.attachments import contents_of
+    from proctor.cases.files.file_kinds import kind_said
+
+    return [
+        [
+            item.path if content is None else f"content:{content}",
+            item.url,
+            kind_said(item),
+            item.description,
+            plain(item.options),
+        ]
+        for item, content in zip(turn.attachments, contents_of(turn), strict=True)
+    ]

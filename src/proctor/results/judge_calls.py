@@ -1,17 +1,23 @@
-"""Keeps every answer of a judge the moment it arrives, by its content: paid for once, found again in any later run."""
+"""Keeps every answer of a judge the moment it arrives, by its content: paid for once, found again in any later run.
+
+What judges had to do with a run: who judged, on how many calls, at what cost.
+"""
 
 from __future__ import annotations
 
 import json
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from proctor.plain import Json
+from proctor.base.json_data import Json
+from proctor.base.records import record
+from proctor.cases.scenario import SIMULATED
 from proctor.results.database import Database
 from proctor.results.encoding import dumps, kept_text
+from proctor.results.run import Score, TrialResult
 
 TABLE = """
 CREATE TABLE IF NOT EXISTS judge_calls (
@@ -53,3 +59,112 @@ class JudgeCalls:
 
 def _text(value: Any) -> str | None:
     return None if value is None else kept_text(str(value))
+
+
+DETAIL = "judge"
+"""The detail of a score that says who judged, on what calls, at what cost."""
+EMBEDDED = "embedded"
+
+
+@record
+class JudgeSummary:
+    """One judge, or one panel of judges, over a whole run. What came from the cache cost nothing again."""
+
+    model: str
+    scores: int = 0
+    calls: int = 0
+    """Of a model; what the embedded judge answers is no call."""
+    cached: int = 0
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+    """`None` where nobody knows, which differs from nothing."""
+    unpriced: int = 0
+    """Calls that brought an answer and of which nobody knows what it cost; it is not in `cost_usd`."""
+
+    @property
+    def tokens(self) -> int | None:
+        known = [count for count in (self.input_tokens, self.output_tokens) if count is not None]
+        return sum(known) if known else None
+
+
+def account_of(score: Score) -> Mapping[str, Json] | None:
+    """What a score says of its judge; `None` where none judged."""
+    account = score.details.get(DETAIL)
+    return account if isinstance(account, Mapping) and isinstance(account.get("model"), str) else None
+
+
+def judge_name(score: Score) -> str:
+    """Who judged a score; empty where nobody did."""
+    account = account_of(score) if score.details else None
+    return "" if account is None else str(account["model"])
+
+
+def calls_of(account: Mapping[str, Json]) -> list[Mapping[str, Json]]:
+    calls = account.get("calls")
+    return [call for call in calls if isinstance(call, Mapping)] if isinstance(calls, list) else []
+
+
+class Tally:
+    """Adds up, trial by trial."""
+
+    def __init__(self, trials: Iterable[TrialResult] = ()) -> None:
+        self._by_model: dict[str, JudgeSummary] = {}
+        for trial in trials:
+            self.add(trial)
+
+    def __iter__(self) -> Iterator[JudgeSummary]:
+        return iter(self._by_model.values())
+
+    def add(self, trial: TrialResult) -> None:
+        accounts = [(account_of(score), int(score.value is not None)) for score in trial.scores]
+        if trial.case.scenario is not None and not trial.reused:  # else nothing was asked of the player again
+            accounts.append((player_of(trial), 0))
+        for account, scores in accounts:
+            if account is not None:
+                known = self._by_model.get(account["model"]) or JudgeSummary(account["model"])
+                self._by_model[known.model] = _with(known, account, scores)
+
+
+def player_of(trial: TrialResult) -> Mapping[str, Json] | None:
+    """What a conversation says of the model that played its user; `None` where nobody did."""
+    account = trial.case.turns[0].extra.get(SIMULATED) if trial.case.turns else None
+    return account if isinstance(account, Mapping) and isinstance(account.get("model"), str) else None
+
+
+def _with(known: JudgeSummary, account: Mapping[str, Json], scores: int) -> JudgeSummary:
+    calls = [call for call in calls_of(account) if call.get("model") != EMBEDDED]
+    cached = sum(bool(call.get("cached")) for call in calls)
+    usage = account.get("usage")
+    usage = usage if isinstance(usage, Mapping) else {}
+    return JudgeSummary(
+        known.model,
+        known.scores + scores,
+        known.calls + len(calls) - cached,
+        known.cached + cached,
+        _sum(known.input_tokens, usage.get("input_tokens")),
+        _sum(known.output_tokens, usage.get("output_tokens")),
+        _sum(known.cost_usd, _cost(account, calls)),
+        known.unpriced + sum(_is_unpriced(call) for call in calls),
+    )
+
+
+def _cost(account: Mapping[str, Json], calls: Sequence[Mapping[str, Json]]) -> Json:
+    """What those calls of models cost whose cost is known; older accounts tell only what all of them did."""
+    told = [call["usage"] for call in calls if isinstance(call.get("usage"), Mapping)]
+    costs = [usage["cost_usd"] for usage in told if isinstance(usage.get("cost_usd"), (int, float))]
+    if costs or told or not calls:
+        return sum(costs) if costs or account["model"] == EMBEDDED else None
+    usage = account.get("usage")
+    return usage.get("cost_usd") if isinstance(usage, Mapping) else None
+
+
+def _is_unpriced(call: Mapping[str, Json]) -> bool:
+    usage = call.get("usage")
+    return isinstance(usage, Mapping) and usage.get("cost_usd") is None
+
+
+def _sum(left: Json, right: Json) -> Json:
+    if not isinstance(right, (int, float)):
+        return left
+    return right if left is None else left + right

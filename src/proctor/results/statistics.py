@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from proctor.records import record
+from proctor.base.records import record
 
 Z_95 = 1.959963984540054
 

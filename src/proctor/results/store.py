@@ -1,4 +1,7 @@
-"""The store: one SQLite database in WAL mode, in which every finished trial stands before anybody is told of it."""
+"""The store: one SQLite database in WAL mode, in which every finished trial stands before anybody is told of it.
+
+Brings a kept run back: the same object that the engine gave, streaming from the store.
+"""
 
 from __future__ import annotations
 
@@ -8,24 +11,27 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from proctor.cases.formats.native import case_from_json
-from proctor.cases.model import Case
-from proctor.errors import StoreError
-from proctor.plain import Json
-from proctor.records import record
+from proctor.base.errors import StoreError
+from proctor.base.json_data import Json
+from proctor.base.records import record
+from proctor.cases.formats.native.reader import case_from_json
+from proctor.cases.suite import Case, Criteria
 from proctor.results.database import Database, guarded
 from proctor.results.encoding import (
+    case_content,
+    case_key,
     dumps,
     kept_text,
+    question_key,
     reply_from_json,
     score_from_json,
     score_to_json,
     text_kept,
     trial_content,
 )
-from proctor.results.keys import case_content, case_key, question_key
-from proctor.results.model import Outcome, TrialResult, TrialSummary
-from proctor.results.traces import StoredSpans, TraceRow, Traces
+from proctor.results.judge_calls import JudgeSummary, Tally
+from proctor.results.run import Outcome, Run, SuiteInfo, TrialResult, TrialSummary
+from proctor.results.stored_traces import StoredSpans, TraceRow, Traces
 
 FOLDER = ".proctor"
 FILE = "results.db"
@@ -289,3 +295,47 @@ def _keep_out_of_git(folder: Path) -> None:
     ignore = folder / ".gitignore"
     if folder.name == FOLDER and not ignore.exists():
         ignore.write_text("*\n", encoding="utf-8")
+
+
+class StoredTrials:
+    """The trials of one run, read anew each time they are iterated."""
+
+    def __init__(self, store: Store, no: int) -> None:
+        self._store = store
+        self._no = no
+
+    def __iter__(self) -> Iterator[TrialResult]:
+        return self._store.trials(self._no)
+
+
+def read_run(store: Store, wanted: str) -> Run:
+    """The run called `wanted`: an id, the beginning of one, or `last`."""
+    row = store.find_run(wanted)
+    run = run_info(row)
+    run.summaries = store.summaries(row.no)
+    run.trials = StoredTrials(store, row.no)
+    run.store = str(store.folder)
+    if "judges" not in row.info:  # a run that was cut off had no time to add them up
+        run.judges = tuple(Tally(run.trials))
+    return run
+
+
+def run_info(row: RunRow) -> Run:
+    """What the row of a run says, without its trials."""
+    suites = tuple(
+        SuiteInfo(**{**data, "criteria": Criteria(**data["criteria"])}) for data in row.info.get("suites", [])
+    )
+    return Run(
+        id=row.id,
+        started_at=row.started_at,
+        suites=suites,
+        summaries=[],
+        trials=(),
+        finished_at=row.finished_at,
+        interrupted=row.status == "interrupted",
+        note=row.info.get("note", "") or ("the run was cut off" if row.status == "running" else ""),
+        environment=row.info.get("environment", {}),
+        options=row.info.get("options", {}),
+        judges=tuple(JudgeSummary(**judge) for judge in row.info.get("judges", ())),
+        uncounted=row.info.get("uncounted", ""),
+    )

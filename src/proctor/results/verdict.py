@@ -9,9 +9,9 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
-from proctor.cases.model import Criteria
-from proctor.records import record
-from proctor.results.model import Outcome, Run, Score, SuiteInfo, TrialSummary
+from proctor.base.records import record
+from proctor.cases.suite import Criteria
+from proctor.results.run import Outcome, Run, Score, SuiteInfo, TrialSummary
 from proctor.results.statistics import Estimate, estimate, mean, pass_at_k, pass_hat_k
 
 PASSED, FAILED, ERROR, SKIPPED, PENDING = Outcome

@@ -1,13 +1,24 @@
-"""How a run is to be made: what the caller said, what files say, and what holds when nobody says anything."""
+"""How a run is to be made: what the caller said, what files say, and what holds when nobody says anything.
+
+Who wants to know how a run goes: the terminal, a progress bar, a test.
+
+What a run was made with; nothing that names a person, a machine or a secret.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
+from typing import Any, Protocol
 
-from proctor.cases.model import Case, Settings, Suite
-from proctor.errors import UsageError
-from proctor.records import record
+from proctor.base.errors import UsageError
+from proctor.base.records import record
+from proctor.cases.suite import Case, Settings, Suite
+from proctor.results.run import Run, TrialResult
+from proctor.results.verdict import RunVerdict
+from proctor.version import __version__
 
 UNSAID = Settings()
 DEFAULTS = Settings(repeat=1, parallel=8, timeout=300.0, evaluator_timeout=60.0, retries=2)
@@ -62,3 +73,23 @@ def limits_of(options: RunOptions, suite: Suite, case: Case | None = None) -> Li
             raise UsageError(f"{name} must be more than 0 seconds, not {said[name]:g}")
     own_wish = any(source.evaluator_timeout is not None for source in sources[:-1])
     return Limits(**said, judged_timeout=said["evaluator_timeout"] if own_wish else JUDGED_SECONDS)
+
+
+class Listener(Protocol):
+    """Told of everything in order, always from one thread, and of a trial only once it is safely kept."""
+
+    def started(self, run: Run, planned: int, kept: int) -> None:
+        """`planned` trials are to be made, of which `kept` are there already."""
+        ...
+
+    def trial_done(self, trial: TrialResult) -> None: ...
+
+    def finished(self, run: Run, verdict: RunVerdict) -> None: ...
+
+
+def environment() -> Mapping[str, str]:
+    return {
+        "proctor_version": __version__,
+        "python_version": ".".join(map(str, sys.version_info[:3])),
+        "os": f"{os.uname().sysname} {os.uname().machine}" if hasattr(os, "uname") else sys.platform,
+    }

@@ -9,23 +9,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from proctor.base.errors import InvalidSuite, StoreError, UsageError
+from proctor.base.event_loop import run_sync
+from proctor.base.json_data import Json, canonical, plain
+from proctor.base.records import record
 from proctor.cases.formats.loading import load
-from proctor.cases.model import Case, EvaluatorSpec, Suite
-from proctor.errors import InvalidSuite, StoreError, UsageError
-from proctor.plain import Json, canonical, plain
-from proctor.records import record
-from proctor.results.keys import question_key
-from proctor.results.model import Outcome, Run, TrialResult
-from proctor.results.reading import run_info
-from proctor.results.store import RunRow, Store
+from proctor.cases.suite import Case, EvaluatorSpec, Suite
+from proctor.results.encoding import question_key
+from proctor.results.run import Outcome, Run, TrialResult
+from proctor.results.store import RunRow, Store, run_info
 from proctor.results.verdict import RunVerdict
-from proctor.running.booking import Booking, book_new, book_resumed, running
-from proctor.running.engine import Recall, broke_down, execute
-from proctor.running.judges import telling
-from proctor.running.listening import Listener
-from proctor.running.loop import run_sync
-from proctor.running.options import RunOptions
-from proctor.running.plan import Plan, PlannedTrial, Selection, make_plan, scoring_key
+from proctor.running.engine.execute import Recall, broke_down, execute
+from proctor.running.engine.judges import telling
+from proctor.running.engine.plan import Plan, PlannedTrial, Selection, make_plan, scoring_key
+from proctor.running.engine.store_writer import Booking, book_new, book_resumed, running
+from proctor.running.options import Listener, RunOptions
 
 NO_OPTIONS = RunOptions()
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from proctor.cases.model import NOTHING
-from proctor.plain import Json
-from proctor.records import record
+from proctor.base.json_data import Json
+from proctor.base.records import record
+from proctor.cases.suite import NOTHING
 from proctor.tracing import genai, openinference
 from proctor.tracing.spans import LLMSpan, ObserveSpan, Span
 

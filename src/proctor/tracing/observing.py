@@ -15,8 +15,8 @@ from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from contextvars import ContextVar
 from typing import Any, Protocol, TypeVar, overload
 
-from proctor.plain import Json, plain
-from proctor.references import describe
+from proctor.base.json_data import Json, plain
+from proctor.base.references import describe
 from proctor.tracing.capture import SCOPE, Scope, deliver, wanted
 
 F = TypeVar("F", bound=Callable[..., Any])

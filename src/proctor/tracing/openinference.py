@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from proctor.plain import Json
-from proctor.tracing.attributes import first, known, number, spread, text, texts, whole, without_prefix
-from proctor.tracing.messages import parsed, read_message, read_messages, read_tools
+from proctor.base.json_data import Json
+from proctor.tracing.genai import first, known, number, spread, text, texts, whole, without_prefix
+from proctor.tracing.model_messages import parsed, read_message, read_messages, read_tools
 from proctor.tracing.spans import AssistantMessage, Message, SystemMessage, ToolDefinition, UserMessage
 
 COUNT = "llm.token_count."

@@ -17,7 +17,7 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace import Span as SdkSpan
 
-from proctor.plain import Json, plain
+from proctor.base.json_data import Json, plain
 from proctor.tracing.capture import SCOPE, Scope, deliver, wanted
 from proctor.tracing.conventions import FinishedSpan, read_span
 

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from proctor.plain import Json
-from proctor.tracing.message_writing import write_tool
+from proctor.base.json_data import Json
+from proctor.tracing.model_messages import write_tool
 from proctor.tracing.spans import AssistantMessage, Content, LLMSpan, Message, ObserveSpan, Span, ToolResultMessage
 from proctor.tracing.spans import TextContent as Text
 

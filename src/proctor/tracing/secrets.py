@@ -6,7 +6,7 @@ import functools
 import re
 from collections.abc import Mapping
 
-from proctor.plain import Json
+from proctor.base.json_data import Json
 
 REDACTED = "[redacted]"
 SECRET_KEYS = tuple(

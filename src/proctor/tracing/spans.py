@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import ClassVar, TypeAlias
 
-from proctor.agents.model import ToolCall
-from proctor.cases.model import NOTHING
-from proctor.plain import Json, show
-from proctor.records import record
+from proctor.agents.agent import ToolCall
+from proctor.base.json_data import Json, show
+from proctor.base.records import record
+from proctor.cases.suite import NOTHING
 
 SHOWN = 200
 """Characters of an input or output that a tree shows as text."""

@@ -11,11 +11,11 @@ import inspect
 from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Any, Literal, TypeVar, cast
 
-from proctor.cases.fields import nearest
-from proctor.cases.model import NamedData
-from proctor.errors import ProctorError
-from proctor.plain import Json, plain
-from proctor.tracing.recording import Recording, current
+from proctor.base.errors import ProctorError
+from proctor.base.fields import nearest
+from proctor.base.json_data import Json, plain
+from proctor.cases.suite import NamedData
+from proctor.tracing.trial_recording import Recording, current
 
 T = TypeVar("T")
 Purpose = Literal["input", "output", "state"]
@@ -129,7 +129,7 @@ def _watched(target: Any, purpose: Purpose, name: str) -> Any:
 
 
 def _watched_function(function: Callable[..., Any], purpose: Purpose, name: str) -> Callable[..., Any]:
-    from proctor.agents.invoking import is_async
+    from proctor.base.threads import is_async
 
     if is_async(function) and not inspect.isasyncgenfunction(function):
 

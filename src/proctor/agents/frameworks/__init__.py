@@ -10,7 +10,7 @@ import importlib
 from types import FunctionType, ModuleType
 from typing import Any
 
-from proctor.agents.model import Agent
+from proctor.agents.agent import Agent
 
 MODULES = {
     "agno": "agno",

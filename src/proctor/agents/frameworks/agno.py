@@ -1,18 +1,245 @@
-"""Agno: an agent or a team, copied for each trial so that hooks, sessions and state of one never reach another."""
+"""Agno: an agent or a team, copied for each trial so that hooks, sessions and state of one never reach another.
+
+How Agno's runs are watched: a hook around every tool, in copies of all agents that take part in a trial.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import copy
+import functools
+import inspect
+import itertools
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextvars import ContextVar
 from typing import Any
 from uuid import uuid4
 
-from proctor.agents.frameworks.agno_watching import WATCH, Watch, copied, usage_of, watch_all_runs
-from proctor.agents.frameworks.sessions import CallLog, FrameworkAgent, FrameworkSession, described_tool, text_of
-from proctor.agents.model import Agent, Reply, ToolCall
-from proctor.cases.model import Case, Turn
-from proctor.errors import AgentFailed
-from proctor.plain import fingerprint, plain, show
-from proctor.references import source_fingerprint
+from proctor.agents.agent import Agent, Reply, ToolCall, Usage
+from proctor.agents.sessions import CallLog, FrameworkAgent, FrameworkSession, described_tool, text_of
+from proctor.agents.tool_doubles import answer, answer_async, is_doubled
+from proctor.base.errors import AgentFailed
+from proctor.base.json_data import fingerprint, plain, show
+from proctor.base.references import source_fingerprint
+from proctor.cases.suite import Case, Turn
+
+Hook = Callable[..., Any]
+
+
+class Watch:
+    """The outermost hook around every tool: it notes the call, and answers in place of tools that are doubled.
+
+    It is a plain function for both kinds of tools: Agno runs tools without an async hook in threads, and must go on
+    doing so.
+    """
+
+    def __init__(self) -> None:
+        self.log = CallLog()
+        self.failure: Exception | None = None
+        self._numbers = itertools.count(1)
+        self._twins: dict[int, tuple[Any, Any]] = {}
+
+    def twin(self, agent: Any) -> Any:
+        """The copy of an agent that a tool asks: one for the whole trial, so that it remembers what it is meant to."""
+        if self.around in (agent.tool_hooks or ()):
+            return agent
+        if id(agent) not in self._twins:
+            self._twins[id(agent)] = agent, copied(agent, self)
+        return self._twins[id(agent)][1]
+
+    def counted(self, run: Any) -> Any:
+        """A run that a tool started: its tokens are the trial's too, where it is not a stream of events."""
+        if inspect.iscoroutine(run):
+            return self._counted_later(run)
+        self.log.spend(usage_of(run) if hasattr(run, "metrics") else None)
+        return run
+
+    async def _counted_later(self, run: Any) -> Any:
+        return self.counted(await run)
+
+    def model(self, model: Any) -> Any:
+        """The model, seen to fail."""
+        twin = copy.copy(model)
+
+        async def ainvoke(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return await model.ainvoke(*args, **kwargs)
+            except Exception as error:
+                self.failure = error
+                raise
+
+        twin.ainvoke = ainvoke
+        return twin
+
+    def around(self, function_name: str, function_call: Hook, arguments: dict[str, Any]) -> Any:
+        call = (f"{function_name}-{next(self._numbers)}", function_name, arguments)
+        key = self.log.begin(*call)
+        try:
+            if is_doubled(function_name):
+                result = answer_async(function_name, arguments) if _in_loop() else answer(function_name, arguments)
+            else:
+                result = function_call(**arguments)
+        except Exception as error:
+            self.log.end(key, error=error)
+            raise
+        return self._awaited(call, result) if inspect.isawaitable(result) else self._finished(call, result)
+
+    async def _awaited(self, call: tuple[str, str, Any], pending: Any) -> Any:
+        try:
+            result = await pending
+        except Exception as error:
+            self.log.end(call[0], error=error)
+            raise
+        return self._finished(call, result)
+
+    def _finished(self, call: tuple[str, str, Any], result: Any) -> Any:
+        """A tool that yields, such as a team's delegation to a member, does its work while it is asked for more."""
+        if inspect.isasyncgen(result):
+            return self._streamed(call, result)
+        if inspect.isgenerator(result):
+            return self._yielded(call, result)
+        self.log.end(call[0], _told(result))
+        return result
+
+    async def _streamed(self, call: tuple[str, str, Any], items: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        self.log.begin(*call)  # again, in the task that asks: what begins there is inside this call
+        told = []
+        try:
+            async for item in items:
+                told.append(_told(item))
+                yield item
+        except Exception as error:
+            self.log.end(call[0], error=error)
+            raise
+        self.log.end(call[0], "".join(text for text in told if isinstance(text, str)))
+
+    def _yielded(self, call: tuple[str, str, Any], items: Iterator[Any]) -> Iterator[Any]:
+        self.log.begin(*call)
+        told = []
+        try:
+            for item in items:
+                told.append(_told(item))
+                yield item
+        except Exception as error:
+            self.log.end(call[0], error=error)
+            raise
+        self.log.end(call[0], "".join(text for text in told if isinstance(text, str)))
+
+
+def _told(result: Any) -> Any:
+    """What a tool says: some wrap it in a ToolResult or in an event."""
+    return result if isinstance(result, (str, dict, list)) else getattr(result, "content", result)
+
+
+def _in_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def copied(target: Any, watch: Watch) -> Any:
+    """A copy as Agno makes it, which shares models and nothing that a run changes."""
+    from agno.db.in_memory import InMemoryDb
+
+    hooks = _hooks_of_tools(target.tools) if target.tool_hooks is None else target.tool_hooks
+    changed: dict[str, Any] = {"telemetry": False, "tool_hooks": [watch.around, *hooks]}
+    if target.db is not None:
+        changed["db"] = InMemoryDb()
+    if target.model is not None:
+        changed["model"] = watch.model(target.model)
+    members = getattr(target, "members", None)
+    if isinstance(members, list):
+        changed["members"] = [copied(one, watch) if hasattr(one, "tool_hooks") else one for one in members]
+    return _twin_of(target, changed)
+
+
+def _twin_of(target: Any, changed: dict[str, Any]) -> Any:
+    """A class of one's own may be made with other arguments: then it is copied as the class it extends."""
+    from agno.agent import Agent as AgnoAgent
+    from agno.team import Team
+
+    base = AgnoAgent if isinstance(target, AgnoAgent) else Team
+    if type(target).__init__ is base.__init__:
+        return target.deep_copy(update=changed)
+    plainly = copy.copy(target)
+    plainly.__class__ = base
+    twin = base.deep_copy(plainly, update=changed)
+    for name, value in vars(target).items():
+        vars(twin).setdefault(name, value)
+    twin.__class__ = type(target)
+    return twin
+
+
+def _hooks_of_tools(tools: Any) -> list[Hook]:
+    """An agent with hooks overrules those of its tools, and ours is one: so theirs become hooks of the agent."""
+    found = []
+    for tool in tools if isinstance(tools, list) else []:
+        functions = getattr(tool, "functions", None)
+        for function in functions.values() if isinstance(functions, dict) else [tool]:
+            found += [_only_for(function.name, hook) for hook in getattr(function, "tool_hooks", None) or ()]
+    return found
+
+
+def _only_for(name: str, hook: Hook) -> Hook:
+    """The hook of one tool as a hook that lets all other tools pass; Agno asks signatures for what to give."""
+    wanted = inspect.signature(hook).parameters
+
+    def narrowed(**given: Any) -> Any:
+        if given["function_name"] != name:
+            return given["function_call"](**given["arguments"])
+        return hook(**{key: value for key, value in given.items() if key in wanted})
+
+    async def narrowed_async(**given: Any) -> Any:
+        result = narrowed(**given)
+        return await result if inspect.isawaitable(result) else result
+
+    chosen: Any = narrowed_async if inspect.iscoroutinefunction(hook) else narrowed
+    names = dict.fromkeys([*wanted, "function_name", "function_call", "arguments"])
+    parameters = [inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY) for key in names]
+    chosen.__signature__ = inspect.Signature(parameters)
+    return chosen  # type: ignore[no-any-return]
+
+
+def usage_of(run: Any) -> Usage | None:
+    """The tokens of a run and of the runs of members; Agno counts unknown ones as zero."""
+    total: Usage | None = None
+    for inner in getattr(run, "member_responses", None) or ():
+        spent = usage_of(inner)
+        total = total if spent is None else spent if total is None else total + spent
+    if run.metrics is None:
+        return total
+    answers = [m for m in run.messages or () if m.role == "assistant" and not m.from_history]
+    given, got = run.metrics.input_tokens, run.metrics.output_tokens
+    known = bool(given or got)
+    own = Usage(given if known else None, got if known else None, run.metrics.cost, len(answers))
+    return own if total is None else own + total
+
+
+WATCH: ContextVar[Watch | None] = ContextVar("proctor_agno_watch", default=None)
+
+
+@functools.cache
+def watch_all_runs() -> None:
+    """Every run passes here, also one that a tool starts; where no trial is under way, runs are as they were."""
+    from agno.agent import Agent as AgnoAgent
+    from agno.team import Team
+
+    for kind in (AgnoAgent, Team):
+        for name in ("run", "arun"):
+            setattr(kind, name, _watched(getattr(kind, name)))
+
+
+def _watched(original: Any) -> Any:
+    @functools.wraps(original)
+    def run(self: Any, *given: Any, **named: Any) -> Any:
+        watch = WATCH.get()
+        twin = self if watch is None else watch.twin(self)
+        result = original(twin, *given, **named)
+        return result if watch is None or twin is self else watch.counted(result)
+
+    return run
 
 
 def adapt(target: Any, name: str) -> Agent | None:

@@ -1,4 +1,7 @@
-"""Claude Agent SDK: options are the agent; each trial is a client, and a Claude Code process, of its own."""
+"""Claude Agent SDK: options are the agent; each trial is a client, and a Claude Code process, of its own.
+
+Doubles for the tools of an in-process MCP server: calls of them are answered before they reach the server.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,13 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from proctor.agents.frameworks.sessions import CallLog, FrameworkAgent, FrameworkSession, text_of
-from proctor.agents.model import Agent, Reply, Usage
-from proctor.cases.model import Case, Turn
-from proctor.errors import AgentFailed
-from proctor.plain import fingerprint, plain, show
+from proctor.agents.agent import Agent, Reply, Usage
+from proctor.agents.sessions import CallLog, FrameworkAgent, FrameworkSession, text_of
+from proctor.agents.tool_doubles import answer_async, is_doubled
+from proctor.base.errors import AgentFailed
+from proctor.base.json_data import fingerprint, plain, show
+from proctor.base.references import describe
+from proctor.cases.suite import Case, Turn
 
 ClientFactory = Callable[[Any], Any]
 """Makes a ClaudeSDKClient from options, for those who bring a transport of their own."""
@@ -110,8 +115,6 @@ class ClaudeSession(FrameworkSession):
 
     def _doubling(self) -> dict[str, Any]:
         from claude_agent_sdk import HookMatcher
-
-        from proctor.agents.frameworks.claude_doubles import DoublingServer
 
         servers = {
             name: {**config, "instance": DoublingServer(config["instance"])} if name in self._servers else config
@@ -218,3 +221,56 @@ def _fingerprint(options: Any) -> str:
     tools = [options.tools, options.allowed_tools, options.disallowed_tools]
     servers = sorted(options.mcp_servers) if isinstance(options.mcp_servers, Mapping) else str(options.mcp_servers)
     return fingerprint(plain(told), plain(tools), servers, plain(options.agents), plain(options.output_format))
+
+
+class DoublingServer:
+    """Stands before a server and passes everything on but calls of tools that are doubled."""
+
+    def __init__(self, server: Any) -> None:
+        self._server = server
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._server, name)
+
+    async def run(self, read: Any, write: Any, *args: Any, **kwargs: Any) -> None:
+        import anyio
+        from mcp.shared.memory import create_client_server_memory_streams
+
+        streams = create_client_server_memory_streams()
+        async with streams as ((_, inwards), (passed_on, _unused)), anyio.create_task_group() as tasks:
+            tasks.start_soon(self._sort, read, write, inwards, tasks)
+            await self._server.run(passed_on, write, *args, **kwargs)
+            tasks.cancel_scope.cancel()
+
+    async def _sort(self, read: Any, write: Any, inwards: Any, tasks: Any) -> None:
+        async with inwards:
+            async for message in read:
+                request = _doubled_call(message)
+                if request is None:
+                    await inwards.send(message)
+                else:
+                    tasks.start_soon(_answer, message, request, write)
+
+
+def _doubled_call(message: Any) -> Any:
+    """The request, if it is a call of a tool that is doubled; older versions of mcp wrap it once more."""
+    told = getattr(message, "message", None)
+    request: Any = getattr(told, "root", told)
+    if getattr(request, "method", None) != "tools/call" or not isinstance(request.params, dict):
+        return None
+    return request if is_doubled(str(request.params.get("name"))) else None
+
+
+async def _answer(message: Any, request: Any, write: Any) -> None:
+    from mcp.shared.message import SessionMessage
+    from mcp.types import JSONRPCResponse
+
+    try:
+        said = await answer_async(request.params["name"], request.params.get("arguments") or {})
+        text, failed = said if isinstance(said, str) else show(said), False
+    except Exception as error:
+        text, failed = describe(error), True
+    result = {"content": [{"type": "text", "text": text}], "isError": failed}
+    response: Any = JSONRPCResponse(jsonrpc="2.0", id=request.id, result=result)
+    wrapped = type(message.message)(response) if hasattr(message.message, "root") else response
+    await write.send(SessionMessage(wrapped))

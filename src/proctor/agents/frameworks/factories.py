@@ -8,10 +8,10 @@ from contextlib import AbstractAsyncContextManager
 from types import FunctionType, ModuleType
 from typing import Any
 
-from proctor.agents.model import Agent, Session
-from proctor.cases.model import Case
-from proctor.errors import AgentFailed, UsageError
-from proctor.references import describe, source_fingerprint
+from proctor.agents.agent import Agent, Session
+from proctor.base.errors import AgentFailed, UsageError
+from proctor.base.references import describe, source_fingerprint
+from proctor.cases.suite import Case
 
 
 def made_by(function: Any, name: str) -> Agent | None:

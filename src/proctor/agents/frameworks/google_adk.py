@@ -6,13 +6,13 @@ import functools
 import json
 from typing import Any
 
-from proctor.agents.doubles import answer_async, is_doubled
-from proctor.agents.frameworks.sessions import CallLog, FrameworkAgent, FrameworkSession, described_tool, text_of
-from proctor.agents.model import Agent, Reply, Usage
-from proctor.cases.model import Case, Turn
-from proctor.errors import AgentFailed
-from proctor.plain import Json, fingerprint, plain
-from proctor.references import source_fingerprint
+from proctor.agents.agent import Agent, Reply, Usage
+from proctor.agents.sessions import CallLog, FrameworkAgent, FrameworkSession, described_tool, text_of
+from proctor.agents.tool_doubles import answer_async, is_doubled
+from proctor.base.errors import AgentFailed
+from proctor.base.json_data import Json, fingerprint, plain
+from proctor.base.references import source_fingerprint
+from proctor.cases.suite import Case, Turn
 
 USER = "proctor"
 

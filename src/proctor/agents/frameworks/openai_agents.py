@@ -9,15 +9,14 @@ import json
 from contextvars import ContextVar
 from typing import Any, get_args
 
-from proctor.agents.doubles import answer_async, is_doubled
-from proctor.agents.frameworks.contexts import context_from, state_from
-from proctor.agents.frameworks.sessions import CallLog, FrameworkAgent, FrameworkSession, text_of
-from proctor.agents.model import Agent, Reply, ToolCall, Usage
-from proctor.agents.tool_calls import field
-from proctor.cases.model import Case, Turn
-from proctor.errors import AgentFailed
-from proctor.plain import Json, fingerprint, plain, show
-from proctor.references import source_fingerprint
+from proctor.agents.agent import Agent, Reply, ToolCall, Usage
+from proctor.agents.chat_messages import field
+from proctor.agents.sessions import CallLog, FrameworkAgent, FrameworkSession, context_from, state_from, text_of
+from proctor.agents.tool_doubles import answer_async, is_doubled
+from proctor.base.errors import AgentFailed
+from proctor.base.json_data import Json, fingerprint, plain, show
+from proctor.base.references import source_fingerprint
+from proctor.cases.suite import Case, Turn
 
 LOG: ContextVar[CallLog | None] = ContextVar("proctor_openai_agents_log", default=None)
 

@@ -6,14 +6,13 @@ import functools
 from contextvars import ContextVar
 from typing import Any
 
-from proctor.agents.doubles import answer_async, is_doubled
-from proctor.agents.frameworks.contexts import context_from, state_from
-from proctor.agents.frameworks.sessions import CallLog, FrameworkAgent, FrameworkSession, text_of
-from proctor.agents.model import Agent, Reply, Usage
-from proctor.cases.model import Case, Turn
-from proctor.errors import AgentFailed
-from proctor.plain import Json, fingerprint, plain, show
-from proctor.references import source_fingerprint
+from proctor.agents.agent import Agent, Reply, Usage
+from proctor.agents.sessions import CallLog, FrameworkAgent, FrameworkSession, context_from, state_from, text_of
+from proctor.agents.tool_doubles import answer_async, is_doubled
+from proctor.base.errors import AgentFailed
+from proctor.base.json_data import Json, fingerprint, plain, show
+from proctor.base.references import source_fingerprint
+from proctor.cases.suite import Case, Turn
 
 WATCH: ContextVar[Any] = ContextVar("proctor_pydantic_ai_watch", default=None)
 

@@ -10,14 +10,14 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from proctor.agents.doubles import answer, is_doubled
-from proctor.agents.frameworks.sessions import CallLog, FrameworkAgent, FrameworkSession, described_tool, text_of
-from proctor.agents.model import Agent, Reply, Usage
-from proctor.agents.threads import call_in_thread
-from proctor.cases.model import Case, Turn
-from proctor.errors import AgentFailed
-from proctor.plain import fingerprint, plain, show
-from proctor.references import describe
+from proctor.agents.agent import Agent, Reply, Usage
+from proctor.agents.sessions import CallLog, FrameworkAgent, FrameworkSession, described_tool, text_of
+from proctor.agents.tool_doubles import answer, is_doubled
+from proctor.base.errors import AgentFailed
+from proctor.base.json_data import fingerprint, plain, show
+from proctor.base.references import describe
+from proctor.base.threads import call_in_thread
+from proctor.cases.suite import Case, Turn
 
 _WORKING: contextvars.ContextVar[Bench | None] = contextvars.ContextVar("proctor_smolagents_bench", default=None)
 

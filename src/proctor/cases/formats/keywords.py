@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from proctor.cases.fields import Document, Fields, kind
-from proctor.cases.formats.model import Written
-from proctor.cases.formats.unsaid import json_text, unsaid
-from proctor.cases.model import Case, EvaluatorSpec, Expected, Keywords, Suite, Turn
-from proctor.cases.source import YAML_ENDINGS, Pointer
-from proctor.errors import InvalidSuite, Problem
-from proctor.plain import Json, plain
+from proctor.base.errors import InvalidSuite, Problem
+from proctor.base.fields import Document, Fields, kind
+from proctor.base.json_data import Json, plain
+from proctor.base.source import YAML_ENDINGS, Pointer
+from proctor.cases.formats.format_spec import Written, json_text, unsaid
+from proctor.cases.suite import Case, EvaluatorSpec, Expected, Keywords, Suite, Turn
 
 NAME = "keywords"
 

@@ -10,14 +10,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
-from proctor.cases.fields import Document, nearest
-from proctor.cases.formats.model import Format
-from proctor.cases.model import Suite
-from proctor.cases.source import read_text
-from proctor.errors import InvalidSuite, Problem
-from proctor.references import describe, is_reference
+from proctor.base.errors import InvalidSuite, Problem
+from proctor.base.fields import Document, nearest
+from proctor.base.references import describe, is_reference
+from proctor.base.source import read_text
+from proctor.cases.formats.format_spec import Format
+from proctor.cases.suite import Suite
 
-SHIPPED = ("adk", "pixie", "holodeck", "keywords", "table", "native")
+SHIPPED = {
+    "adk": "adk.eval_set",
+    "pixie": "pixie",
+    "holodeck": "holodeck.agent_file",
+    "keywords": "keywords",
+    "table": "table",
+    "native": "native.reader",
+}
 """Asked in this order; the native format comes last, because it is the least particular."""
 
 TELLING_KEYS = {
@@ -73,7 +80,7 @@ def formats() -> list[Format]:
 
 
 def shipped_format(name: str) -> Format:
-    return cast(Format, importlib.import_module(f"proctor.cases.formats.{name}"))
+    return cast(Format, importlib.import_module(f"proctor.cases.formats.{SHIPPED[name]}"))
 
 
 def _load_one(path: str) -> list[Suite]:
@@ -157,7 +164,7 @@ def _open(path: Path) -> Document:
 
         return Document(path, text, parse_table(path, text))
     if path.suffix in (".jsonl", ".ndjson"):
-        from proctor.cases.formats.native_lines import parse_lines
+        from proctor.cases.formats.native.parts import parse_lines
 
         return Document(path, text, parse_lines(path, text))
     document = Document(path, text)
@@ -203,9 +210,9 @@ def _installed() -> tuple[Format, ...]:
 
 
 def _from_python(reference: str) -> Suite:
+    from proctor.base.errors import UsageError
+    from proctor.base.references import find_file, resolve
     from proctor.cases.formats import keywords
-    from proctor.errors import UsageError
-    from proctor.references import find_file, resolve
 
     where = reference.rpartition(":")[0]
     try:

@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from proctor.cases.fields import Document, nearest
-from proctor.cases.formats import native
-from proctor.cases.formats.model import Written
-from proctor.cases.model import UNSET, Case, Criteria, Settings, Suite
-from proctor.errors import InvalidSuite, Problem
-from proctor.plain import Json, show
+from proctor.base.errors import InvalidSuite, Problem
+from proctor.base.fields import Document, nearest
+from proctor.base.json_data import UNSET, Json, show
+from proctor.cases.formats.format_spec import Written
+from proctor.cases.formats.native import reader as native
+from proctor.cases.suite import Case, Criteria, Settings, Suite
 
 NAME = "csv"
 COLUMNS = ("id", "input", "expected", "contains", "contains_all", "tools", "description", "tags")
@@ -102,8 +102,8 @@ def read(document: Document) -> list[Suite]:
 
 
 def write(suites: Sequence[Suite]) -> Written:
-    from proctor.cases.formats.ids import UniqueIds
-    from proctor.cases.formats.native_text import expressible
+    from proctor.cases.formats.format_spec import UniqueIds
+    from proctor.cases.formats.native.writer import expressible
 
     losses = [loss for suite in suites for loss in _lost_of_suite(suite)]
     table: list[dict[str, str]] = []

@@ -10,18 +10,18 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-from proctor.cases.formats import adk
-from proctor.cases.formats.adk_config import DEFAULT_CRITERIA, FILE_NAME, read_config
-from proctor.cases.model import Settings, Suite
-from proctor.compat.adk.agents import agent_of
+from proctor.base.errors import UsageError
+from proctor.base.event_loop import without_loop
+from proctor.base.json_data import Json
+from proctor.base.records import record
+from proctor.cases.formats.adk import eval_set as adk
+from proctor.cases.formats.adk.test_config import DEFAULT_CRITERIA, FILE_NAME, read_config
+from proctor.cases.suite import Settings, Suite
+from proctor.compat.adk.agent_loading import agent_of
+from proctor.compat.adk.eval_files import read_eval_set, read_files
 from proctor.compat.adk.failures import AgentEvaluationFailed, failures_of
-from proctor.compat.adk.reading import read_eval_set, read_files
-from proctor.errors import UsageError
-from proctor.plain import Json
-from proctor.records import record
-from proctor.results.model import Run
+from proctor.results.run import Run
 from proctor.running.options import RunOptions
-from proctor.running.synchronous import without_loop
 from proctor.running.verbs import Request, run_suites_async
 
 NUM_RUNS = 2
@@ -99,8 +99,8 @@ class AgentEvaluator:
         path = Path(test_file).parent / FILE_NAME
         if not path.exists():
             return dict(DEFAULT_CRITERIA)
-        from proctor.cases.fields import Document
-        from proctor.cases.source import read_text
+        from proctor.base.fields import Document
+        from proctor.base.source import read_text
 
         config = Document(path, read_text(path))
         read_config(config)

@@ -6,11 +6,11 @@ import math
 import sys
 from collections.abc import Iterator, Sequence
 
-from proctor.cases.formats.adk_metrics import METRICS
-from proctor.records import record
+from proctor.base.records import record
+from proctor.cases.formats.adk.criteria import METRICS
 from proctor.reporting.explain import FULL, as_text, explain, shorten
-from proctor.reporting.screen import encodable, visible
-from proctor.results.model import Outcome, Run, Score, SuiteInfo, TrialResult
+from proctor.reporting.terminal.screen import encodable, visible
+from proctor.results.run import Outcome, Run, Score, SuiteInfo, TrialResult
 from proctor.results.verdict import RunVerdict
 
 REASON = 300

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from proctor.base.lazy_exports import late_names
 from proctor.compat.deepeval.metrics import HOMES as _METRICS
-from proctor.late_names import late_names
 
 if TYPE_CHECKING:
-    from proctor.compat.deepeval.base import MissingTestCaseParamsError
     from proctor.compat.deepeval.dag import (
         BinaryJudgementNode,
         DeepAcyclicGraph,
@@ -21,6 +20,17 @@ if TYPE_CHECKING:
         VerdictNode,
     )
     from proctor.compat.deepeval.dataset import ConversationalGolden, EvaluationDataset, Golden
+    from proctor.compat.deepeval.evaluate_results import (
+        AsyncConfig,
+        DisplayConfig,
+        ErrorConfig,
+        EvaluationResult,
+        MetricData,
+        TestResult,
+    )
+    from proctor.compat.deepeval.evaluating import a_assert_test, a_evaluate, assert_test, evaluate
+    from proctor.compat.deepeval.metric_base import MissingTestCaseParamsError
+    from proctor.compat.deepeval.metric_classes import Rubric
     from proctor.compat.deepeval.metrics import (
         AnswerRelevancyMetric,
         ArgumentCorrectnessMetric,
@@ -49,16 +59,6 @@ if TYPE_CHECKING:
         ToxicityMetric,
         TurnRelevancyMetric,
     )
-    from proctor.compat.deepeval.other_metrics import Rubric
-    from proctor.compat.deepeval.results import (
-        AsyncConfig,
-        DisplayConfig,
-        ErrorConfig,
-        EvaluationResult,
-        MetricData,
-        TestResult,
-    )
-    from proctor.compat.deepeval.running import a_assert_test, a_evaluate, assert_test, evaluate
     from proctor.compat.deepeval.test_case import (
         ConversationalTestCase,
         LLMTestCase,
@@ -70,12 +70,12 @@ if TYPE_CHECKING:
     )
 
 _HOMES = _METRICS | {
-    "base": f"{_METRICS['base']} MissingTestCaseParamsError",
+    "metric_base": f"{_METRICS['metric_base']} MissingTestCaseParamsError",
     "dag": f"{_METRICS['dag']} BinaryJudgementNode DeepAcyclicGraph NonBinaryJudgementNode TaskNode VerdictNode",
+    "metric_classes": f"{_METRICS['metric_classes']} Rubric",
     "dataset": "ConversationalGolden EvaluationDataset Golden",
-    "other_metrics": f"{_METRICS['other_metrics']} Rubric",
-    "results": "AsyncConfig DisplayConfig ErrorConfig EvaluationResult MetricData TestResult",
-    "running": "a_assert_test a_evaluate assert_test evaluate",
+    "evaluate_results": "AsyncConfig DisplayConfig ErrorConfig EvaluationResult MetricData TestResult",
+    "evaluating": "a_assert_test a_evaluate assert_test evaluate",
     "test_case": "ConversationalTestCase LLMTestCase LLMTestCaseParams SingleTurnParams ToolCall ToolCallParams Turn",
 }
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from proctor.compat.deepeval.base import SingleTurnMetric, judge_named
-from proctor.evaluators.rubric import dag_nodes
+from proctor.compat.deepeval.metric_base import SingleTurnMetric, judge_named
+from proctor.evaluators.rubric import dag as dag_nodes
 from proctor.evaluators.rubric.dag import JudgementDAG
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from proctor.agents.model import Reply, Usage
-from proctor.agents.model import ToolCall as Call
-from proctor.cases.model import UNSET, ExpectedCall, NamedData
-from proctor.cases.model import Turn as Asked
+from proctor.agents.agent import Reply, Usage
+from proctor.agents.agent import ToolCall as Call
+from proctor.base.json_data import UNSET, plain
+from proctor.cases.suite import ExpectedCall, NamedData
+from proctor.cases.suite import Turn as Asked
 from proctor.compat.deepeval.test_case import ConversationalTestCase, LLMTestCase, ToolCall, Turn
-from proctor.evaluators.model import Evaluable, Exchange
-from proctor.plain import plain
+from proctor.evaluators.evaluation import Evaluable, Exchange
 
 
 def evaluable_of(case: Any) -> Evaluable:

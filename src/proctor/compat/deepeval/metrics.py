@@ -4,52 +4,46 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from proctor.late_names import late_names
+from proctor.base.lazy_exports import late_names
 
 if TYPE_CHECKING:
-    from proctor.compat.deepeval.agent_metrics import (
-        ArgumentCorrectnessMetric,
-        TaskCompletionMetric,
-        ToolConsistencyMetric,
-        ToolCorrectnessMetric,
-    )
-    from proctor.compat.deepeval.base import BaseConversationalMetric, BaseMetric
     from proctor.compat.deepeval.dag import DAGMetric
-    from proctor.compat.deepeval.other_metrics import (
-        BiasMetric,
-        ConversationCompletenessMetric,
-        GEval,
-        KnowledgeRetentionMetric,
-        PIILeakageMetric,
-        PromptAlignmentMetric,
-        RoleAdherenceMetric,
-        ToxicityMetric,
-        TurnRelevancyMetric,
-    )
-    from proctor.compat.deepeval.rag_metrics import (
+    from proctor.compat.deepeval.metric_base import BaseConversationalMetric, BaseMetric
+    from proctor.compat.deepeval.metric_classes import (
         AnswerRelevancyMetric,
+        ArgumentCorrectnessMetric,
+        BiasMetric,
         ContextualPrecisionMetric,
         ContextualRecallMetric,
         ContextualRelevancyMetric,
-        FaithfulnessMetric,
-        HallucinationMetric,
-    )
-    from proctor.compat.deepeval.text_metrics import (
+        ConversationCompletenessMetric,
         ExactMatchMetric,
+        FaithfulnessMetric,
+        GEval,
+        HallucinationMetric,
         JsonCorrectnessMetric,
         KeywordsMetric,
+        KnowledgeRetentionMetric,
         PatternMatchMetric,
+        PIILeakageMetric,
+        PromptAlignmentMetric,
+        RoleAdherenceMetric,
+        TaskCompletionMetric,
+        ToolConsistencyMetric,
+        ToolCorrectnessMetric,
+        ToxicityMetric,
+        TurnRelevancyMetric,
     )
 
 HOMES = {
-    "agent_metrics": "ArgumentCorrectnessMetric TaskCompletionMetric ToolConsistencyMetric ToolCorrectnessMetric",
-    "base": "BaseConversationalMetric BaseMetric",
+    "metric_classes": "ArgumentCorrectnessMetric TaskCompletionMetric ToolConsistencyMetric "
+    "ToolCorrectnessMetric BiasMetric ConversationCompletenessMetric GEval KnowledgeRetentionMetric "
+    "PIILeakageMetric PromptAlignmentMetric RoleAdherenceMetric ToxicityMetric TurnRelevancyMetric "
+    "AnswerRelevancyMetric ContextualPrecisionMetric ContextualRecallMetric ContextualRelevancyMetric "
+    "FaithfulnessMetric HallucinationMetric ExactMatchMetric JsonCorrectnessMetric KeywordsMetric "
+    "PatternMatchMetric",
+    "metric_base": "BaseConversationalMetric BaseMetric",
     "dag": "DAGMetric",
-    "other_metrics": "BiasMetric ConversationCompletenessMetric GEval KnowledgeRetentionMetric PIILeakageMetric "
-    "PromptAlignmentMetric RoleAdherenceMetric ToxicityMetric TurnRelevancyMetric",
-    "rag_metrics": "AnswerRelevancyMetric ContextualPrecisionMetric ContextualRecallMetric ContextualRelevancyMetric "
-    "FaithfulnessMetric HallucinationMetric",
-    "text_metrics": "ExactMatchMetric JsonCorrectnessMetric KeywordsMetric PatternMatchMetric",
 }
 
 __all__ = [

@@ -9,8 +9,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
-from proctor.agents.model import ToolCall as Call
-from proctor.plain import plain, show
+from proctor.agents.agent import ToolCall as Call
+from proctor.base.json_data import plain, show
 
 
 class Shape(BaseModel):
@@ -62,7 +62,7 @@ class ToolCall(Shape):
         return isinstance(other, ToolCall) and self._said() == other._said()
 
     def __hash__(self) -> int:
-        from proctor.plain import canonical
+        from proctor.base.json_data import canonical
 
         return hash(canonical(plain(self._said())))
 

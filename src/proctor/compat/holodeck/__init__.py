@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from proctor.late_names import late_names
+from proctor.base.lazy_exports import late_names
 
 if TYPE_CHECKING:
     from proctor.compat.holodeck.backends import (
@@ -22,6 +22,14 @@ if TYPE_CHECKING:
         TokenUsage,
     )
     from proctor.compat.holodeck.config import AgentConfig, ConfigLoader, ExecutionConfig, TestCaseModel
+    from proctor.compat.holodeck.eval_kwargs import (
+        EvalKwargsBuilder,
+        EvalParam,
+        ParamSpec,
+        build_retrieval_context_from_tools,
+        tool_name_matches,
+        validate_tool_calls,
+    )
     from proctor.compat.holodeck.evaluators import (
         RAG_EVALUATOR_MAP,
         AnswerRelevancyEvaluator,
@@ -46,17 +54,9 @@ if TYPE_CHECKING:
         ROUGEEvaluator,
     )
     from proctor.compat.holodeck.executor import TestExecutor
-    from proctor.compat.holodeck.params import (
-        EvalKwargsBuilder,
-        EvalParam,
-        ParamSpec,
-        build_retrieval_context_from_tools,
-        tool_name_matches,
-        validate_tool_calls,
-    )
     from proctor.compat.holodeck.progress import ProgressIndicator
     from proctor.compat.holodeck.report import generate_markdown_report
-    from proctor.compat.holodeck.results import (
+    from proctor.compat.holodeck.test_results import (
         FileInput,
         MetricResult,
         ProcessedFileInput,
@@ -80,12 +80,12 @@ _HOMES = {
         " NumericEvaluator RAGEvaluatorConstructor RAGMetricType ROUGEEvaluator RelevanceEvaluator RetryConfig"
     ),
     "compat.holodeck.executor": "TestExecutor",
-    "compat.holodeck.params": (
+    "compat.holodeck.eval_kwargs": (
         "EvalKwargsBuilder EvalParam ParamSpec build_retrieval_context_from_tools tool_name_matches validate_tool_calls"
     ),
     "compat.holodeck.progress": "ProgressIndicator",
     "compat.holodeck.report": "generate_markdown_report",
-    "compat.holodeck.results": (
+    "compat.holodeck.test_results": (
         "FileInput MetricResult ProcessedFileInput ReportSummary TestReport TestResult TurnResult"
     ),
     "evaluators.foreign.grader": "GraderContext GraderResult ToolInvocation",

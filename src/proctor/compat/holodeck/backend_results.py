@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from proctor.agents.model import Reply, ToolCall, Usage
-from proctor.errors import AgentFailed, ProctorError, UnreadableReply
-from proctor.plain import Json, plain, show
+from proctor.agents.agent import Reply, ToolCall, Usage
+from proctor.base.errors import AgentFailed, ProctorError, UnreadableReply
+from proctor.base.json_data import Json, plain, show
 
 
 class BackendError(ProctorError):

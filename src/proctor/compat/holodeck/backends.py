@@ -9,10 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from proctor.agents.invoking import is_async
-from proctor.agents.model import Agent, Reply
-from proctor.agents.threads import call_in_thread
-from proctor.cases.model import Case, Suite, Turn
+from proctor.agents.agent import Agent, Reply
+from proctor.base.errors import InvalidSuite, ProctorError
+from proctor.base.json_data import fingerprint, show
+from proctor.base.references import describe
+from proctor.base.threads import call_in_thread, is_async
+from proctor.cases.suite import Case, Suite, Turn
 from proctor.compat.holodeck.backend_results import (
     BackendError,
     BackendInitError,
@@ -23,12 +25,9 @@ from proctor.compat.holodeck.backend_results import (
     reply_of,
     result_of,
 )
-from proctor.declarative.choosing import Backend, backend_for, backend_of
-from proctor.declarative.reading import describes_agent
-from proctor.declarative.spec import AgentSpec
-from proctor.errors import InvalidSuite, ProctorError
-from proctor.plain import fingerprint, show
-from proctor.references import describe
+from proctor.declared.agent_reader import describes_agent
+from proctor.declared.declared_agent import Backend, backend_for, backend_of
+from proctor.declared.description import AgentSpec
 
 __all__ = [
     "AgentBackend",
@@ -210,7 +209,7 @@ class _BackendConversation:
         reply = reply_of(await _done(self._send, message))
         if self._spec is None:
             return reply
-        from proctor.declarative.agent import retrieved
+        from proctor.declared.declared_agent import retrieved
 
         found = retrieved(reply.tool_calls, self._spec)
         self._passages += [passage for passage in found if passage not in self._passages]
@@ -228,7 +227,7 @@ class BackendSelector:
         """
         if mode != "test":
             raise BackendInitError(f"there is no mode {mode!r} here; agents are only tested")
-        from proctor.declarative.agent import DeclaredAgent
+        from proctor.declared.declared_agent import DeclaredAgent
 
         spec, backend = _chosen(agent)
         chosen = ProctorBackend(DeclaredAgent(_with_instances(spec, tool_instances or {}), backend))
@@ -264,7 +263,7 @@ def _suite_of(agent: Any) -> Any:
 
 
 def _with_instances(spec: AgentSpec, instances: Mapping[str, Any]) -> AgentSpec:
-    from proctor.declarative.spec import FunctionSpec
+    from proctor.declared.description import FunctionSpec
 
     unknown = set(instances) - {tool.name for tool in spec.tools if isinstance(tool, FunctionSpec)}
     if unknown:

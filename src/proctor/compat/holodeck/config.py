@@ -8,14 +8,13 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from proctor.cases.formats import holodeck
-from proctor.cases.formats.holodeck_config import config_files
-from proctor.cases.formats.holodeck_execution import resolve_execution
+from proctor.base.errors import InvalidSuite, Problem, UsageError
+from proctor.base.json_data import UNSET, Json, plain, show
+from proctor.cases.formats.holodeck import agent_file as holodeck
+from proctor.cases.formats.holodeck.configuration import config_files, resolve_execution
 from proctor.cases.formats.loading import load
-from proctor.cases.model import NOTHING, UNSET, Case, ExpectedCall, Suite, Turn
-from proctor.compat.holodeck.prompt import prompt_version_of
-from proctor.errors import InvalidSuite, Problem, UsageError
-from proctor.plain import Json, plain, show
+from proctor.cases.suite import NOTHING, Case, ExpectedCall, Suite, Turn
+from proctor.compat.holodeck.config_snapshot import prompt_version_of
 
 
 @dataclass

@@ -9,17 +9,16 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Protocol
 
-from proctor.agents.invoking import is_async
-from proctor.agents.threads import call_in_thread
-from proctor.cases.model import UNSET, NamedData
-from proctor.compat.holodeck.params import EvalKwargsBuilder, EvalParam, ParamSpec
-from proctor.errors import ProctorError
+from proctor.base.errors import ProctorError
+from proctor.base.json_data import UNSET, show
+from proctor.base.records import record
+from proctor.base.threads import call_in_thread, is_async
+from proctor.cases.suite import NamedData
+from proctor.compat.holodeck.eval_kwargs import EvalKwargsBuilder, EvalParam, ParamSpec
 from proctor.evaluators.calling import BadVerdict, evaluate
-from proctor.evaluators.model import Evaluable, Evaluation, NothingToCompare
+from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.registry import shipped
-from proctor.plain import show
-from proctor.records import record
-from proctor.running.asking import is_transient
+from proctor.running.engine.ask import is_transient
 
 ROUNDING = 1e-6
 """By how much a mean may miss the end of the scale."""

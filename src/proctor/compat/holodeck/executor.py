@@ -11,18 +11,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from proctor.cases.model import NOTHING, Case, EvaluatorSpec, Suite
+from proctor.base.errors import InvalidSuite, UsageError
+from proctor.base.json_data import plain
+from proctor.base.references import describe
+from proctor.cases.suite import NOTHING, Case, EvaluatorSpec, Suite
 from proctor.compat.holodeck.backends import close
 from proctor.compat.holodeck.config import AgentConfig, ConfigLoader, ExecutionConfig, TestCaseModel, settled
-from proctor.compat.holodeck.driving import Driven, Seen, agent_for
-from proctor.compat.holodeck.record import FOLDER, Recorder
-from proctor.compat.holodeck.results import TestReport, TestResult
-from proctor.compat.holodeck.telling import NOTHING_SEEN, report_of, result_of
-from proctor.errors import InvalidSuite, UsageError
+from proctor.compat.holodeck.driven_agent import Driven, Seen, agent_for
+from proctor.compat.holodeck.result_builder import NOTHING_SEEN, report_of, result_of
+from proctor.compat.holodeck.run_record import FOLDER, Recorder
+from proctor.compat.holodeck.test_results import TestReport, TestResult
 from proctor.evaluators.registry import build
-from proctor.plain import plain
-from proctor.references import describe
-from proctor.results.model import Run, TrialResult
+from proctor.results.run import Run, TrialResult
 from proctor.results.verdict import RunVerdict
 from proctor.running.verbs import Request, run_suites_async
 

@@ -6,9 +6,9 @@ import os
 import sys
 import time
 
-from proctor.compat.holodeck.results import MetricResult, TestResult
-from proctor.errors import UsageError
-from proctor.reporting.screen import encodable, is_terminal, one_line, wants_colour
+from proctor.base.errors import UsageError
+from proctor.compat.holodeck.test_results import MetricResult, TestResult
+from proctor.reporting.terminal.screen import encodable, is_terminal, one_line, wants_colour
 
 RULE = "=" * 60
 SLOW_MS = 1000

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from proctor.compat.holodeck.results import (
+from proctor.base.json_data import Json, show
+from proctor.compat.holodeck.test_results import (
     MetricResult,
     ProcessedFileInput,
     ReportSummary,
@@ -12,8 +13,7 @@ from proctor.compat.holodeck.results import (
     TestResult,
     TurnResult,
 )
-from proctor.plain import Json, show
-from proctor.reporting.markdown_text import code, fence, inline, row, table_head
+from proctor.reporting.markdown.escaping import code, fence, inline, row, table_head
 
 LONGEST = 10_000
 

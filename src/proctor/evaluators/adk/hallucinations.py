@@ -1,18 +1,23 @@
-"""ADK's `hallucinations_v1`: which sentences of an answer rest on what the agent was told and its tools returned."""
+"""ADK's `hallucinations_v1`: which sentences of an answer rest on what the agent was told and its tools returned.
+
+The question behind `Hallucinations`: how each sentence of an answer stands to what the agent could know.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
-from proctor.evaluators.adk.options import AdkJudged
-from proctor.evaluators.adk.votes import Tally
-from proctor.evaluators.agent.view import earlier, instructions_of, said_on_the_way, steps_of, tools_offered
-from proctor.evaluators.comparands import require_flags
+from pydantic import BaseModel, Field
+
+from proctor.evaluators.adk.judge_samples import AdkJudged, Tally
+from proctor.evaluators.agent.transcript import earlier, instructions_of, said_on_the_way, steps_of, tools_offered
+from proctor.evaluators.arguments import require_flags
+from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.judged import answer_text, question_text
-from proctor.evaluators.model import Evaluable, Evaluation, NothingToCompare
-from proctor.judging.model import Judge, Texts
+from proctor.judging.judge import Judge, Question, Texts
+from proctor.judging.questions import BARE, EachOnce
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,8 +34,6 @@ class Hallucinations(AdkJudged):
         require_flags(evaluate_intermediate_nl_responses=self.evaluate_intermediate_nl_responses)
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.adk.sentence_labels import by_sentence, sentence_labels
-
         grounds = grounds_of(evaluable)
         sentences = self._sentences(evaluable)
         if not sentences:
@@ -40,7 +43,7 @@ class Hallucinations(AdkJudged):
 
     def _sentences(self, evaluable: Evaluable) -> list[str]:
         """What is said, cut where it ends; cut here and not by the judge, so that nothing can be left out."""
-        from proctor.judging.embedded.statements import statements
+        from proctor.judging.rule_judge.statements import statements
 
         answer = answer_text(evaluable)
         before = said_on_the_way(evaluable) if self.evaluate_intermediate_nl_responses else []
@@ -76,3 +79,38 @@ def accuracy(sentences: Sequence[str], tallies: Sequence[Tally]) -> Evaluation:
     loose = [f"{entry['label']}: {entry['sentence']} ({entry['reason']})" for entry in found if not entry["grounded"]]
     said = "; ".join(loose) or "every sentence is borne out or claims nothing"
     return Evaluation((len(found) - len(loose)) / len(found), said, {"sentences": found})
+
+
+INSTRUCTIONS = (
+    "The numbered sentences make up what an agent answered; everything else in the material is what it could know: "
+    "the user's words, its instructions and tools, what the tools returned, passages. For each sentence say how it "
+    "stands to that. 'supported': it follows from it, every part of it. 'unsupported': it claims something that is "
+    "not there, however true it may be elsewhere. 'contradictory': what is there says otherwise. 'disputed': some of "
+    "what is there bears it out and some says otherwise. 'not_applicable': it claims nothing that could be right or "
+    "wrong, such as a greeting, a question, an offer, an opinion or a disclaimer. What a tool was asked is no "
+    "evidence; what it returned is. Use no knowledge of your own."
+)
+
+GROUNDED = ("supported", "not_applicable")
+
+
+class SentenceLabel(BaseModel):
+    number: int
+    reason: str = Field(description="what in the material decides it, or what is missing")
+    label: Annotated[Literal["supported", "unsupported", "contradictory", "disputed", "not_applicable"], BARE]
+
+
+class SentenceLabels(BaseModel):
+    verdicts: list[SentenceLabel]
+
+
+def sentence_labels(sentences: Sequence[str], grounds: Mapping[str, Texts]) -> Question[SentenceLabels]:
+    """A label for each sentence, all in one call."""
+    material = {**grounds, "sentence": list(sentences)}
+    return Question("sentence-labels", 1, INSTRUCTIONS, material, SentenceLabels, EachOnce(len(sentences)))
+
+
+def by_sentence(reply: SentenceLabels) -> list[tuple[bool, str]]:
+    """Whether each sentence is grounded, with the label in front of the reason, in the order of the sentences."""
+    ordered = sorted(reply.verdicts, key=lambda item: item.number)
+    return [(item.label in GROUNDED, f"{item.label}: {item.reason}") for item in ordered]

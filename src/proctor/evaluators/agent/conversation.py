@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
-from proctor.agents.model import Reply
-from proctor.cases.model import Turn
+from proctor.agents.agent import Reply
+from proctor.cases.suite import Turn
 from proctor.evaluators.agent.tasks import require_text
-from proctor.evaluators.agent.view import dialogue_of
+from proctor.evaluators.agent.transcript import dialogue_of
+from proctor.evaluators.evaluation import Evaluable, Evaluation, Exchange, NothingToCompare
 from proctor.evaluators.findings import Finding, share
 from proctor.evaluators.judged import Judged, answer_text, as_text
-from proctor.evaluators.model import Evaluable, Evaluation, Exchange, NothingToCompare
-from proctor.judging.model import Judge, Texts
+from proctor.judging.judge import Judge, Texts
 
 ROLE_KEYS = ("chatbot_role", "chatbotRole")
 """Where the metadata of a case keeps the role of the agent."""
@@ -39,7 +39,7 @@ class RoleAdherence(OfConversation):
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         from proctor.evaluators.agent.conversation_questions import LINES, ROLE
-        from proctor.evaluators.opinions import in_order, rulings
+        from proctor.evaluators.judge_questions import in_order, rulings
 
         role, spoken = self._role(evaluable), speaking(evaluable)
         material: dict[str, Texts] = {"role": role, "line": lines_of(spoken)}
@@ -121,7 +121,7 @@ class TurnRelevancy(OfConversation):
 
     async def _part(self, spoken: Sequence[Exchange], start: int, judge: Judge) -> list[Finding]:
         from proctor.evaluators.agent.conversation_questions import LINES, RELEVANT
-        from proctor.evaluators.opinions import in_order, rulings
+        from proctor.evaluators.judge_questions import in_order, rulings
 
         part = spoken[start : start + self.window]
         if not any(answer_of(exchange).strip() for exchange in part):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, Field
 
-from proctor.judging.model import Question, Texts
+from proctor.judging.judge import Question, Texts
 from proctor.judging.questions import EachOnce, YesNo
 
 LINES = (

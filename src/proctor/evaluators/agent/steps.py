@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from proctor.agents.model import ToolCall
-from proctor.evaluators.agent.view import earlier, steps_of, tools_offered
+from proctor.agents.agent import ToolCall
+from proctor.base.json_data import canonical, plain, show
+from proctor.evaluators.agent.transcript import earlier, steps_of, tools_offered
+from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.findings import Finding, share
 from proctor.evaluators.judged import Judged, answer_text, as_text, question_text
-from proctor.evaluators.model import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.tools.calls import actual_text
-from proctor.judging.model import Judge, NeedsModel, Texts
-from proctor.plain import canonical, plain, show
+from proctor.judging.judge import Judge, NeedsModel, Texts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,8 +35,8 @@ class ArgumentCorrectness(Judged):
     async def _ruled(
         self, evaluable: Evaluable, calls: Sequence[ToolCall], judge: Judge
     ) -> dict[int, tuple[bool, str]]:
-        from proctor.evaluators.agent.questions import argument_correctness
-        from proctor.evaluators.opinions import in_order
+        from proctor.evaluators.agent.task_questions import argument_correctness
+        from proctor.evaluators.judge_questions import in_order
 
         material = {**_asked(evaluable), **_tools(tools_offered(evaluable)), "step": steps_of(calls)}
         reply = await judge.ask(argument_correctness(material, len(calls)))
@@ -57,7 +57,7 @@ class ToolSelection(Judged):
         object.__setattr__(self, "available_tools", tuple(given))
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.agent.questions import tool_selection
+        from proctor.evaluators.agent.task_questions import tool_selection
 
         known = [_tool_name(tool) for tool in self.available_tools]
         shown = [show(plain(tool)) for tool in self.available_tools] or tools_offered(evaluable)
@@ -87,8 +87,8 @@ class StepEfficiency(Judged):
     scope: ClassVar[Literal["turn", "case"]] = "case"
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.agent.questions import step_efficiency
-        from proctor.evaluators.opinions import in_order
+        from proctor.evaluators.agent.task_questions import step_efficiency
+        from proctor.evaluators.judge_questions import in_order
 
         calls = calls_of(evaluable)
         again = repetitions(calls_by_turn(evaluable))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from proctor.evaluators.agent.view import dialogue_of, steps_of
+from proctor.evaluators.agent.transcript import dialogue_of, steps_of
+from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.findings import Finding, as_details, mean, reasons
 from proctor.evaluators.judged import Judged, answer_text, question_text
-from proctor.evaluators.model import Evaluable, Evaluation, NothingToCompare
-from proctor.judging.model import Judge, Texts
+from proctor.judging.judge import Judge, Texts
 
 REACHED_FROM = 0.5
 """From which score on a goal is counted as reached in the reason; the score itself is the mean."""
@@ -27,7 +27,7 @@ class TaskCompletion(Judged):
         require_text("task", self.task)
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.agent.questions import task_completion
+        from proctor.evaluators.agent.task_questions import task_completion
 
         given: dict[str, Texts] = {} if self.task is None else {"task": self.task}
         reply = await judge.ask(task_completion({**given, **whole_of(evaluable, told=self.task is not None)}))
@@ -47,7 +47,7 @@ class GoalAccuracy(Judged):
         require_text("goal", self.goal)
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.agent.questions import goal_accuracy
+        from proctor.evaluators.agent.task_questions import goal_accuracy
 
         given: dict[str, Texts] = {} if self.goal is None else {"goal": self.goal}
         reply = await judge.ask(goal_accuracy({**given, **whole_of(evaluable, told=self.goal is not None)}))

@@ -1,16 +1,80 @@
-"""Judged by one choice with a reason: facts, criteria, jokes, malice, SQL, translations, refusals."""
+"""What evaluators share that ask a judge to choose: each choice is worth a score.
+
+Judged by one choice with a reason: facts, criteria, jokes, malice, SQL, translations, refusals.
+
+Head to head: the answer against the expected one, asked in both orders.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from proctor.cases.model import UNSET
-from proctor.evaluators.choice.choosing import Chooses, Option
-from proctor.evaluators.judged import answer_text, as_text, expected_text, question_text
-from proctor.evaluators.model import Evaluable, NothingToCompare
-from proctor.judging.model import Texts
+from proctor.base.json_data import UNSET
+from proctor.base.records import record
+from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
+from proctor.evaluators.judged import Judged, answer_text, as_text, expected_text, question_text
+from proctor.judging.judge import Judge, Texts
+from proctor.judging.questions import Choice, choose
+
+TIE = 0.5
+
+
+@record
+class Option:
+    """What one choice is worth, and what it means to the judge."""
+
+    score: float
+    meaning: str = ""
+
+
+def evaluation_of(reply: Choice, options: Mapping[str, Option]) -> Evaluation:
+    """The score of what was chosen, or the degree where the judge measured one."""
+    score = options[reply.choice].score if reply.degree is None else reply.degree
+    return Evaluation(score, reply.reason.strip() or f"chose {reply.choice}", {"choice": reply.choice})
+
+
+@dataclass(frozen=True)
+class Chooses(Judged):
+    """The base of evaluators that ask one question with a few possible answers."""
+
+    kind: ClassVar[str]
+    instructions: ClassVar[str]
+    options: ClassVar[Mapping[str, Option]]
+
+    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
+        return evaluation_of(await self._ask(judge, self.material(evaluable)), self.options)
+
+    def material(self, evaluable: Evaluable) -> Mapping[str, Texts]:
+        """What the choice is about."""
+        raise NotImplementedError
+
+    async def _ask(self, judge: Judge, material: Mapping[str, Texts]) -> Choice:
+        meanings = {name: option.meaning for name, option in self.options.items()}
+        worth = {name: option.score for name, option in self.options.items()}
+        return await judge.ask(choose(self.kind, self.instructions, meanings, material, worth=worth))
+
+
+@dataclass(frozen=True)
+class ChoosesTwice(Chooses):
+    """The base of evaluators that compare two texts: asked in both orders, since judges tend to favour a position."""
+
+    first: ClassVar[str]
+    second: ClassVar[str]
+    """The names of the two texts; the answer is the second one when it is asked for the first time."""
+
+    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
+        one_way = self.material(evaluable)
+        other_way = {**one_way, self.first: one_way[self.second], self.second: one_way[self.first]}
+        replies = await asyncio.gather(self._ask(judge, one_way), self._ask(judge, other_way))
+        scores = (self.options[replies[0].choice].score, 1.0 - self.options[replies[1].choice].score)
+        details = {"choices": [reply.choice for reply in replies]}
+        if scores[0] == scores[1]:
+            return Evaluation(scores[0], replies[0].reason.strip(), details)
+        reasons = " / ".join(reply.reason.strip() for reply in replies)
+        return Evaluation(TIE, f"a tie: the judge decides differently when the two change places. {reasons}", details)
 
 
 def _compared(evaluable: Evaluable) -> dict[str, Texts]:
@@ -173,3 +237,46 @@ class Translation(Chooses):
         if any(named) or not language:
             return " ".join(part for part in named if part)
         return f"between English and {as_text(language)}, in whichever direction the reference goes"
+
+
+@dataclass(frozen=True)
+class Battle(ChoosesTwice):
+    """Whether the answer is the better one of the two: 1 it is, 0 the expected one is, 0.5 a tie."""
+
+    kind: ClassVar[str] = "battle"
+    instructions: ClassVar[str] = (
+        "Two answers were given to the same instructions. Decide whether the one called 'second' is better than the "
+        "one called 'first': follows the instructions more fully, is more correct and more useful. Length alone is no "
+        "merit."
+    )
+    options: ClassVar[Mapping[str, Option]] = {
+        "Yes": Option(1.0, "the second one is better"),
+        "No": Option(0.0, "the first one is better, or they are equally good"),
+    }
+    first: ClassVar[str] = "first"
+    second: ClassVar[str] = "second"
+
+    def material(self, evaluable: Evaluable) -> Mapping[str, Texts]:
+        expected = expected_text(evaluable, "an answer to compare with")
+        return {"instructions": question_text(evaluable), "first": expected, "second": answer_text(evaluable)}
+
+
+@dataclass(frozen=True)
+class Summary(ChoosesTwice):
+    """Whether the answer sums up the text better than the expected summary: 1 it does, 0 the other does, 0.5 a tie."""
+
+    kind: ClassVar[str] = "summary"
+    instructions: ClassVar[str] = (
+        "Two summaries of the same text are given. Decide which one describes the text better: says what matters, "
+        "says nothing that is not there, and wastes no words."
+    )
+    options: ClassVar[Mapping[str, Option]] = {
+        "A": Option(0.0, "the summary called 'a' is better"),
+        "B": Option(1.0, "the summary called 'b' is better"),
+    }
+    first: ClassVar[str] = "a"
+    second: ClassVar[str] = "b"
+
+    def material(self, evaluable: Evaluable) -> Mapping[str, Texts]:
+        expected = expected_text(evaluable, "a summary to compare with")
+        return {"text": question_text(evaluable), "a": expected, "b": answer_text(evaluable)}

@@ -8,14 +8,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from proctor.cases.model import NOTHING
-from proctor.errors import UsageError
-from proctor.evaluators.choice.choosing import Option, evaluation_of
+from proctor.base.errors import UsageError
+from proctor.base.json_data import fingerprint, plain
+from proctor.cases.suite import NOTHING
+from proctor.evaluators.choice.classifiers import Option, evaluation_of
+from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.judged import Judged, answer_text, as_text, expected_text, question_text
-from proctor.evaluators.model import Evaluable, Evaluation, NothingToCompare
-from proctor.judging.choices import choose
-from proctor.judging.model import Judge
-from proctor.plain import fingerprint, plain
+from proctor.judging.judge import Judge
+from proctor.judging.questions import choose
 
 
 @dataclass(frozen=True)

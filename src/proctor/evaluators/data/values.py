@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Any, ClassVar
 
-from proctor.evaluators.comparands import (
+from proctor.base.json_data import Json
+from proctor.base.records import record
+from proctor.evaluators.arguments import (
     compared,
     expectation_of,
     parse_json,
@@ -15,12 +17,16 @@ from proctor.evaluators.comparands import (
     require_flags,
     require_number,
 )
-from proctor.evaluators.data.jsondiff import NUMBER_SCORERS, STRING_SCORERS, Comparison, number_score
-from proctor.evaluators.data.lists import as_items, pair_up
+from proctor.evaluators.data.json_diff import (
+    NUMBER_SCORERS,
+    STRING_SCORERS,
+    Comparison,
+    as_items,
+    number_score,
+    pair_up,
+)
 from proctor.evaluators.data.numerals import read_number
-from proctor.evaluators.model import Evaluable, Evaluation, NothingToCompare
-from proctor.plain import Json
-from proctor.records import record
+from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 
 _SHOWN_DIFFERENCES = 20
 

@@ -8,16 +8,14 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
-from proctor.agents.invoking import is_async
-from proctor.agents.model import ToolCall
-from proctor.agents.threads import call_in_thread
-from proctor.cases.model import UNSET
-from proctor.errors import UsageError
+from proctor.agents.agent import ToolCall
+from proctor.base.errors import UsageError
+from proctor.base.json_data import UNSET, Json, plain, show
+from proctor.base.records import record
+from proctor.base.references import resolve, source_fingerprint
+from proctor.base.threads import call_in_thread, is_async
 from proctor.evaluators.calling import BadVerdict, read_verdict
-from proctor.evaluators.model import Evaluable, Evaluation
-from proctor.plain import Json, plain, show
-from proctor.records import record
-from proctor.references import resolve, source_fingerprint
+from proctor.evaluators.evaluation import Evaluable, Evaluation
 
 
 @record

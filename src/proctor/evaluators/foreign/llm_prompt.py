@@ -1,4 +1,7 @@
-"""`create_llm_evaluator`: an evaluator made of a prompt, as pixie's users write them."""
+"""`create_llm_evaluator`: an evaluator made of a prompt, as pixie's users write them.
+
+The reply to a prompt of the user's own: a score, and the reasoning before it.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from proctor.cases.model import UNSET
+from pydantic import BaseModel, Field
+
+from proctor.base.json_data import UNSET, Json, fingerprint, plain
+from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.judged import Judged, answer_text, as_text, question_text
-from proctor.evaluators.model import Evaluable, Evaluation, NothingToCompare
-from proctor.judging.model import Judge, Question
-from proctor.plain import Json, fingerprint, plain
+from proctor.judging.judge import Judge, Question
 
 NAMES = ("eval_input", "eval_output", "expectation", "expected_output")
 """What a template may name in braces; the last two are the same."""
@@ -50,8 +54,6 @@ class PromptEvaluator(Judged):
         return Evaluation(reply.score, reply.reasoning)
 
     def _question(self, evaluable: Evaluable) -> Question[Any]:
-        from proctor.evaluators.foreign.llm_prompt_reply import Scored
-
         named = dict.fromkeys(match[1] for match in _place().finditer(self.prompt_template))
         instructions = _place().sub(lambda match: f"(the {match[1]} given below)", self.prompt_template)
         return Question(
@@ -128,3 +130,8 @@ def _require_names(name: str, template: str) -> None:
     if not _place().search(template):
         shown = ", ".join(f"{{{known}}}" for known in NAMES[:3])
         raise ValueError(f"{name}: the template has none of {shown}, so that the judge would see nothing of the answer")
+
+
+class Scored(BaseModel):
+    reasoning: str = Field(description="what speaks for and against, in a few sentences")
+    score: float = Field(ge=0, le=1, description="from 0 to 1")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.findings import Finding, as_details, reasons, share, texts_to_hold_against
 from proctor.evaluators.judged import Judged, expected_text, question_text
-from proctor.evaluators.model import Evaluable, Evaluation, NothingToCompare
-from proctor.judging.model import Judge
+from proctor.judging.judge import Judge
 from proctor.judging.questions import attributions, entities, relevant_sentences, useful_passages
 
 

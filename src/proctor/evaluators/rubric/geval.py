@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from proctor.evaluators.agent.view import steps_of
-from proctor.evaluators.comparands import require_flags
+from proctor.base.records import record
+from proctor.evaluators.agent.transcript import steps_of
+from proctor.evaluators.arguments import require_flags
+from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.judged import Judged, answer_text, as_text, expected_text, question_text
-from proctor.evaluators.model import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.tools.calls import expected_text as call_text
-from proctor.judging.model import Judge, Texts
-from proctor.records import record
+from proctor.judging.judge import Judge, Texts
 
 TOP = 10
 
@@ -77,7 +77,7 @@ class GEval(Judged):
             raise ValueError("strict_mode asks for yes or no, for which marks need no rubric; leave one of them out")
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators import opinions
+        from proctor.evaluators import judge_questions as opinions
 
         material = {name: text for part in self.evaluation_params for name, text in [PARTS[part](evaluable)]}
         steps = await self._steps(judge)
@@ -105,7 +105,7 @@ class GEval(Judged):
         """Those given, or those made of the criteria: a question without any case, so that all share its answer."""
         if self.evaluation_steps:
             return self.evaluation_steps
-        from proctor.evaluators import opinions
+        from proctor.evaluators import judge_questions as opinions
 
         parts = ", ".join(SHOWN_AS[part] for part in self.evaluation_params)
         reply = await judge.ask(opinions.steps("geval-steps", PLAN.format(parts=parts, criteria=self.criteria)))

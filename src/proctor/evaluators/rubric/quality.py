@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import ClassVar
 
+from proctor.evaluators.evaluation import Evaluable, Evaluation
 from proctor.evaluators.judged import Judged, answer_text, expected_text, passages, question_text
-from proctor.evaluators.model import Evaluable, Evaluation
-from proctor.judging.model import Judge, Texts
+from proctor.judging.judge import Judge, Texts
 
 SHARE = (
     "Give a mark from 1 to {scale}: {scale} if nothing is wanting, 1 if nearly everything is. Use the marks between "
@@ -58,7 +58,7 @@ class Marked(Judged):
             raise ValueError("custom_prompt is blank; leave it out, or say what the judge is to look for")
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.opinions import mark
+        from proctor.evaluators.judge_questions import mark
 
         material = self._material(evaluable)
         if not answer_text(evaluable).strip():

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
+from proctor.evaluators.evaluation import Evaluable, Evaluation
 from proctor.evaluators.findings import Finding, share
 from proctor.evaluators.judged import Judged, answer_text, question_text
-from proctor.evaluators.model import Evaluable, Evaluation
-from proctor.judging.model import Judge
+from proctor.judging.judge import Judge
 
 if TYPE_CHECKING:  # pydantic is loaded when a judge is asked
-    from proctor.evaluators.safety.questions import Opinion
+    from proctor.evaluators.safety.safety_questions import Opinion
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +23,7 @@ class OfOpinions(Judged):
     what: ClassVar[str]
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.safety.questions import opinions
+        from proctor.evaluators.safety.safety_questions import opinions
 
         answer = answer_text(evaluable)
         if not answer.strip():

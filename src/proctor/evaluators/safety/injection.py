@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from proctor.agents.model import ToolCall
-from proctor.evaluators.agent.view import instructions_of
+from proctor.agents.agent import ToolCall
+from proctor.base.json_data import plain, show
+from proctor.base.records import record
+from proctor.evaluators.agent.transcript import instructions_of
+from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.findings import Finding, share
 from proctor.evaluators.judged import Judged, answer_text, as_text, question_text
-from proctor.evaluators.model import Evaluable, Evaluation, NothingToCompare
-from proctor.judging.embedded.injection import prompt_injection
-from proctor.judging.model import Judge, NeedsModel, Texts
-from proctor.plain import plain, show
-from proctor.records import record
+from proctor.judging.judge import Judge, NeedsModel, Texts
+from proctor.judging.rule_judge.injection import prompt_injection
 
 LIKELY_FROM = 0.6
 """From which score of the patterns on a text is said to look like an attempt."""
@@ -51,7 +51,7 @@ class PromptInjection(Judged):
         return await self._judged({**material, "step": deeds, "answer": answer}, sources, judge)
 
     async def _judged(self, material: dict[str, Texts], sources: Sequence[Source], judge: Judge) -> Evaluation:
-        from proctor.evaluators.safety.questions import steering
+        from proctor.evaluators.safety.safety_questions import steering
 
         try:
             reply = await judge.ask(steering(material, len(sources)))

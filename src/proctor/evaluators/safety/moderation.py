@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel, Field
 
-from proctor.errors import UsageError
+from proctor.base.errors import UsageError
+from proctor.evaluators.evaluation import Evaluable, Evaluation
 from proctor.evaluators.findings import Finding, as_details
 from proctor.evaluators.judged import Judged, answer_text
-from proctor.evaluators.model import Evaluable, Evaluation
-from proctor.judging.model import Judge, Question
+from proctor.judging.judge import Judge, Question
 from proctor.judging.questions import EachOnce
 
 MEANINGS = {

@@ -8,20 +8,19 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, ClassVar
 
-from proctor.agents.threads import call_in_thread
-from proctor.errors import JudgeFailed
-from proctor.evaluators.comparands import require_flags
+from proctor.base.errors import JudgeFailed
+from proctor.base.threads import call_in_thread
+from proctor.evaluators.arguments import require_flags
+from proctor.evaluators.evaluation import Evaluable, Evaluation
 from proctor.evaluators.findings import Finding, share
 from proctor.evaluators.judged import Judged, answer_text, as_text, question_text
-from proctor.evaluators.model import Evaluable, Evaluation
-from proctor.judging.embedded.findings import Finding as Place
-from proctor.judging.embedded.findings import masked
-from proctor.judging.embedded.pii import find_pii
-from proctor.judging.embedded.secrets import find_secrets
-from proctor.judging.model import Judge, NeedsModel
+from proctor.judging.judge import Judge, NeedsModel
+from proctor.judging.rule_judge.pii import Finding as Place
+from proctor.judging.rule_judge.pii import find_pii, masked
+from proctor.judging.rule_judge.secrets import find_secrets
 
 if TYPE_CHECKING:  # pydantic is loaded when a judge is asked
-    from proctor.evaluators.safety.questions import PersonalItem
+    from proctor.evaluators.safety.safety_questions import PersonalItem
 
 APART_FROM = 4_000
 """Characters from which the search leaves the event loop to others while it lasts."""
@@ -74,7 +73,7 @@ class PIILeakage(Judged):
 
     async def _told(self, question: str, answer: str, said: str, judge: Judge) -> list[Finding]:
         """What a model finds in the rest."""
-        from proctor.evaluators.safety.questions import personal_data
+        from proctor.evaluators.safety.safety_questions import personal_data
 
         reply = await judge.ask(personal_data(question, answer))
         items = [item for item in reply.items if not may_be_told(item.text, said, self.allow)]

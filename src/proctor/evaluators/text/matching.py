@@ -6,20 +6,12 @@ import re
 from dataclasses import field
 from typing import Any, ClassVar
 
-from proctor.evaluators.comparands import (
-    compared,
-    expectation_of,
-    plain_of,
-    quote,
-    require_flags,
-    text_of,
-    texts_of,
-)
-from proctor.evaluators.model import Evaluable, Evaluation, NothingToCompare
-from proctor.evaluators.text.equality import agree, difference, loosen
+from proctor.base.json_data import Json, show
+from proctor.base.records import record
+from proctor.evaluators.arguments import compared, expectation_of, plain_of, quote, require_flags, text_of, texts_of
+from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
+from proctor.evaluators.text.keywords import agree, difference, loosen
 from proctor.evaluators.text.similarity import edit_similarity
-from proctor.plain import Json, show
-from proctor.records import record
 
 
 @record

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
-from proctor.records import record
+from proctor.base.records import record
 
 S = TypeVar("S", bound=Sequence[str])
 

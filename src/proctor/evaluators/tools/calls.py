@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 
-from proctor.agents.model import ToolCall
+from proctor.agents.agent import ToolCall
+from proctor.base.json_data import Json, show
 from proctor.cases.matchers import Equals, Ignore, Matcher, same
-from proctor.cases.model import ExpectedCall
-from proctor.evaluators.model import Evaluable, NothingToCompare
-from proctor.evaluators.tools.pairing import columns_of
-from proctor.plain import Json, show
+from proctor.cases.suite import ExpectedCall
+from proctor.evaluators.evaluation import Evaluable, NothingToCompare
+from proctor.evaluators.tools.matching import columns_of
 
 _LOOKUP_PAYS_FROM = 200
 """Comparisons from which an index of the actual calls costs less than comparing every pair."""

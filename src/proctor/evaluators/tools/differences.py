@@ -6,12 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from proctor.agents.model import ToolCall
-from proctor.cases.model import ExpectedCall
-from proctor.evaluators.tools.assignment import best_assignment
+from proctor.agents.agent import ToolCall
+from proctor.base.records import record
+from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.tools.calls import actual_text, expected_text, mismatches
-from proctor.evaluators.tools.pairing import Pairs, most_pairs
-from proctor.records import record
+from proctor.evaluators.tools.matching import Pairs, best_assignment, most_pairs
 
 _COMPARED = 20
 """Leftover calls that are compared with each other for the likeliest mistake; more would not be read."""

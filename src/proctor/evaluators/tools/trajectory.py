@@ -7,16 +7,16 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from proctor.agents.model import ToolCall
+from proctor.agents.agent import ToolCall
+from proctor.base.json_data import Json
+from proctor.base.records import record
 from proctor.cases.matchers import Equals, Subset
-from proctor.cases.model import ExpectedCall
-from proctor.evaluators.comparands import require_flags
-from proctor.evaluators.model import Evaluable, Evaluation, NothingToCompare
+from proctor.cases.suite import ExpectedCall
+from proctor.evaluators.arguments import require_flags
+from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.tools.calls import actual_text, expected_calls, fitting, fitting_names, repeated
 from proctor.evaluators.tools.differences import differences
-from proctor.evaluators.tools.pairing import Matching, most_pairs, most_pairs_in_order
-from proctor.plain import Json
-from proctor.records import record
+from proctor.evaluators.tools.matching import Matching, most_pairs, most_pairs_in_order
 
 _ORDERS = ("EXACT", "IN_ORDER", "ANY_ORDER")
 

@@ -1,0 +1,291 @@
+"""Two agents that test the examination itself: one that gives the expected answer, and one that does nothing.
+
+A suite that the oracle fails asks for something impossible; a suite that the nop agent passes asks for nothing.
+
+
+Invents a value that a matcher accepts, so that a control agent can give the expected answer.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from proctor.agents.agent import Reply, ToolCall, Usage
+from proctor.agents.tool_doubles import needs_no_doubles
+from proctor.base.errors import UnreadableReply
+from proctor.base.json_data import UNSET, Json, plain, show
+from proctor.cases.matchers import Approx, Equals, Fuzzy, Ignore, Matcher, OneOf, Regex, Subset, parse
+from proctor.cases.suite import Case, Expected, ExpectedCall, Keywords, Turn
+
+_LONGEST = 100_000
+_ALPHABET = "a0 A_-.!~\u00e9\n"
+
+
+class NoExample(Exception):
+    """No value can be invented that certainly fits."""
+
+
+def example_of(matcher: Matcher) -> Json:
+    """A value that fits, checked against the matcher itself."""
+    value = _invent(matcher)
+    try:
+        fits = matcher.mismatch(value) is None
+    except Exception:
+        fits = False
+    if not fits:
+        raise NoExample(f"a value for {show(matcher.to_json(), 120)}")
+    return value
+
+
+def example_of_parts(value: Json) -> Json:
+    """Plain data in which matchers may stand anywhere, each replaced by an example."""
+    if isinstance(value, Mapping) and not any(str(key).startswith("$") for key in value):
+        return {key: example_of_parts(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [example_of_parts(item) for item in value]
+    return example_of(parse(value))
+
+
+def _invent(matcher: Matcher) -> Json:
+    match matcher:
+        case Equals(value=value) | Fuzzy(value=value) | Approx(value=value):
+            return value
+        case Subset(value=value):
+            return example_of_parts(value)
+        case OneOf(values=values):
+            return _first_example(matcher, values)
+        case Ignore():
+            return None
+        case Regex(pattern=pattern):
+            return example_of_pattern(pattern)
+        case _:
+            raise NoExample(f"a value for {show(matcher.to_json(), 120)}")
+
+
+def _first_example(matcher: Matcher, values: tuple[Json, ...]) -> Json:
+    for value in values:
+        try:
+            return example_of(parse(value))
+        except NoExample:
+            continue
+    raise NoExample(f"a value for {show(matcher.to_json(), 120)}")
+
+
+def example_of_pattern(pattern: str) -> str:
+    """A text that the pattern matches from end to end; look-arounds are not understood, only checked afterwards."""
+    parser: Any = importlib.import_module("re._parser")
+    groups: dict[int, str] = {}
+    try:
+        text = _sequence(parser.parse(pattern), groups)
+    except RecursionError:
+        raise NoExample(f"a text that matches /{pattern[:100]}/") from None
+    if Regex(pattern).mismatch(text) is not None:
+        raise NoExample(f"a text that matches /{pattern[:100]}/")
+    return text
+
+
+def _sequence(tokens: Any, groups: dict[int, str]) -> str:
+    text = ""
+    for operation, operand in tokens:
+        write = _WRITERS.get(str(operation))
+        if write is None:
+            raise NoExample(f"a text for the pattern part {str(operation).lower()}")
+        text += write(operand, groups)
+        if len(text) > _LONGEST:
+            raise NoExample("a text that long")
+    return text
+
+
+def _repeat(operand: Any, groups: dict[int, str]) -> str:
+    least, most, item = operand
+    # One instead of none reads better: `.*` should not be answered with silence.
+    times = max(least, min(1, most))
+    once: str = _sequence(item, groups)
+    if len(once) * times > _LONGEST:
+        raise NoExample("a text that long")
+    return once * int(times)
+
+
+def _group(operand: Any, groups: dict[int, str]) -> str:
+    number, *_, item = operand
+    text = _sequence(item, groups)
+    if number is not None:
+        groups[number] = text
+    return text
+
+
+def _choice(operand: Any, groups: dict[int, str]) -> str:
+    """A character of a class: the first it names, or, for `[^...]`, the first ordinary one that it does not."""
+    if str(operand[0][0]) == "NEGATE":
+        refused = [_accepts(item) for item in operand[1:]]
+        return _pick(lambda character: not any(accepts(character) for accepts in refused))
+    kind, value = operand[0]
+    if str(kind) == "LITERAL":
+        return chr(value)
+    return chr(value[0]) if str(kind) == "RANGE" else _pick(_accepts(operand[0]))
+
+
+def _accepts(item: Any) -> Callable[[str], bool]:
+    kind, value = item
+    if str(kind) == "LITERAL":
+        return lambda character: ord(character) == value
+    if str(kind) == "RANGE":
+        return lambda character: bool(value[0] <= ord(character) <= value[1])
+    category = str(value)
+    tests: dict[str, Callable[[str], bool]] = {
+        "DIGIT": str.isdigit,
+        "SPACE": str.isspace,
+        "WORD": lambda character: character.isalnum() or character == "_",
+    }
+    test = tests[category.rpartition("_")[2]]
+    return (lambda character: not test(character)) if "_NOT_" in category else test
+
+
+def _pick(accepts: Callable[[str], bool]) -> str:
+    for character in _ALPHABET:
+        if accepts(character):
+            return character
+    raise NoExample("a character for such a class")
+
+
+_WRITERS: dict[str, Callable[[Any, dict[int, str]], str]] = {
+    "LITERAL": lambda operand, groups: chr(operand),
+    "NOT_LITERAL": lambda operand, groups: _pick(lambda character: ord(character) != operand),
+    "ANY": lambda operand, groups: "a",
+    "IN": _choice,
+    "MAX_REPEAT": _repeat,
+    "MIN_REPEAT": _repeat,
+    "POSSESSIVE_REPEAT": _repeat,
+    "SUBPATTERN": _group,
+    "ATOMIC_GROUP": lambda operand, groups: _sequence(operand, groups),
+    "BRANCH": lambda operand, groups: _sequence(operand[1][0], groups),
+    "GROUPREF": lambda operand, groups: groups.get(operand, ""),
+    "AT": lambda operand, groups: "",
+    "ASSERT": lambda operand, groups: "",
+    "ASSERT_NOT": lambda operand, groups: "",
+}
+
+
+_FREE = Usage(input_tokens=0, output_tokens=0, cost_usd=0.0, model_calls=0)
+_AN_INSTANT_MS = 0.001
+
+
+class OracleAgent:
+    """Answers every turn with what is expected of it."""
+
+    name = "oracle"
+    fingerprint = "oracle-1"
+
+    def session(self, case: Case) -> OracleSession:
+        return OracleSession(case)
+
+
+class OracleSession:
+    """Knows which turn is the last, after which the final state must be reached."""
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self._left = len(case.turns)
+
+    async def __aenter__(self) -> OracleSession:
+        needs_no_doubles()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        return None
+
+    async def send(self, turn: Turn) -> Reply:
+        self._left -= 1
+        expected = turn.expected
+        text, structured = _answer(expected)
+        try:
+            calls = tuple(call for wanted in expected.tool_calls or () for call in _calls(wanted))
+            state = self._state()
+        except NoExample as error:
+            raise UnreadableReply(f"the oracle cannot invent {error}") from None
+        return Reply(
+            text=text,
+            tool_calls=calls,
+            usage=_FREE,
+            structured=structured,
+            state=state,
+            retrieval_context=turn.retrieval_context or expected.context,
+            duration_ms=_AN_INSTANT_MS,
+        )
+
+    def _state(self) -> Mapping[str, Json] | None:
+        case = self._case
+        if case.final_state is None and not case.state:
+            return None
+        state = copy.deepcopy(dict(case.state))
+        if case.final_state is None or self._left > 0:
+            return state
+        return _merged(state, example_of_parts(dict(case.final_state)))
+
+
+class NopAgent:
+    """Answers every turn with nothing at all."""
+
+    name = "nop"
+    fingerprint = "nop-1"
+
+    def session(self, case: Case) -> NopSession:
+        return NopSession()
+
+
+class NopSession:
+    """Has nothing to remember."""
+
+    async def __aenter__(self) -> NopSession:
+        needs_no_doubles()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        return None
+
+    async def send(self, turn: Turn) -> Reply:
+        return Reply()
+
+
+def _answer(expected: Expected) -> tuple[str, Json]:
+    """The reference answer, and after it whatever keywords it does not contain."""
+    output = None if expected.output is UNSET else plain(expected.output)
+    text = "" if output is None else show(output)
+    words = [text] if text else []
+    if expected.keywords is not None:
+        words += _missing(expected.keywords, text)
+    return " ".join(words), None if isinstance(output, str) else output
+
+
+def _missing(keywords: Keywords, text: str) -> list[str]:
+    missing = [word for word in keywords.all_of if not _mentions(text, word)]
+    if not any(_mentions(text, word) for word in keywords.any_of):
+        missing += [word for word in keywords.any_of if word not in missing]
+    return missing
+
+
+def _mentions(text: str, word: str) -> bool:
+    """Whatever the case; digits only where no further digits make another number of them."""
+    pattern = re.escape(word.casefold())
+    if word[:1].isdigit():
+        pattern = rf"(?<![\d.,]){pattern}"
+    if word[-1:].isdigit():
+        pattern = rf"{pattern}(?![\d.,]*\d)"
+    return re.search(pattern, text.casefold()) is not None
+
+
+def _calls(wanted: ExpectedCall) -> list[ToolCall]:
+    arguments = {name: example_of(matcher) for name, matcher in (wanted.arguments or {}).items()}
+    result = None if wanted.result is UNSET else plain(wanted.result)
+    return [ToolCall(wanted.name, copy.deepcopy(arguments), result) for _ in range(wanted.count)]
+
+
+def _merged(state: dict[str, Json], wanted: Mapping[str, Json]) -> dict[str, Json]:
+    for key, value in wanted.items():
+        old = state.get(key)
+        state[key] = _merged(old, value) if isinstance(old, dict) and isinstance(value, Mapping) else value
+    return state

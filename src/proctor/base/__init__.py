@@ -1,0 +1,1 @@
+"""What every package may use: errors, records, JSON data, references, text with positions."""

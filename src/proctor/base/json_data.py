@@ -1,0 +1,164 @@
+"""Turns any Python value into plain JSON data, so that everything kept or compared is data and never code."""
+
+from __future__ import annotations
+
+import base64
+import enum
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias
+
+Json: TypeAlias = Any
+"""JSON data: None, bool, int, float, str, list of these, or dict of str to these."""
+
+
+class Unset(enum.Enum):
+    """The type of `UNSET`: nothing was given, which differs from `None` being given."""
+
+    UNSET = "UNSET"
+
+    def __repr__(self) -> str:
+        return "UNSET"
+
+    def __bool__(self) -> bool:
+        return False
+
+
+UNSET: Final = Unset.UNSET
+
+_SCALARS = (str, int, bool, type(None))
+
+DEEPEST = 200
+
+
+def plain(value: object, *, _above: tuple[int, ...] = ()) -> Json:
+    """The JSON form of `value`: dataclasses, pydantic models, enums, dates, decimals, sets and bytes included.
+
+    What has no natural form becomes its `repr`, so that a report can always show it. Non-finite numbers become strings,
+    because JSON has no word for them. What contains itself is cut where it begins again. Never raises.
+    """
+    kind = type(value)
+    if kind in _SCALARS:
+        return value
+    if kind is float:
+        return value if math.isfinite(value) else repr(value)  # type: ignore[arg-type]
+    if len(_above) > DEEPEST:
+        return f"<{kind.__name__} nested too deeply>"
+    if id(value) in _above:
+        return f"<{kind.__name__} that contains itself>"
+    within = (*_above, id(value))
+    try:
+        if isinstance(value, Mapping):
+            return {_key(key): plain(item, _above=within) for key, item in value.items()}
+        if isinstance(value, (list, tuple)):
+            fields = getattr(value, "_fields", None)
+            if fields is not None:
+                return {name: plain(item, _above=within) for name, item in zip(fields, value, strict=True)}
+            return [plain(item, _above=within) for item in value]
+        return _convert(value, within)
+    except Exception:
+        return _shown(value)
+
+
+def _key(key: object) -> str:
+    if type(key) is str:
+        return key
+    simple = plain(key)
+    return simple if isinstance(simple, str) else json.dumps(simple)
+
+
+def _shown(value: object) -> str:
+    try:
+        return repr(value)
+    except Exception as error:
+        return f"<{type(value).__name__} whose repr raises {type(error).__name__}>"
+
+
+def _convert(value: Any, above: tuple[int, ...]) -> Json:
+    """What is neither a scalar nor a container: subclasses of scalars, and objects that are made of fields."""
+    import dataclasses
+    import enum
+
+    if isinstance(value, enum.Enum):
+        return plain(value.value, _above=above)
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, (bool, int)):
+        return int(value)
+    if isinstance(value, float):
+        return plain(float(value), _above=above)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name), _above=above) for f in dataclasses.fields(value)}
+    if hasattr(value, "model_dump") and not isinstance(value, type):
+        return plain(value.model_dump(), _above=above)
+    return _standard(value, above)
+
+
+def _standard(value: Any, above: tuple[int, ...]) -> Json:
+    """The standard library's values that JSON has no word for."""
+    import datetime
+    import decimal
+    import pathlib
+    import uuid
+
+    if isinstance(value, (datetime.date, datetime.time)):
+        return value.isoformat()
+    if isinstance(value, datetime.timedelta):
+        return value.total_seconds()
+    if isinstance(value, decimal.Decimal):
+        return _decimal(value)
+    if isinstance(value, (set, frozenset)):
+        return sorted((plain(item, _above=above) for item in value), key=canonical)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return base64.b64encode(bytes(value)).decode("ascii")
+    if isinstance(value, (uuid.UUID, pathlib.PurePath)):
+        return str(value)
+    if isinstance(value, BaseException):
+        return f"{type(value).__name__}: {value}"
+    return _foreign(value, above)
+
+
+def _decimal(value: Any) -> Json:
+    """A number where the float says exactly the same, the digits otherwise."""
+    if not value.is_finite():
+        return str(value)
+    if value == value.to_integral_value() and abs(value) < 2**53:
+        return int(value) if value.as_tuple().exponent >= 0 else float(value)
+    number = float(value)
+    return number if type(value)(repr(number)) == value else str(value)
+
+
+def _foreign(value: Any, above: tuple[int, ...]) -> Json:
+    """Arrays and frames of libraries that are never imported here: they know how to become lists themselves."""
+    for method in ("to_dict", "tolist", "isoformat"):
+        convert = getattr(value, method, None)
+        if callable(convert) and not isinstance(value, type):
+            try:
+                return plain(convert(), _above=above)
+            except Exception:  # noqa: S112  a conversion that fails is simply not the way
+                continue
+    return _shown(value)
+
+
+def canonical(value: Json) -> str:
+    """One text per value: equal data give equal text whatever the order of their keys."""
+    return _CANONICAL(value)
+
+
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=plain).encode
+
+
+def show(value: Json, limit: int | None = None) -> str:
+    """The text a person reads for a value: strings as they are, everything else as JSON."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=plain)
+    if limit is not None and len(text) > limit:
+        return f"{text[: limit - 1]}…"
+    return text
+
+
+def fingerprint(*parts: Json) -> str:
+    """A short content address of plain data."""
+    import hashlib
+
+    return hashlib.blake2b(canonical(list(parts)).encode(), digest_size=12).hexdigest()

@@ -1,0 +1,206 @@
+"""Resolves `file.py:name` and `package.module:name`, the only way in which a file may name code to run.
+
+Each file is executed once per process and registered in `sys.modules`, so that its state is shared by everything that
+names it and its dataclasses and pydantic models resolve their annotations.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import importlib
+import importlib.util
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from proctor.base.errors import UsageError
+
+_LOADING = threading.RLock()
+
+
+def is_reference(text: str) -> bool:
+    """Whether `text` has the shape `somewhere:name`, and is not a URL or a Windows drive."""
+    where, colon, name = text.rpartition(":")
+    return bool(colon) and len(where) > 1 and name.replace(".", "_").isidentifier() and not where.endswith(":")
+
+
+def resolve(reference: str, base: Path | None = None) -> Any:
+    """The object that `reference` names; relative files are looked up beside `base`, then in the working folder."""
+    where, _, name = reference.rpartition(":")
+    if not where or not name:
+        raise UsageError(f"{reference!r} is not a reference; write file.py:name or package.module:name")
+    module = load_file(find_file(where, base)) if where.endswith(".py") else _import(where, base, reference)
+    target: Any = module
+    for part in name.split("."):
+        try:
+            target = getattr(target, part)
+        except AttributeError:
+            names = sorted(n for n in dir(target) if not n.startswith("_"))
+            owner = where if target is module else repr(name.rpartition(f".{part}")[0])
+            raise UsageError(f"{reference!r}: {owner} has no {part!r}{_nearest(part, names)}") from None
+        except Exception as error:
+            raise UsageError(f"{reference!r} could not be found: {describe(error)}") from error
+    return target
+
+
+def find_file(where: str, base: Path | None) -> Path:
+    """The file a reference means; says where it looked when there is none."""
+    path = Path(where).expanduser()
+    tried = [path] if path.is_absolute() else [folder / path for folder in _folders(base)]
+    for candidate in tried:
+        if candidate.is_file():
+            return candidate.resolve()
+    raise UsageError(f"no file {where!r}; looked for " + ", ".join(str(candidate) for candidate in tried))
+
+
+def load_file(path: Path) -> ModuleType:
+    """Execute a Python file once and keep it; later calls get the same module."""
+    name = f"_proctor_{path.stem}_{hashlib.blake2b(str(path).encode(), digest_size=6).hexdigest()}"
+    with _LOADING:
+        if name in sys.modules:
+            return sys.modules[name]
+        spec = importlib.util.spec_from_file_location(name, path)
+        if spec is None or spec.loader is None:
+            raise UsageError(f"{path} cannot be loaded as Python")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[name] = module
+        try:
+            with _siblings_of(path.parent):
+                spec.loader.exec_module(module)
+        except BaseException as error:
+            sys.modules.pop(name, None)
+            if isinstance(error, (KeyboardInterrupt, GeneratorExit)):
+                raise
+            raise UsageError(f"{path}{_line_of(error, path)} could not be loaded: {describe(error)}") from error
+        return module
+
+
+_OWN: dict[Path, dict[str, ModuleType]] = {}
+"""By folder: the modules that files there imported from beside them."""
+
+
+@contextlib.contextmanager
+def _siblings_of(folder: Path) -> Iterator[None]:
+    """While a file of `folder` is executed, `import tools` means the `tools` beside it, and not another suite's."""
+    mine = _OWN.setdefault(folder, {})
+    for modules in _OWN.values():
+        for name, module in modules.items():
+            if modules is not mine and sys.modules.get(name) is module and _is_beside(folder, name):
+                del sys.modules[name]
+    sys.modules.update(mine)
+    if str(folder) in sys.path:
+        sys.path.remove(str(folder))
+    sys.path.insert(0, str(folder))
+    importlib.invalidate_caches()
+    try:
+        yield
+    finally:
+        mine.update({name: found for name, found in _loaded_below(folder).items() if not name.startswith("_proctor_")})
+
+
+def _is_beside(folder: Path, name: str) -> bool:
+    top = name.partition(".")[0]
+    return (folder / f"{top}.py").is_file() or (folder / top).is_dir()
+
+
+def describe(error: BaseException) -> str:
+    """An exception in one line: its kind and what it says."""
+    try:
+        text = " ".join(str(error).split())
+    except Exception:
+        text = ""  # its own __str__ is broken too
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def place_of(error: BaseException) -> str:
+    """Where in somebody's own code an exception came from: ` (app.py:12)`; empty where it came from elsewhere."""
+    own, place = str(Path(__file__).parent), ""
+    trace = error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if not file.startswith((own, "<")) and "site-packages" not in file and not file.startswith(sys.base_prefix):
+            place = f" ({Path(file).name}:{trace.tb_lineno})"
+        trace = trace.tb_next
+    return place
+
+
+def source_fingerprint(target: Any) -> str:
+    """Changes when the code behind `target` changes: its own file, and what that imported from beside or below it."""
+    from proctor.base.json_data import fingerprint
+
+    while isinstance(target, functools.partial):
+        target = target.func
+    kind = target if isinstance(target, type) or hasattr(target, "__code__") else type(target)
+    module = sys.modules.get(getattr(kind, "__module__", "") or "")
+    file = getattr(module, "__file__", None)
+    files = [] if file is None else sorted({Path(file), *_files_below(Path(file).parent)})
+    return fingerprint(getattr(kind, "__qualname__", repr(kind)), [[path.name, _digest(path)] for path in files])
+
+
+def _files_below(folder: Path) -> list[Path]:
+    """The loaded modules of a project's own folder; an installed package changes only with its version."""
+    if "site-packages" in folder.parts or "dist-packages" in folder.parts:
+        return []
+    paths = [Path(str(module.__file__)) for module in _loaded_below(folder).values()]
+    return [path for path in paths if path.suffix == ".py" and not _is_test(path.relative_to(folder))]
+
+
+def _loaded_below(folder: Path) -> dict[str, ModuleType]:
+    """The modules of a folder, by name; paths are compared as text, since thousands of modules may be loaded."""
+    below = str(folder).rstrip(os.sep) + os.sep
+    loaded = list(sys.modules.items())
+    return {name: module for name, module in loaded if str(getattr(module, "__file__", None)).startswith(below)}
+
+
+def _is_test(path: Path) -> bool:
+    """Tests examine an agent and are no part of it, wherever pytest has loaded them from."""
+    name = path.name
+    return name.startswith(("test_", "conftest.")) or name.endswith("_test.py") or "tests" in path.parts[:-1]
+
+
+def _digest(path: Path) -> str:
+    return hashlib.blake2b(path.read_bytes(), digest_size=12).hexdigest() if path.is_file() else ""
+
+
+def _folders(base: Path | None) -> list[Path]:
+    folders = [] if base is None else [base]
+    return folders + [folder for folder in (Path.cwd(),) if folder not in folders]
+
+
+def _import(where: str, base: Path | None, reference: str) -> ModuleType:
+    """A module by name; one that stands beside the suite is meant before any other of that name."""
+    for folder in _folders(base):
+        if "." not in where and (folder / f"{where}.py").is_file():
+            return load_file((folder / f"{where}.py").resolve())
+    for folder in reversed(_folders(base)):
+        if str(folder) not in sys.path:
+            sys.path.append(str(folder))
+    try:
+        return importlib.import_module(where)
+    except Exception as error:
+        raise UsageError(f"{reference!r}: module {where} could not be imported: {describe(error)}") from error
+
+
+def _line_of(error: BaseException, path: Path) -> str:
+    if isinstance(error, SyntaxError) and error.lineno:
+        return f":{error.lineno}"
+    line = None
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == str(path):
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return f":{line}" if line else ""
+
+
+def _nearest(name: str, names: list[str]) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(name, names, n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""

@@ -1,0 +1,218 @@
+"""YAML as plain data, read as its 1.2 core schema, and where in the text everything stands.
+
+Nothing a document says can run code, stop the process or fill the memory: tags beyond the core are refused, and so are
+a nesting that the parser's own stack could not take and aliases that stand for themselves or for too much.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import Any, NoReturn
+
+from proctor.base.errors import InvalidSuite, Problem
+from proctor.base.json_data import Json
+from proctor.base.source import DEEPEST, Place
+
+LARGEST_EXPANSION = 1_000_000
+"""How many values a document may come to when each alias counts as what it stands for."""
+
+LONGEST_NUMBER = 4300
+"""Digits; Python itself reads no longer ones."""
+
+_CORE = "tag:yaml.org,2002:"
+_NAMEABLE = frozenset(f"{_CORE}{kind}" for kind in ("int", "float", "bool", "null"))
+_STEEP_LINE = re.compile(r"^[ \t?:-]{400}", re.MULTILINE)
+
+
+def parse_yaml(path: Path, text: str) -> Json:
+    """The data of a document; whatever is wrong with it becomes one problem, with its line where there is one."""
+    import yaml
+
+    try:
+        _refuse_depth(text)
+        data = yaml.load(text, Loader=_yaml_loader())  # noqa: S506  a subclass of the safe loader
+        if "&" in text and "*" in text and _size(data, {}, set()) > LARGEST_EXPANSION:
+            raise ValueError("its aliases (*) stand for too much")
+        return data
+    except yaml.MarkedYAMLError as error:
+        last = text.rstrip().count("\n")
+        line = None if error.problem_mark is None else min(error.problem_mark.line, last) + 1
+        what = ": ".join(part for part in (error.context, error.problem) if part)
+        problem = Problem(f"is not valid YAML: {what}", path, line)
+    except RecursionError:
+        problem = Problem("is nested too deeply to be read", path)
+    except (yaml.YAMLError, ValueError) as error:
+        first = str(error).splitlines()[0] if str(error) else type(error).__name__
+        problem = Problem(f"is not valid YAML: {first}", path)
+    raise InvalidSuite([problem])
+
+
+def yaml_places(text: str) -> Place:
+    """Where every value stands."""
+    import yaml
+
+    node = yaml.compose(text, Loader=_yaml_loader())
+    return node.start_mark.line + 1, _inside(node, {})
+
+
+def _inside(node: Any, known: dict[int, Any]) -> Any:
+    """The places in a node, each worked out once however many aliases lead to it.
+
+    A key's line is where its value is told to be: that is where people look.
+    """
+    import yaml
+
+    if id(node) in known:
+        return known[id(node)]
+    if isinstance(node, yaml.SequenceNode):
+        items: list[Place] = []
+        known[id(node)] = items
+        items.extend((item.start_mark.line + 1, _inside(item, known)) for item in node.value)
+        return items
+    if isinstance(node, yaml.MappingNode):
+        members: dict[str, Place] = {}
+        known[id(node)] = members
+        for key, value in node.value:
+            members[_key_text(key)] = (key.start_mark.line + 1, _inside(value, known))
+        return members
+    return None
+
+
+def _refuse_depth(text: str) -> None:
+    """The composer recurses on the stack of the process, which has no guard: look first where it could go too deep."""
+    if text.count("[") + text.count("{") < 400 and _STEEP_LINE.search(text) is None:
+        return
+    import yaml
+
+    depth = 0
+    for event in yaml.parse(text, Loader=_yaml_loader()):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > DEEPEST:
+                raise RecursionError
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+
+
+def _size(value: Json, sizes: dict[int, int], above: set[int]) -> int:
+    """How many values there are, aliases followed; raises when one leads back to itself."""
+    if not isinstance(value, (dict, list)):
+        return 1
+    key = id(value)
+    if key in above:
+        raise ValueError("an alias (*) stands inside what it stands for")
+    if key not in sizes:
+        above.add(key)
+        inside = value.values() if isinstance(value, dict) else value
+        sizes[key] = 1 + sum(_size(item, sizes, above) for item in inside)
+        above.discard(key)
+    return sizes[key]
+
+
+_LOADER: list[Any] = []
+
+
+def _yaml_loader() -> Any:
+    """The safe loader narrowed to the core schema; made once, since PyYAML is imported late."""
+    if not _LOADER:
+        _LOADER.append(_make_loader())
+    return _LOADER[0]
+
+
+def _make_loader() -> Any:
+    import yaml
+
+    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+    class Loader(base):  # type: ignore[misc]
+        yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012
+
+        def __init__(self, stream: Any) -> None:
+            super().__init__(stream)
+            self._seen: set[int] = set()
+
+        def flatten_mapping(self, node: Any) -> None:
+            """Merging rewrites a node, and may do so before the node's own turn: keys are looked at before that."""
+            if id(node) not in self._seen:
+                self._seen.add(id(node))
+                _make_keys_text(node)
+            super().flatten_mapping(node)
+
+    _add_core_schema(Loader)
+    return Loader
+
+
+def _add_core_schema(loader: Any) -> None:
+    resolve = loader.add_implicit_resolver
+    resolve(f"{_CORE}null", re.compile(r"^(?:~|null|Null|NULL|)$"), ["~", "n", "N", ""])
+    resolve(f"{_CORE}bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF"))
+    resolve(f"{_CORE}int", re.compile(r"^[-+]?(?:0|[1-9][0-9]*)$"), list("-+0123456789"))
+    resolve(
+        f"{_CORE}float",
+        re.compile(r"^[-+]?(?:(?:0|[1-9][0-9]*)\.[0-9]*|\.[0-9]+|(?:0|[1-9][0-9]*)(?=[eE]))(?:[eE][-+]?[0-9]+)?$"),
+        list("-+0123456789."),
+    )
+    resolve(f"{_CORE}merge", re.compile(r"^<<$"), ["<"])
+    loader.add_constructor(f"{_CORE}int", _whole_number)
+    loader.add_constructor(f"{_CORE}float", _number)
+    loader.add_constructor(f"{_CORE}bool", _truth)
+    for kind in ("binary", "timestamp", "omap", "pairs", "set"):
+        loader.add_constructor(f"{_CORE}{kind}", loader.construct_undefined)
+
+
+def _refuse(node: Any, reason: str) -> NoReturn:
+    import yaml
+
+    raise yaml.constructor.ConstructorError(None, None, reason, node.start_mark)
+
+
+def _make_keys_text(node: Any) -> None:
+    """Keys are text, as in JSON: to Python `1` and `true` would be one key. Each may be given once."""
+    import yaml
+
+    seen: set[str] = set()
+    for key, _ in node.value:
+        if key.tag == f"{_CORE}merge" or not isinstance(key, yaml.ScalarNode):
+            continue
+        name = _key_text(key)
+        if name in seen:
+            _refuse(key, f"key {name!r} is given twice")
+        seen.add(name)
+        if key.tag in _NAMEABLE:
+            key.tag, key.value = f"{_CORE}str", name
+
+
+def _whole_number(loader: Any, node: Any) -> int:
+    text = loader.construct_scalar(node)
+    if len(text) > LONGEST_NUMBER:
+        _refuse(node, f"a number of {len(text)} digits is too long to be read")
+    try:
+        return int(text)
+    except ValueError:
+        _refuse(node, f"{text!r} is not a whole number")
+
+
+def _number(loader: Any, node: Any) -> float:
+    text = loader.construct_scalar(node)
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        _refuse(node, f"{text[:40]} is too large for a number" if math.isinf(number) else f"{text!r} is not a number")
+    return number
+
+
+def _truth(loader: Any, node: Any) -> bool:
+    text = loader.construct_scalar(node).lower()
+    if text not in ("true", "false"):
+        _refuse(node, f"{text!r} is neither true nor false")
+    return bool(text == "true")
+
+
+def _key_text(key: Any) -> str:
+    if key.tag == f"{_CORE}null":
+        return "null"
+    return str(key.value).lower() if key.tag == f"{_CORE}bool" else str(key.value)

@@ -1,0 +1,1 @@
+"""ADK's EvalSets and their `test_config.json`."""

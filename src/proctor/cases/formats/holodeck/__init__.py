@@ -1,0 +1,1 @@
+"""HoloDeck's `agent.yaml` and its configuration files."""

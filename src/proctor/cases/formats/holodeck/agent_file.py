@@ -1,0 +1,211 @@
+"""Reads a HoloDeck `agent.yaml`: the agent it describes is kept, its tests and their metrics become a suite."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from proctor.base.environment import substitute
+from proctor.base.errors import InvalidSuite
+from proctor.base.fields import Document, Fields
+from proctor.base.json_data import Json
+from proctor.base.source import Pointer, read_text
+from proctor.cases.formats.format_spec import Written
+from proctor.cases.formats.holodeck.configuration import (
+    DEFAULT,
+    ConfigFile,
+    ProviderDefaults,
+    config_files,
+    provider_defaults,
+    read_execution,
+    resolve_execution,
+)
+from proctor.cases.formats.holodeck.metrics import read_metrics
+from proctor.cases.formats.holodeck.test_cases import AgentTests
+from proctor.cases.suite import NOTHING, Case, EvaluatorSpec, Settings, Suite
+
+NAME = "holodeck"
+EXTENSION = "x-holodeck"
+
+KEPT = (
+    "author",
+    "model",
+    "instructions",
+    "response_format",
+    "tools",
+    "embedding_provider",
+    "claude",
+    "openai",
+    "observability",
+    "deployment",
+)
+"""What describes the agent itself, kept as it is written."""
+
+SAID_ELSEWHERE = ("observability", "deployment")
+"""What is about running the agent for others, and changes nothing in a test."""
+
+_UNREADABLE = (EvaluatorSpec(""),)
+"""Stands for metrics whose problems are reported, so that no test is also said to lack them."""
+
+_ROOT_MARKS = frozenset("model instructions evaluations execution agent".split())
+_TEST_MARKS = frozenset("ground_truth expected_tools turns retrieval_context turn_config".split())
+
+
+def recognises(path: Path, data: Json) -> bool:
+    """An agent with tests; a file of nothing but tests belongs to the agent that names it in `test_cases_file`."""
+    if not isinstance(data, dict) or data.keys() <= {"test_cases"}:
+        return False
+    if "test_cases" not in data and "test_cases_file" not in data:
+        return False
+    if not _ROOT_MARKS.isdisjoint(data):
+        return True
+    tests = data.get("test_cases")
+    return isinstance(tests, list) and any(isinstance(t, dict) and not _TEST_MARKS.isdisjoint(t) for t in tests)
+
+
+def read(document: Document) -> list[Suite]:
+    """The one suite an agent's file is."""
+    fields = Fields(document, substitute(document, document.data, conceals=describes_a_model))
+    name = fields.text("name", document.path.stem, required=True, blank=False)
+    description = fields.text("description", blank=False) or ""
+    agent = _agent(fields)
+    fields.text("author", blank=False)
+    given = {key: fields.take(key) for key in KEPT}
+    kept = {key: value for key, value in given.items() if fields.has(key)}
+    for key in SAID_ELSEWHERE:
+        if kept.get(key) is not None:
+            document.warn((key,), "is kept, but has no effect on tests")
+    for index, tool in enumerate(kept["tools"] if isinstance(kept.get("tools"), list) else ()):
+        if not isinstance(tool, dict) or tool.get("type") != "mcp":
+            continue
+        if tool.get("registry_name") is not None:
+            document.warn(("tools", index, "registry_name"), "is kept, but has no effect on tests")
+        if tool.get("description") is not None:
+            document.warn(("tools", index, "description"), "has no effect: the server describes its tools itself")
+    files, problems = config_files(document.path.resolve().parent)
+    document.problems.extend(problems)
+    defaults, judge = _read_evaluations(fields, kept, provider_defaults(files))
+    settings = _read_execution(fields, kept, files)
+    cases = _read_tests(fields, defaults)
+    extra = fields.extensions()
+    if EXTENSION in extra:
+        fields.problem(EXTENSION, "is a name that Proctor keeps for itself")
+    if kept:
+        extra[EXTENSION] = kept
+    fields.done()
+    document.finish()
+    return [
+        Suite(
+            name=name,
+            cases=cases,
+            evaluators=defaults,
+            agent=agent,
+            settings=settings,
+            judge=judge,
+            description=description,
+            path=document.path,
+            format=NAME,
+            warnings=tuple(document.warnings),
+            extra=extra or NOTHING,
+        )
+    ]
+
+
+def write(suites: Sequence[Suite]) -> Written:
+    from proctor.cases.formats.holodeck import agent_file_writer as holodeck_writer
+
+    return holodeck_writer.write(suites)
+
+
+def describes_a_model(pointer: Pointer) -> bool:
+    """Where keys of model providers stand; a tool argument called `token` is none of them."""
+    return bool(pointer) and (pointer[0] in KEPT or ("evaluations" in pointer and "model" in pointer))
+
+
+def _agent(fields: Fields) -> Json:
+    agent = fields.take("agent")
+    if agent is None or isinstance(agent, dict):
+        return agent
+    return fields.text("agent", blank=False)
+
+
+def _read_evaluations(
+    fields: Fields, kept: dict[str, Json], known: ProviderDefaults
+) -> tuple[tuple[EvaluatorSpec, ...], Json]:
+    """The evaluators of every test, and the model that judges where they need one and name none."""
+    inside = fields.inside("evaluations")
+    if inside is None:
+        return (), None
+    if not inside.valid:
+        return _UNREADABLE, None
+    metrics = inside.items("metrics", required=True, least=1)
+    judge = inside.mapping("model")
+    optimizer = inside.mapping("optimizer") if inside.take("optimizer") is not None else None
+    if optimizer is not None:
+        inside.document.warn(
+            inside.at("optimizer"), "is kept, but has no effect: Proctor measures and does not optimise"
+        )
+        kept["evaluations"] = {"optimizer": optimizer}
+    inside.done()
+    specs = read_metrics(fields.document, metrics, inside.at("metrics")) if metrics else _UNREADABLE
+    return specs, judge and {**known(judge), **judge}
+
+
+def _read_execution(fields: Fields, kept: dict[str, Json], files: list[ConfigFile]) -> Settings:
+    document = fields.document
+    inside = fields.inside("execution")
+    own = {} if inside is None or not inside.valid else read_execution(inside)
+    rest = {key: value for key, value in own.items() if key not in ("llm_timeout", "parallel_test_cases")}
+    if rest:
+        kept["execution"] = rest
+    found, problems = resolve_execution(own, str(document.path), files)
+    document.problems.extend(problems)
+    timeout = found["llm_timeout"]
+    return Settings(
+        parallel=found["parallel_test_cases"].value, timeout=None if timeout.origin == DEFAULT else timeout.value
+    )
+
+
+def _read_tests(fields: Fields, defaults: tuple[EvaluatorSpec, ...]) -> tuple[Case, ...]:
+    document = fields.document
+    folder = document.path.parent
+    elsewhere = fields.text("test_cases_file", blank=False)
+    tests = fields.items("test_cases", required=fields.take("test_cases_file") is None, least=1)
+    if tests is not None and fields.take("test_cases_file") is not None:
+        fields.problem("test_cases_file", "cannot stand beside 'test_cases'; keep one of them")
+    elif elsewhere is not None:
+        return _read_elsewhere(fields, elsewhere, defaults)
+    return AgentTests(document, folder, defaults).read(tests or [], fields.at("test_cases"))
+
+
+def _read_elsewhere(fields: Fields, named: str, defaults: tuple[EvaluatorSpec, ...]) -> tuple[Case, ...]:
+    """The tests of `test_cases_file`, whose problems are located in that file."""
+    document = fields.document
+    path = document.path.parent / named
+    try:
+        text = read_text(path)
+    except InvalidSuite as error:
+        fields.problem("test_cases_file", f"names {named}, which {error.problems[0].message}")
+        return ()
+    if path.resolve() == document.path.resolve():
+        fields.problem("test_cases_file", "names this file itself; write its tests under 'test_cases'")
+        return ()
+    try:
+        other = Document(path, text)
+    except InvalidSuite as error:
+        document.problems.extend(error.problems)
+        return ()
+    data = substitute(other, other.data, conceals=describes_a_model)
+    tests = AgentTests(other, document.path.parent, defaults)
+    if isinstance(data, list):
+        if not data:
+            other.problem((), "is empty; give at least one test")
+        cases = tests.read(data, ())
+    else:
+        wrapper = Fields(other, data)
+        cases = tests.read(wrapper.items("test_cases", required=wrapper.valid, least=1) or [], ("test_cases",))
+        wrapper.extensions()
+        wrapper.done()
+    document.problems.extend(other.problems)
+    document.warnings.extend(other.warnings)
+    return cases

@@ -1,0 +1,1 @@
+"""Proctor's own file format."""

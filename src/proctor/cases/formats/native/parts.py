@@ -1,0 +1,230 @@
+"""Brings the shorter shapes of the native format, a bare list and JSON Lines, to the one with `cases`.
+
+Positions follow: a problem is reported on the line of the file where it stands.
+
+
+Reads and writes the doubles of a case: what its tools answer instead of being called.
+
+Reads and writes the scenario of a case: what a simulated user is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields as fields_of
+from pathlib import Path
+
+from proctor.base.errors import InvalidSuite, Problem
+from proctor.base.fields import Document, Fields, kind
+from proctor.base.json_data import Json
+from proctor.base.source import Pointer, lines_of, parse_json
+from proctor.cases.matchers import Matcher, parse
+from proctor.cases.scenario import LONGEST, STOP, USUAL_TURNS, Scenario
+from proctor.cases.suite import NOTHING, Case, Double
+
+LINES = (".jsonl", ".ndjson")
+
+
+def parse_lines(path: Path, text: str) -> list[Json]:
+    """The objects of a JSON Lines file; every bad line is a problem of its own."""
+    rows: list[Json] = []
+    problems: list[Problem] = []
+    for number, line in _filled(text):
+        try:
+            rows.append(parse_json(path, line))
+        except InvalidSuite as error:
+            problems.extend(Problem(p.message, path, number) for p in error.problems)
+    if problems:
+        raise InvalidSuite(problems)
+    return rows
+
+
+def whole(document: Document) -> Document:
+    """The document as one object with `cases`, whichever shape it has."""
+    if document.path.suffix in LINES:
+        return _join(document)
+    if isinstance(document.data, list):
+        places = lines_of(document.path, document.text)
+        return Document(document.path, document.text, {"cases": document.data}, lambda pointer: places(pointer[1:]))
+    return document
+
+
+def _join(document: Document) -> Document:
+    """One object out of many lines: a line that holds nothing but `suite` says what is true of all cases."""
+    head: dict[str, Json] = {}
+    head_lines: dict[str, int] = {}
+    cases: list[Json] = []
+    case_lines: list[int] = []
+    problems: list[Problem] = []
+    for (number, _), row in zip(_filled(document.text), document.data, strict=True):
+        if not (isinstance(row, Mapping) and set(row) == {"suite"} and isinstance(row["suite"], Mapping)):
+            cases.append(row)
+            case_lines.append(number)
+            continue
+        for key, value in row["suite"].items():
+            if key == "cases" or key in head:
+                reason = "stand on lines of their own" if key == "cases" else "is given on an earlier line already"
+                problems.append(Problem(reason, document.path, number, f"suite.{key}"))
+            head[key] = value
+            head_lines[key] = number
+
+    def line(pointer: Pointer) -> int | None:
+        first, second = (*pointer, None, None)[:2]
+        if first == "cases":
+            return case_lines[second] if isinstance(second, int) and second < len(case_lines) else None
+        return head_lines.get(str(first))
+
+    joined = Document(document.path, document.text, head | {"cases": cases}, line)
+    joined.problems.extend(problems)
+    return joined
+
+
+def _filled(text: str) -> list[tuple[int, str]]:
+    return [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
+
+
+def read_doubles(fields: Fields) -> Mapping[str, tuple[Double, ...]]:
+    """By tool, one double or a list of them, of which the first that fits answers."""
+    given = fields.mapping("doubles")
+    if not given:
+        return NOTHING
+    doubles: dict[str, tuple[Double, ...]] = {}
+    for tool, value in given.items():
+        pointer = (*fields.at("doubles"), tool)
+        items = value if isinstance(value, list) else [value]
+        places = [(*pointer, index) for index in range(len(items))] if isinstance(value, list) else [pointer]
+        if not items:
+            fields.document.problem(pointer, "is empty; give at least one answer, or leave the tool out")
+        doubles[tool] = tuple(_double(fields, item, place) for item, place in zip(items, places, strict=True))
+    return doubles
+
+
+def _double(parent: Fields, data: Json, pointer: Pointer) -> Double:
+    if not isinstance(data, Mapping):
+        parent.document.problem(pointer, f"must be an object with 'result' or 'error', not {kind(data)}")
+        return Double()
+    fields = Fields(parent.document, data, pointer)
+    if fields.take("result") is not None and fields.take("error") is not None:
+        parent.document.problem(pointer, "has both a 'result' and an 'error'; a tool answers with one of them")
+    double = Double(
+        arguments=_arguments(fields),
+        result=fields.take("result"),
+        error=fields.text("error", blank=False),
+        delay=float(fields.number("delay", 0.0, least=0)),
+        times=fields.integer("times", least=1),
+    )
+    fields.done()
+    return double
+
+
+def _arguments(fields: Fields) -> dict[str, Matcher] | None:
+    given = fields.mapping("args")
+    if given is None:
+        return None
+    matchers: dict[str, Matcher] = {}
+    for name, value in given.items():
+        try:
+            matchers[name] = parse(value, fields.document.path.resolve().parent)
+        except ValueError as error:
+            fields.document.problem((*fields.at("args"), name), str(error))
+    return matchers
+
+
+def write_doubles(case: Case) -> dict[str, Json]:
+    """The doubles as data; one alone stands without a list."""
+    written = {tool: [_written(double) for double in doubles] for tool, doubles in case.doubles.items()}
+    return {tool: items[0] if len(items) == 1 else items for tool, items in written.items()}
+
+
+def _written(double: Double) -> dict[str, Json]:
+    data: dict[str, Json] = {}
+    if double.arguments is not None:
+        data["args"] = {name: matcher.to_json() for name, matcher in double.arguments.items()}
+    if double.error is None:
+        data["result"] = double.result
+    else:
+        data["error"] = double.error
+    if double.delay:
+        data["delay"] = double.delay
+    if double.times is not None:
+        data["times"] = double.times
+    return data
+
+
+PLACES = ("stop_signal", "conversation_plan", "conversation_history", "persona")
+"""What instructions of one's own can refer to."""
+
+
+def read_scenario(fields: Fields) -> Scenario | None:
+    """The scenario of a case; `None` where its turns are written down."""
+    inner = fields.inside("scenario")
+    if inner is None or not inner.valid:
+        return None
+    scenario = Scenario(
+        start=inner.text("start", "", required=True, blank=False),
+        plan=inner.text("plan", "", required=True, blank=False),
+        persona=_persona(inner),
+        max_turns=_turns(inner),
+        stop=inner.text("stop", STOP, blank=False),
+        model=read_player(inner, "model"),
+        instructions=read_instructions(inner, "instructions"),
+        show_tools=inner.flag("show_tools", False),
+    )
+    inner.done()
+    return scenario
+
+
+def refuse_turns(fields: Fields) -> None:
+    """A conversation is either written down or made up on the way."""
+    for name in ("input", "expected", "retrieval_context", "files", "turns"):
+        if fields.has(name) and (name != "turns" or fields.take(name) is not None):
+            fields.problem(name, "has no place beside a scenario, whose user makes up the turns")
+        fields.take(name)
+
+
+def write_scenario(scenario: Scenario) -> dict[str, Json]:
+    """The scenario as data; what is at its default is left out."""
+    given = ((item.name, getattr(scenario, item.name), item.default) for item in fields_of(scenario))
+    return {name: value for name, value, default in given if value != default}
+
+
+def read_player(fields: Fields, name: str) -> Json:
+    """Who plays the user; whether there is such a model is found out when the run is planned."""
+    value = fields.take(name)
+    if value is None or isinstance(value, Mapping) or (isinstance(value, str) and value.strip()):
+        return value
+    fields.problem(name, "must be a model such as openai:gpt-5-mini, or an object that describes it")
+    return None
+
+
+def read_instructions(fields: Fields, name: str) -> str:
+    """Instructions with places to be filled in; of Jinja, that is all that is understood."""
+    text: str = fields.text(name, "")
+    check_places(fields.document, text, fields.at(name))
+    return text
+
+
+def check_places(document: Document, text: str, pointer: Pointer) -> None:
+    import re
+
+    if "{%" in text or "{#" in text:
+        document.problem(pointer, "has {% or {#; only places such as {{ stop_signal }} are understood")
+    for place in re.findall(r"\{\{(.*?)\}\}", text, re.DOTALL):
+        if place.strip() not in PLACES:
+            known = ", ".join(f"{{{{ {name} }}}}" for name in PLACES)
+            document.problem(pointer, f"has {{{{{place}}}}}, which stands for nothing; there are {known}")
+
+
+def _persona(fields: Fields) -> Json:
+    value = fields.take("persona")
+    if value is None or isinstance(value, Mapping) or (isinstance(value, str) and value.strip()):
+        return value
+    fields.problem("persona", f"must be EXPERT, NOVICE, EVALUATOR, a text or an object, not {kind(value)}")
+    return None
+
+
+def _turns(fields: Fields) -> int:
+    count: int = fields.integer("max_turns", USUAL_TURNS, least=1)
+    if count > LONGEST:
+        fields.problem("max_turns", f"must be at most {LONGEST}")
+    return min(count, LONGEST)

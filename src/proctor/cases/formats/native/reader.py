@@ -1,0 +1,383 @@
+"""Proctor's own format: YAML or JSON with `cases`, or JSON Lines with one case a line.
+
+The same two functions, `read_case` and `write_case`, keep cases in the store.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from proctor.base.fields import Document, Fields, kind, nearest
+from proctor.base.json_data import UNSET, Json, show
+from proctor.base.source import Pointer
+from proctor.cases.evaluator_specs import read_specs, with_implied
+from proctor.cases.formats.format_spec import Written
+from proctor.cases.formats.native.parts import LINES, read_doubles, read_scenario, refuse_turns, whole
+from proctor.cases.matchers import Matcher, parse
+from proctor.cases.scenario import Scenario
+from proctor.cases.suite import (
+    NO_EXPECTATION,
+    NOTHING,
+    Attachment,
+    Case,
+    Criteria,
+    EvaluatorSpec,
+    Expected,
+    ExpectedCall,
+    Keywords,
+    NamedData,
+    Settings,
+    Suite,
+    Turn,
+)
+
+NAME = "native"
+
+
+def recognises(path: Path, data: Json) -> bool:
+    """A `cases` list, or objects with an input or turns, in a bare list or one a line."""
+    if isinstance(data, Mapping):
+        return "cases" in data
+    telling = ("input", "turns", "suite") if path.suffix in LINES else ("input", "turns")
+    return isinstance(data, list) and any(isinstance(row, Mapping) and any(k in row for k in telling) for row in data)
+
+
+def read(document: Document) -> list[Suite]:
+    document = whole(document)
+    suite = _read_suite(document)
+    document.finish(suite)
+    return [suite]
+
+
+def write(suites: Sequence[Suite]) -> Written:
+    from proctor.cases.formats.native.writer import write_text
+
+    return write_text(suites)
+
+
+UNSCORED = "is scored by nothing; give it an expectation or an evaluator"
+
+
+def _read_suite(document: Document) -> Suite:
+    fields = Fields(document, document.data)
+    fields.text("$schema")
+    specs = fields.take("evaluators")
+    defaults = read_specs(document, specs, fields.at("evaluators"), defaults=None) if specs is not None else ()
+    cases = _read_cases(fields, defaults)
+    suite = Suite(
+        name=fields.text("name", document.path.stem, blank=False),
+        description=fields.text("description", ""),
+        agent=_agent(fields),
+        evaluators=defaults,
+        criteria=_criteria(fields.inside("criteria")),
+        settings=_settings(fields.inside("settings")),
+        judge=_judge(fields),
+        reexecute=_reexecute(fields),
+        cases=cases,
+        path=document.path,
+        format=NAME,
+        extra=fields.extensions() or NOTHING,
+        warnings=tuple(document.warnings),
+    )
+    fields.done()
+    return suite
+
+
+def _read_cases(fields: Fields, defaults: tuple[EvaluatorSpec, ...]) -> tuple[Case, ...]:
+    document = fields.document
+    cases: list[Case] = []
+    seen: dict[str, int] = {}
+    for index, item in enumerate(fields.items("cases", required=True, least=1) or []):
+        pointer = (*fields.at("cases"), index)
+        case = read_case(document, item, pointer, defaults)
+        if case.id in seen:
+            document.problem((*pointer, "id"), f"{case.id!r} is also the id of cases[{seen[case.id]}]")
+        seen.setdefault(case.id, index)
+        cases.append(case)
+    return tuple(cases)
+
+
+def read_case(document: Document, data: Json, pointer: Pointer, defaults: tuple[EvaluatorSpec, ...] = ()) -> Case:
+    """One case; `defaults` are the suite's evaluators, which a case inherits, extends with `...` or replaces."""
+    fields = Fields(document, data, pointer)
+    if not fields.valid:
+        return Case(_numbered(pointer), ())
+    scenario = read_scenario(fields)
+    turns = _read_turns(fields, defaults) if scenario is None else _read_simulated(fields, defaults, scenario)
+    final_state = fields.mapping("final_state")
+    scored = _scored_by(fields, turns, defaults, final_state=final_state is not None)
+    if turns and not any(scored if turn.evaluators is None else turn.evaluators for turn in turns):
+        document.problem(pointer, UNSCORED)
+    case = Case(
+        id=_identity(fields, pointer),
+        turns=turns,
+        description=fields.text("description", ""),
+        tags=fields.texts("tags", ()),
+        evaluators=None if scored == defaults else scored,
+        inputs=_inputs(fields),
+        metadata=fields.mapping("metadata", NOTHING),
+        state=fields.mapping("state", NOTHING),
+        final_state=final_state,
+        repeat=fields.integer("repeat", least=1),
+        timeout=_positive(fields, "timeout"),
+        skip=fields.text("skip", blank=False),
+        doubles=read_doubles(fields),
+        scenario=scenario,
+        extra=fields.extensions() or NOTHING,
+    )
+    fields.done()
+    return case
+
+
+def _scored_by(
+    fields: Fields, turns: tuple[Turn, ...], defaults: tuple[EvaluatorSpec, ...], *, final_state: bool
+) -> tuple[EvaluatorSpec, ...]:
+    """A case that lists evaluators is scored by exactly these; any other by the suite's and what it expects."""
+    named = fields.take("evaluators")
+    if named is None:
+        return with_implied(defaults, turns, final_state=final_state)
+    return read_specs(fields.document, named, fields.at("evaluators"), defaults=defaults)
+
+
+def _identity(fields: Fields, pointer: Pointer) -> str:
+    identity = fields.take("id")
+    if isinstance(identity, int) and not isinstance(identity, bool):
+        return str(identity)
+    text: str | None = fields.text("id", blank=False)
+    return text if text is not None else _numbered(pointer)
+
+
+def _numbered(pointer: Pointer) -> str:
+    """The id of a case that has none of its own."""
+    return f"case-{int(pointer[-1]) + 1 if pointer else 1}"
+
+
+def _read_turns(fields: Fields, defaults: tuple[EvaluatorSpec, ...]) -> tuple[Turn, ...]:
+    document = fields.document
+    if fields.take("turns") is None:
+        if not fields.has("input"):
+            document.problem(fields.pointer, "needs 'input', 'turns' or a 'scenario'")
+        return (_read_turn(fields, defaults, whole_case=True),)
+    for name in ("input", "expected", "retrieval_context", "files"):
+        if fields.has(name):
+            fields.problem(name, "belongs to each turn when a case has turns")
+            fields.take(name)
+    turns = []
+    for item, pointer in fields.each("turns", lambda item, pointer: (item, pointer), least=1):
+        turn = Fields(document, item, pointer)
+        if not turn.valid:
+            continue
+        if not turn.has("input"):
+            document.problem(pointer, "needs 'input'")
+        turns.append(_read_turn(turn, defaults, whole_case=False))
+        turn.done()
+    return tuple(turns)
+
+
+def _read_simulated(fields: Fields, defaults: tuple[EvaluatorSpec, ...], scenario: Scenario) -> tuple[Turn, ...]:
+    """The first message, or the conversation that came about: only the store has that."""
+    refuse_turns(fields)
+    return _read_turns(fields, defaults) if fields.take("turns") else (Turn(scenario.start),)
+
+
+def _read_turn(fields: Fields, defaults: tuple[EvaluatorSpec, ...], *, whole_case: bool) -> Turn:
+    """A turn, or the one turn of a case that is written without `turns`."""
+    document = fields.document
+    expected = _expected(fields)
+    context = fields.texts("retrieval_context")
+    attachments = tuple(fields.each("files", lambda item, pointer: _attachment(document, item, pointer)))
+    asked = fields.take("input")
+    if whole_case:
+        return Turn(asked, expected, retrieval_context=context, attachments=attachments)
+    named = fields.take("evaluators")
+    specs = None if named is None else read_specs(document, named, fields.at("evaluators"), defaults=defaults)
+    metadata = fields.mapping("metadata", NOTHING)
+    return Turn(asked, expected, specs, context, attachments, metadata, fields.extensions() or NOTHING)
+
+
+def _expected(fields: Fields) -> Expected:
+    if not fields.has("expected"):
+        return NO_EXPECTATION
+    value = fields.take("expected")
+    if not isinstance(value, Mapping):
+        return Expected(output=value)
+    document, inner = fields.document, Fields(fields.document, value, fields.at("expected"))
+    tools = inner.items("tools")
+    calls = [_expected_call(document, item, (*inner.at("tools"), index)) for index, item in enumerate(tools or [])]
+    expected = Expected(
+        output=inner.take("output") if inner.has("output") else UNSET,
+        keywords=_keywords(inner),
+        tool_calls=None if tools is None else tuple(calls),
+        context=inner.texts("context"),
+    )
+    for key in inner.rest():
+        likely = nearest(key, ("output", "contains", "tools", "context"))
+        hint = "; to expect an object as the answer, write expected: {output: {...}}"
+        document.problem((*inner.pointer, key), f"is not a known key of 'expected'{likely or hint}")
+    return expected
+
+
+def _keywords(fields: Fields) -> Keywords | None:
+    value = fields.take("contains")
+    if value is None:
+        return None
+    if isinstance(value, str):
+        keywords = Keywords(any_of=(value,))
+    elif isinstance(value, list):
+        keywords = Keywords(any_of=fields.texts("contains", ()))
+    else:
+        inner = fields.inside("contains")
+        if inner is None or not inner.valid:
+            return None
+        keywords = Keywords(any_of=inner.texts("any", ()), all_of=inner.texts("all", ()))
+        inner.done()
+    words = (*keywords.any_of, *keywords.all_of)
+    if not words:
+        fields.problem("contains", "is empty; give at least one word the answer mentions")
+    elif not all(word.strip() for word in words):
+        fields.problem("contains", "must not hold a blank: every answer contains it")
+    return keywords
+
+
+def _expected_call(document: Document, data: Json, pointer: Pointer) -> ExpectedCall:
+    if isinstance(data, str):
+        if not data.strip():
+            document.problem(pointer, "must not be blank; name a tool")
+        return ExpectedCall(data)
+    fields = Fields(document, data, pointer)
+    arguments: dict[str, Matcher] | None = None
+    given = fields.mapping("args")
+    if given is not None:
+        arguments = {}
+        for name, value in given.items():
+            try:
+                arguments[name] = parse(value, document.path.resolve().parent)
+            except ValueError as error:
+                document.problem((*fields.at("args"), name), str(error))
+    call = ExpectedCall(
+        name=fields.text("name", "", required=True, blank=False),
+        arguments=arguments,
+        count=fields.integer("count", 1, least=1),
+        substring=fields.flag("substring", False),
+        extra_arguments=fields.flag("extra_args", False),
+        result=fields.take("result") if fields.has("result") else UNSET,
+    )
+    fields.done()
+    return call
+
+
+def _attachment(document: Document, data: Json, pointer: Pointer) -> Attachment:
+    if isinstance(data, str):
+        return Attachment(path=data)
+    fields = Fields(document, data, pointer)
+    options = {
+        "pages": _pages(fields),
+        "sheet": fields.text("sheet"),
+        "range": fields.text("range"),
+        "cache": fields.flag("cache"),
+    }
+    attachment = Attachment(
+        path=fields.text("path"),
+        url=fields.text("url"),
+        kind=fields.text("type"),
+        description=fields.text("description"),
+        options={name: value for name, value in options.items() if value is not None} or NOTHING,
+    )
+    if fields.valid and (attachment.path is None) == (attachment.url is None):
+        document.problem(pointer, "needs either 'path' or 'url'")
+    fields.done()
+    return attachment
+
+
+def _pages(fields: Fields) -> list[Json] | None:
+    pages = fields.items("pages")
+    for index, page in enumerate(pages or []):
+        if not isinstance(page, int) or isinstance(page, bool) or page < 1:
+            fields.document.problem((*fields.at("pages"), index), "must be a page number, from 1")
+    return pages
+
+
+def _inputs(fields: Fields) -> tuple[NamedData, ...]:
+    value = fields.take("inputs")
+    if value is None:
+        return ()
+    if isinstance(value, Mapping):
+        return tuple(NamedData(name, item) for name, item in value.items())
+    fields.problem("inputs", f"must be an object of names and values, not {kind(value)}")
+    return ()
+
+
+def _agent(fields: Fields) -> Json:
+    agent = fields.take("agent")
+    if agent is not None and not isinstance(agent, (str, Mapping)):
+        fields.problem("agent", f"must be a reference such as app.py:agent, or an object, not {kind(agent)}")
+        return None
+    return agent
+
+
+def _judge(fields: Fields) -> Json:
+    """Who judges; whether there is such a judge is found out when the run is planned."""
+    judge = fields.take("judge")
+    if judge is None or isinstance(judge, Mapping):
+        return judge
+    if isinstance(judge, str) and judge.strip():
+        return judge
+    fields.problem("judge", "must be a model such as openai:gpt-5-mini, or an object that describes the judge")
+    return None
+
+
+def _reexecute(fields: Fields) -> Json:
+    """Which tools are called again; whether they are there is found out when the run is planned."""
+    given = fields.take("reexecute")
+    if given is None or isinstance(given, bool):
+        return given or None
+    if isinstance(given, str) and given.strip():
+        return given
+    if isinstance(given, Mapping) and given and all(isinstance(v, str) and v.strip() for v in given.values()):
+        return given
+    fields.problem("reexecute", "must be true, a reference such as tools.py:TOOLS, or an object of these by tool")
+    return None
+
+
+def _criteria(fields: Fields | None) -> Criteria:
+    if fields is None:
+        return Criteria()
+    criteria = Criteria(
+        trials=fields.choice("trials", ("all", "any", "majority", "mean"), "all"),
+        threshold=fields.number("threshold", least=0, most=1),
+        pct=fields.number("pct", 1.0, least=0, most=1),
+    )
+    if criteria.pct == 0:
+        fields.problem("pct", "must be more than 0: a suite that nothing can fail says nothing")
+    fields.done()
+    return criteria
+
+
+def _settings(fields: Fields | None) -> Settings:
+    if fields is None:
+        return Settings()
+    settings = Settings(
+        repeat=fields.integer("repeat", least=1),
+        parallel=fields.integer("parallel", least=1),
+        timeout=_positive(fields, "timeout"),
+        evaluator_timeout=_positive(fields, "evaluator_timeout"),
+        retries=fields.integer("retries", least=0),
+    )
+    fields.done()
+    return settings
+
+
+def _positive(fields: Fields, name: str) -> float | None:
+    value: float | None = fields.number(name)
+    if value is not None and value <= 0:
+        fields.problem(name, f"must be more than 0 seconds, not {show(value, 40)}")
+        return None
+    return value
+
+
+def case_from_json(text: str) -> Case:
+    """A case as `write_case` kept it; what a file may not say, a program may, and it was run all the same."""
+    document = Document(Path("stored.json"), text, json.loads(text), lambda pointer: None)
+    return read_case(document, document.data, ())

@@ -1,0 +1,259 @@
+"""Suites as the data of Proctor's own format; whatever is at its default is left out.
+
+Puts native suites into a file: YAML for people, JSON and JSON Lines for programs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields as fields_of
+from dataclasses import replace
+from typing import Any
+
+from proctor.base.json_data import UNSET, Json, plain
+from proctor.cases.evaluator_specs import unwritable_arguments, with_implied, write_specs
+from proctor.cases.formats.format_spec import UniqueIds, Written, json_text
+from proctor.cases.formats.native.parts import LINES, write_doubles, write_scenario
+from proctor.cases.suite import (
+    NO_EXPECTATION,
+    Case,
+    Criteria,
+    EvaluatorSpec,
+    Expected,
+    ExpectedCall,
+    Settings,
+    Suite,
+    Turn,
+)
+
+
+def suite_to_json(suite: Suite) -> dict[str, Json]:
+    """The suite as the data of a native file."""
+    data: dict[str, Json] = {"name": suite.name}
+    _put(data, "description", suite.description)
+    _put(data, "agent", suite.agent)
+    if suite.judge is not None:
+        data["judge"] = suite.judge
+    if suite.reexecute is not None:
+        data["reexecute"] = suite.reexecute
+    _put(data, "evaluators", write_specs(suite.evaluators, defaults=()))
+    _put(data, "criteria", _changed(suite.criteria, Criteria()))
+    _put(data, "settings", _changed(suite.settings, Settings()))
+    data.update(suite.extra)
+    data["cases"] = [write_case(case, suite.evaluators) for case in suite.cases]
+    return data
+
+
+def write_case(case: Case, defaults: tuple[EvaluatorSpec, ...] = ()) -> dict[str, Json]:
+    """The case as data; without `defaults`, its evaluators are spelt out in full."""
+    data: dict[str, Json] = {"id": case.id}
+    _put(data, "description", case.description)
+    _put(data, "tags", list(case.tags))
+    _put(data, "skip", case.skip)
+    _put(data, "inputs", {item.name: item.value for item in case.inputs})
+    _put(data, "metadata", dict(case.metadata))
+    _put(data, "state", dict(case.state))
+    if case.final_state is not None:
+        data["final_state"] = dict(case.final_state)
+    _put_turns(data, case)
+    if case.evaluators is not None:
+        data["evaluators"] = write_specs(case.evaluators, defaults=defaults)
+    elif with_implied(defaults, case.turns, final_state=case.final_state is not None) != defaults:
+        data["evaluators"] = ["..."]
+    _put(data, "repeat", case.repeat)
+    _put(data, "timeout", case.timeout)
+    if case.doubles:
+        data["doubles"] = write_doubles(case)
+    data.update(case.extra)
+    return data
+
+
+def _put_turns(data: dict[str, Json], case: Case) -> None:
+    """What is asked: one turn as the case itself, several as a list, none where a simulated user makes them up."""
+    if case.scenario is not None:
+        data["scenario"] = write_scenario(case.scenario)
+        if case.turns == case.as_planned.turns:
+            return
+    elif len(case.turns) == 1 and _is_plain(case.turns[0]):
+        _put_turn(data, case.turns[0])
+        return
+    data["turns"] = [_turn(turn) for turn in case.turns]
+
+
+def _is_plain(turn: Turn) -> bool:
+    """Whether a turn can be written without `turns`, as the case itself."""
+    return turn.evaluators is None and not turn.metadata and not turn.extra
+
+
+def _turn(turn: Turn) -> dict[str, Json]:
+    data: dict[str, Json] = {}
+    _put_turn(data, turn)
+    if turn.evaluators is not None:
+        data["evaluators"] = write_specs(turn.evaluators, defaults=())
+    _put(data, "metadata", dict(turn.metadata))
+    data.update(turn.extra)
+    return data
+
+
+def _put_turn(data: dict[str, Json], turn: Turn) -> None:
+    data["input"] = turn.input
+    if turn.expected != NO_EXPECTATION:
+        data["expected"] = _expected(turn.expected)
+    if turn.retrieval_context is not None:
+        data["retrieval_context"] = list(turn.retrieval_context)
+    if turn.attachments:
+        data["files"] = [
+            {
+                name: value
+                for name, value in {
+                    "path": item.path,
+                    "url": item.url,
+                    "type": item.kind,
+                    "description": item.description,
+                    **item.options,
+                }.items()
+                if value is not None
+            }
+            for item in turn.attachments
+        ]
+
+
+def _expected(expected: Expected) -> Json:
+    only_output = expected == Expected(output=expected.output)
+    if only_output and not isinstance(expected.output, dict):
+        return expected.output
+    data: dict[str, Json] = {}
+    if expected.output is not UNSET:
+        data["output"] = expected.output
+    if expected.keywords is not None:
+        words: dict[str, Json] = {}
+        _put(words, "any", list(expected.keywords.any_of))
+        _put(words, "all", list(expected.keywords.all_of))
+        data["contains"] = words
+    if expected.tool_calls is not None:
+        data["tools"] = [_call(call) for call in expected.tool_calls]
+    if expected.context is not None:
+        data["context"] = list(expected.context)
+    return data
+
+
+def _call(call: ExpectedCall) -> Json:
+    if call == ExpectedCall(call.name):
+        return call.name
+    data: dict[str, Json] = {"name": call.name}
+    if call.arguments is not None:
+        data["args"] = {name: matcher.to_json() for name, matcher in call.arguments.items()}
+    if call.count != 1:
+        data["count"] = call.count
+    _put(data, "substring", call.substring)
+    _put(data, "extra_args", call.extra_arguments)
+    if call.result is not UNSET:
+        data["result"] = call.result
+    return data
+
+
+def _put(data: dict[str, Json], name: str, value: Json) -> None:
+    """Set what says something; an empty value is what absence means already."""
+    if value or (isinstance(value, (int, float)) and not isinstance(value, bool)):
+        data[name] = value
+
+
+def _changed(value: Criteria | Settings, default: Criteria | Settings) -> dict[str, Json]:
+    names = (field.name for field in fields_of(value))
+    return {name: getattr(value, name) for name in names if getattr(value, name) != getattr(default, name)}
+
+
+OF_A_SUITE = ("description", "agent", "judge", "reexecute", "criteria", "settings", "extra")
+
+
+def write_text(suites: Sequence[Suite], ending: str = ".yaml") -> Written:
+    """One document of the kind the file's ending asks for; several suites become one, with ids made unique."""
+    losses = [loss for suite in suites for loss in _unwritable(suite)]
+    data = plain(_joined(suites, losses))
+    write: dict[str, Callable[[Json, list[str]], str]] = {".json": _json, **dict.fromkeys(LINES, _json_lines)}
+    return Written(write.get(ending, _yaml)(data, losses), tuple(losses))
+
+
+def expressible(text: str, losses: list[str]) -> str:
+    """The text as UTF-8 can hold it, where the format has no way to escape what it cannot."""
+    whole = re.sub("[\\ud800-\\udfff]", "\ufffd", text)
+    if whole != text:
+        losses.append("halves of surrogate pairs cannot be expressed; U+FFFD stands for each")
+    return whole
+
+
+def _joined(suites: Sequence[Suite], losses: list[str]) -> dict[str, Json]:
+    head = suites[0]
+    data = suite_to_json(head)
+    ids = UniqueIds()
+    for case in head.cases:
+        ids.claim(case.id)
+    for other in suites[1:]:
+        unkept = ["name", *(name for name in OF_A_SUITE if getattr(other, name) != getattr(head, name))]
+        losses.append(f"suite {other.name!r}: joined to {head.name!r}, so its {', '.join(unkept)} cannot be expressed")
+        for case in other.cases:
+            given = ids.claim(case.id)
+            if given != case.id:
+                losses.append(f"suite {other.name!r}: case {case.id!r} is called {given!r}, since its id is taken")
+            data["cases"].append(write_case(replace(case, id=given, evaluators=other.evaluators_of(case))))
+    return data
+
+
+def _unwritable(suite: Suite) -> Iterable[str]:
+    """An evaluator's argument whose name means something else in a file."""
+    lists = [suite.evaluators]
+    for case in suite.cases:
+        lists += [case.evaluators or (), *(turn.evaluators or () for turn in case.turns)]
+    specs = {id(spec): spec for specs in lists for spec in specs}
+    sentences = (
+        f"suite {suite.name!r}: argument {name!r} of evaluator {spec.title!r} cannot be expressed"
+        for spec in specs.values()
+        for name in unwritable_arguments(spec)
+    )
+    return dict.fromkeys(sentences)
+
+
+def _json(data: Json, losses: list[str]) -> str:
+    return json_text(data)
+
+
+def _json_lines(data: Json, losses: list[str]) -> str:
+    cases = data.pop("cases")
+    return "".join(json.dumps(row) + "\n" for row in ({"suite": data}, *cases))
+
+
+def _yaml(data: Json, losses: list[str]) -> str:
+    import yaml
+
+    text = yaml.dump(_clean(data, losses), Dumper=_dumper(), sort_keys=False, allow_unicode=True, width=120)
+    return str(text)
+
+
+def _clean(data: Json, losses: list[str]) -> Json:
+    try:
+        json.dumps(data, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return json.loads(expressible(json.dumps(data, ensure_ascii=False), losses))
+    return data
+
+
+def _dumper() -> Any:
+    """The safe dumper, which also quotes text that YAML 1.2 takes for a number and YAML 1.1 does not: `1e5`."""
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        """Has a resolver more than the one it is made from."""
+
+    number = re.compile(r"^[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)[eE][-+]?[0-9]+$")
+    Dumper.add_implicit_resolver("tag:yaml.org,2002:float", number, list("-+0123456789."))
+    Dumper.add_representer(str, _represent_text)
+    return Dumper
+
+
+def _represent_text(dumper: Any, text: str) -> Any:
+    """Lines as lines; other characters that cannot be seen as escapes, some of which the dumper would let through."""
+    seen = text.replace("\n", "").isprintable()
+    style = None if text.isprintable() else "|" if seen else '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)

@@ -1,0 +1,81 @@
+"""A suite that is written to another folder still means the same files: its relative references are rewritten."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from proctor.base.json_data import Json
+from proctor.cases.matchers import Matcher, Predicate
+from proctor.cases.suite import Attachment, Case, EvaluatorSpec, ExpectedCall, Suite, Turn
+
+
+def moved(suite: Suite, folder: Path) -> Suite:
+    """`suite` as it must be written in `folder`; what is not found beside it now is left as it stands."""
+    old, new = suite.base, folder.resolve()
+    if old is None or old == new:
+        return suite
+    move = _Move(old, new)
+    return replace(
+        suite,
+        agent=move.agent(suite.agent),
+        reexecute=move.tools(suite.reexecute),
+        evaluators=move.specs(suite.evaluators) or (),
+        cases=tuple(move.case(case) for case in suite.cases),
+    )
+
+
+class _Move:
+    """From one folder to another."""
+
+    def __init__(self, old: Path, new: Path) -> None:
+        self._old = old
+        self._new = new
+
+    def path(self, text: str) -> str:
+        if Path(text).is_absolute() or not (self._old / text).exists():
+            return text
+        return Path(os.path.relpath(self._old / text, self._new)).as_posix()
+
+    def reference(self, text: str) -> str:
+        where, colon, name = text.rpartition(":")
+        return f"{self.path(where)}:{name}" if colon and where.endswith(".py") else text
+
+    def agent(self, agent: Json) -> Json:
+        if isinstance(agent, str):
+            return self.reference(agent)
+        if isinstance(agent, Mapping) and isinstance(agent.get("python"), str):
+            return {**agent, "python": self.reference(agent["python"])}
+        return agent
+
+    def tools(self, given: Json) -> Json:
+        if isinstance(given, Mapping):
+            return {name: self.reference(reference) for name, reference in given.items()}
+        return self.reference(given) if isinstance(given, str) else given
+
+    def specs(self, specs: tuple[EvaluatorSpec, ...] | None) -> tuple[EvaluatorSpec, ...] | None:
+        if specs is None:
+            return None
+        return tuple(replace(spec, name=self.reference(spec.name)) for spec in specs)
+
+    def case(self, case: Case) -> Case:
+        return replace(case, evaluators=self.specs(case.evaluators), turns=tuple(self._turn(t) for t in case.turns))
+
+    def _turn(self, turn: Turn) -> Turn:
+        calls = turn.expected.tool_calls
+        expected = turn.expected if not calls else replace(turn.expected, tool_calls=tuple(map(self._call, calls)))
+        attachments = tuple(self._attachment(item) for item in turn.attachments)
+        return replace(turn, expected=expected, evaluators=self.specs(turn.evaluators), attachments=attachments)
+
+    def _attachment(self, attachment: Attachment) -> Attachment:
+        return attachment if attachment.path is None else replace(attachment, path=self.path(attachment.path))
+
+    def _call(self, call: ExpectedCall) -> ExpectedCall:
+        if call.arguments is None:
+            return call
+        return replace(call, arguments={name: self._matcher(matcher) for name, matcher in call.arguments.items()})
+
+    def _matcher(self, matcher: Matcher) -> Matcher:
+        return Predicate(self.reference(matcher.reference), self._new) if isinstance(matcher, Predicate) else matcher

@@ -1,0 +1,259 @@
+"""What is asked: a Suite of Cases, each a conversation of Turns with what is Expected of the agent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from proctor.base.errors import Problem
+from proctor.base.json_data import UNSET, Json, Unset
+from proctor.base.records import record
+from proctor.cases.matchers import Matcher, parse
+from proctor.cases.scenario import Scenario, as_metadata
+
+
+class _Nothing(dict[str, Any]):
+    """The one empty mapping that every default shares: hashable, so that dataclasses take it, and never filled."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return 0
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        raise TypeError("the shared empty mapping cannot be changed")
+
+
+NOTHING: Final[Mapping[str, Any]] = _Nothing()
+
+
+@record
+class NamedData:
+    """A value with the name under which the application and the evaluators know it."""
+
+    name: str
+    value: Json
+
+
+@record
+class Keywords:
+    """Words the answer must mention: any of some, all of others."""
+
+    any_of: tuple[str, ...] = ()
+    all_of: tuple[str, ...] = ()
+
+
+@record
+class ExpectedCall:
+    """A tool call the agent is expected to make."""
+
+    name: str
+    arguments: Mapping[str, Matcher] | None = None
+    """What each argument must look like; `None` asserts nothing about arguments, `{}` asserts that there are none.
+    In Python, literals and the `$` forms of files may be given as well as matchers."""
+    count: int = 1
+    """At least this many matching calls."""
+    substring: bool = False
+    """Whether the tool's real name need only contain `name` (`search` matches `vectorstore-search`)."""
+    extra_arguments: bool = False
+    """Whether the call may carry arguments that are not listed."""
+    result: Json | Unset = UNSET
+
+    def __post_init__(self) -> None:
+        given = self.arguments
+        if given is not None and not all(hasattr(value, "mismatch") for value in given.values()):
+            parsed = {name: v if hasattr(v, "mismatch") else parse(v) for name, v in given.items()}
+            object.__setattr__(self, "arguments", parsed)
+
+    def accepts_name(self, actual: str) -> bool:
+        return self.name in actual if self.substring else self.name == actual
+
+
+@record
+class Expected:
+    """What a good answer to one turn looks like; every part is optional, and what is not given is not compared."""
+
+    output: Json | Unset = UNSET
+    keywords: Keywords | None = None
+    tool_calls: tuple[ExpectedCall, ...] | None = None
+    """`None` asserts nothing; an empty tuple asserts that no tool is called."""
+    context: tuple[str, ...] | None = None
+    """The facts an ideal answer rests on."""
+
+    def __bool__(self) -> bool:
+        return self is not NO_EXPECTATION and self != NO_EXPECTATION
+
+
+NO_EXPECTATION: Final = Expected()
+
+
+@record
+class Attachment:
+    """A file given to the agent with a turn."""
+
+    path: str | None = None
+    url: str | None = None
+    kind: str | None = None
+    description: str | None = None
+    options: Mapping[str, Json] = NOTHING
+    """How to read it: `pages`, `sheet`, `range`, `cache`."""
+
+
+@record
+class Double:
+    """What a tool answers in a case instead of being called, so that a suite runs without side effects."""
+
+    arguments: Mapping[str, Matcher] | None = None
+    """For which arguments; `None` for any. What is not listed does not matter."""
+    result: Json = None
+    error: str | None = None
+    """What the tool fails with, instead of a result."""
+    delay: float = 0.0
+    """Seconds before it answers."""
+    times: int | None = None
+    """How often it answers in one trial; then the next double in the list does."""
+
+
+@record
+class EvaluatorSpec:
+    """An evaluator as a file names it: which one, with what arguments, and what its score decides."""
+
+    name: str
+    """A registered name (`ExactMatch`) or a reference (`checks.py:my_evaluator`)."""
+    arguments: Mapping[str, Json] = NOTHING
+    threshold: float | None = None
+    """The least score that passes; `None` leaves it to the evaluator's own default."""
+    label: str | None = None
+    gates: bool = True
+    """Whether its outcome decides the case, or is only reported."""
+    scope: Literal["turn", "case"] | None = None
+    """Whether it sees each turn or the whole conversation; `None` leaves it to the evaluator."""
+    output: str | None = None
+    """The named output it looks at, where the agent has several."""
+    timeout: float | None = None
+    path: str | None = None
+    """Where in the output it looks, for an answer that is data: `order.total`, `items[0].name`."""
+    retries: int = 0
+    """How often it is asked again when it breaks."""
+    optional: bool = False
+    """Whether it is skipped when it breaks, instead of leaving the case without a verdict."""
+
+    @property
+    def title(self) -> str:
+        return self.label or self.name.rpartition(":")[2]
+
+
+@record
+class Turn:
+    """One message to the agent and what is expected back."""
+
+    input: Json
+    expected: Expected = NO_EXPECTATION
+    evaluators: tuple[EvaluatorSpec, ...] | None = None
+    """Evaluators of this turn alone; `None` inherits the case's."""
+    retrieval_context: tuple[str, ...] | None = None
+    """Passages the answer is to be checked against, where they do not come from the agent's tools."""
+    attachments: tuple[Attachment, ...] = ()
+    metadata: Mapping[str, Json] = NOTHING
+    extra: Mapping[str, Json] = NOTHING
+    """What a foreign format says and Proctor does not use, kept for the way back."""
+
+
+@record
+class Case:
+    """One conversation to hold with the agent."""
+
+    id: str
+    turns: tuple[Turn, ...]
+    description: str = ""
+    tags: tuple[str, ...] = ()
+    evaluators: tuple[EvaluatorSpec, ...] | None = None
+    """Evaluators of this case instead of the suite's; `None` inherits them. `"..."` is already merged."""
+    inputs: tuple[NamedData, ...] = ()
+    """Values handed to the application by name, where it asks for them."""
+    metadata: Mapping[str, Json] = NOTHING
+    state: Mapping[str, Json] = NOTHING
+    """What the agent's session knows before the first turn."""
+    final_state: Mapping[str, Json] | None = None
+    """What the session is expected to know after the last turn."""
+    repeat: int | None = None
+    timeout: float | None = None
+    skip: str | None = None
+    """Why the case is not run at present."""
+    line: int | None = None
+    extra: Mapping[str, Json] = NOTHING
+    doubles: Mapping[str, tuple[Double, ...]] = NOTHING
+    """By tool: what it answers instead of being called; the first that fits."""
+    scenario: Scenario | None = None
+    """What a simulated user is told, where the conversation is not written down; `turns` then has what was said."""
+
+    @property
+    def as_planned(self) -> Case:
+        """The case as it was before a simulated user made a conversation of it."""
+        return self if self.scenario is None else replace(self, turns=(Turn(self.scenario.start),))
+
+    @property
+    def told(self) -> Mapping[str, Json]:
+        """The metadata as evaluators see it, the scenario included."""
+        if self.scenario is None:
+            return self.metadata
+        return {"conversation_scenario": as_metadata(self.scenario), **self.metadata}
+
+
+@record
+class Criteria:
+    """How outcomes become the verdict of a suite."""
+
+    trials: Literal["all", "any", "majority", "mean"] = "all"
+    """How the trials of one case combine; `mean` judges each evaluator on its average over trials and turns."""
+    threshold: float | None = None
+    """Overrides the threshold of every evaluator."""
+    pct: float = 1.0
+    """The share of cases that must pass."""
+
+
+@record
+class Settings:
+    """How a suite asks to be run; the command line overrides each of them."""
+
+    repeat: int | None = None
+    parallel: int | None = None
+    timeout: float | None = None
+    evaluator_timeout: float | None = None
+    retries: int | None = None
+
+
+@record
+class Suite:
+    """Cases that belong together, with the agent they are for and the evaluators that score them."""
+
+    name: str
+    cases: tuple[Case, ...]
+    evaluators: tuple[EvaluatorSpec, ...] = ()
+    agent: Json = None
+    """A reference (`app.py:agent`), an address, or a mapping that describes the agent."""
+    criteria: Criteria = Criteria()
+    settings: Settings = Settings()
+    description: str = ""
+    path: Path | None = None
+    format: str = "native"
+    warnings: tuple[Problem, ...] = ()
+    extra: Mapping[str, Json] = NOTHING
+    judge: Json = None
+    """Who judges where an evaluator asks a judge and names none: `provider:model`, or an object with options."""
+    reexecute: Json = None
+    """Whose tools are called again with the agent's arguments, for answers to be held against what they give: `True`
+    for those that are marked, a reference to a table of tools, or such a table of references."""
+
+    @property
+    def base(self) -> Path | None:
+        """The folder that relative references in the suite start from."""
+        return None if self.path is None else self.path.resolve().parent
+
+    def evaluators_of(self, case: Case, turn: Turn | None = None) -> tuple[EvaluatorSpec, ...]:
+        """The specs in force: a turn's own, else the case's, else the suite's."""
+        if turn is not None and turn.evaluators is not None:
+            return turn.evaluators
+        return self.evaluators if case.evaluators is None else case.evaluators

@@ -1,0 +1,131 @@
+"""What `AgentEvaluator` is given to run: files, folders, or an EvalSet in memory."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from proctor.base.errors import InvalidSuite, Problem, UsageError
+from proctor.base.fields import Document, Fields, kind
+from proctor.base.json_data import Json, plain
+from proctor.base.source import read_text
+from proctor.cases.formats.adk import eval_set as adk
+from proctor.cases.formats.adk.test_config import DEFAULTS, Gates, keep, read_config, session_of
+from proctor.cases.formats.loading import load
+from proctor.cases.suite import NOTHING, Suite
+
+ENDING = ".test.json"
+_Session = tuple[Mapping[str, Json], Mapping[str, Json]]
+"""The state, and the names as a case keeps them."""
+SESSION_KEYS = frozenset("state app_name appName user_id userId session_id sessionId".split())
+
+
+def read_files(
+    given: str | Path, initial_session_file: str | Path | None = None, *, announce: bool = True
+) -> list[Suite]:
+    """The suites of a file, or of every `*.test.json` below a folder; raises with all that is wrong in all of them."""
+    path = Path(given)
+    if not str(given) or not path.exists():
+        raise UsageError(f"{str(given)!r} is neither a file nor a folder")
+    files = sorted(_test_files(path)) if path.is_dir() else [path]
+    if not files:
+        raise UsageError(f"no *{ENDING} files are in {path}, so there is nothing to evaluate")
+    suites = load(files)
+    if initial_session_file is not None:
+        session = _session_in(Path(initial_session_file))
+        suites = [_with_session(suite, session) for suite in suites]
+    if announce:
+        _announce(suites)
+    return suites
+
+
+def read_eval_set(eval_set: Any, criteria: Any = None, eval_config: Any = None) -> Suite:
+    """The suite of an EvalSet in memory, judged by what is given and by no file."""
+    if eval_set is None:
+        raise UsageError("give the EvalSet to evaluate")
+    if criteria is not None and eval_config is not None:
+        raise UsageError("give either criteria or an eval_config, not both")
+    config = {"criteria": _said(criteria)} if criteria is not None else _said(eval_config)
+    document = _document("EvalSet", _data(eval_set))
+    problems: list[Problem] = []
+    gates = DEFAULTS if config is None else _gates(config, problems)
+    try:
+        (suite,) = adk.read(document, gates)
+    except InvalidSuite as error:
+        raise InvalidSuite([*problems, *error.problems]) from None
+    if problems:
+        raise InvalidSuite(problems)
+    _announce([suite])
+    return replace(suite, path=None)
+
+
+def _gates(config: Json, problems: list[Problem]) -> Gates:
+    document = _document("eval_config", config)
+    gates = read_config(document)
+    problems.extend(document.problems)
+    return gates
+
+
+def _document(name: str, data: Json) -> Document:
+    """Data that is in no file, so that what is wrong with it is found at a place and not at a line."""
+    return Document(Path(name), "", data, lambda pointer: None)
+
+
+def _data(value: Any) -> Json:
+    """Plain data; what pydantic spells out as null was not given."""
+    dump = getattr(value, "model_dump", None)
+    return dump(mode="json", exclude_none=True) if callable(dump) else plain(value)
+
+
+def _said(value: Any) -> Json:
+    """A config as plain data, in which an object of ADK's says what somebody set and not what ADK would have set."""
+    dump = getattr(value, "model_dump", None)
+    if callable(dump):
+        return dump(mode="json", exclude_none=True, exclude_unset=True)
+    return {str(name): _said(item) for name, item in value.items()} if isinstance(value, Mapping) else plain(value)
+
+
+def _test_files(folder: Path) -> Iterator[Path]:
+    for entry in folder.iterdir():
+        if entry.name.startswith(".") or entry.name == "node_modules":
+            continue
+        if entry.is_dir() and not entry.is_symlink():
+            yield from _test_files(entry)
+        elif entry.is_file() and entry.name.endswith(ENDING):
+            yield entry
+
+
+def _session_in(path: Path) -> _Session:
+    """adk-python's file has the state under `state`, beside the names of the session; ADK-TS's is the state."""
+    text = read_text(path)
+    data = Document(path, text).data
+    if not isinstance(data, Mapping):
+        raise InvalidSuite([Problem(f"must be an object with the session's state, not {kind(data)}", path)])
+    if "state" not in data or not SESSION_KEYS.issuperset(data):
+        return data, NOTHING
+    document = Document(path, text, data)
+    state, names = session_of(Fields(document, data, camel=True))
+    document.finish()
+    return state, keep(names)
+
+
+def _with_session(suite: Suite, session: _Session) -> Suite:
+    """The older format has no place for the session that conversations start in; an EvalSet has, and takes no other."""
+    path = suite.path
+    if path is None or not adk.is_legacy(Document(path, read_text(path)).data):
+        raise UsageError(f"{path} is an EvalSet: give the session's state there, as sessionInput of each case")
+    state, names = session
+    return replace(suite, cases=tuple(replace(case, state=plain(state), extra=names) for case in suite.cases))
+
+
+def _announce(suites: list[Suite]) -> None:
+    for suite in suites:
+        for warning in suite.warnings:
+            path = warning.path or Path(suite.name)
+            told = f"{warning.where or path.name} {warning.message}"
+            # Python shows the line that is named, and the first may be the whole of a file; it never shows line 0.
+            line = warning.line if warning.line and warning.line > 1 else 0
+            warnings.warn_explicit(told, UserWarning, str(path), line)

@@ -1,0 +1,212 @@
+"""`evaluate` and `assert_test`: every metric of every test case, whatever any of them raises."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+from proctor.base.event_loop import run_sync, without_loop
+from proctor.base.references import describe
+from proctor.base.threads import call_in_thread
+from proctor.compat.deepeval.evaluate_results import (
+    AsyncConfig,
+    DisplayConfig,
+    ErrorConfig,
+    EvaluationResult,
+    MetricData,
+    TestResult,
+    story_of,
+    verdict,
+)
+from proctor.compat.deepeval.metric_base import BaseMetric, MissingTestCaseParamsError
+from proctor.compat.deepeval.test_case import ConversationalTestCase, LLMTestCase
+from proctor.running.python_api.run_application import is_being_cancelled
+
+ALL_AT_ONCE, SHOWN, STRICT = AsyncConfig(), DisplayConfig(), ErrorConfig()
+
+
+async def a_evaluate(
+    test_cases: Any,
+    metrics: Sequence[BaseMetric],
+    *,
+    async_config: AsyncConfig = ALL_AT_ONCE,
+    display_config: DisplayConfig = SHOWN,
+    error_config: ErrorConfig = STRICT,
+) -> EvaluationResult:
+    """Measure every test case, or those of a dataset, by every metric. Results come in the order of the cases."""
+    cases = list(getattr(test_cases, "test_cases", test_cases))
+    _check(cases, metrics)
+    gate = asyncio.Semaphore(async_config.max_concurrent if async_config.run_async else 1)
+    alone = asyncio.Lock()
+
+    async def one(index: int, case: Any) -> TestResult:
+        async with gate:
+            found = await _measure_all(case, [copy.copy(metric) for metric in metrics], alone, error_config)
+        return _result(index, case, found, error_config)
+
+    results = await asyncio.gather(*(one(index, case) for index, case in enumerate(cases)))
+    if display_config.print_results:
+        _print(results, display_config)
+    return EvaluationResult(list(results))
+
+
+async def a_assert_test(
+    test_case: Any,
+    metrics: Sequence[BaseMetric],
+    run_async: bool = True,
+    *,
+    error_config: ErrorConfig = STRICT,
+) -> None:
+    """Raise `AssertionError` unless every metric is satisfied; what failed and what broke are told apart."""
+    complaint = await _complaint(test_case, metrics, run_async, error_config)
+    if complaint:
+        raise AssertionError(complaint)
+
+
+def assert_test(
+    test_case: Any,
+    metrics: Sequence[BaseMetric],
+    run_async: bool = True,
+    *,
+    error_config: ErrorConfig = STRICT,
+) -> None:
+    """`a_assert_test`, for code without an event loop."""
+    __tracebackhide__ = True
+    complaint = run_sync(_complaint(test_case, metrics, run_async, error_config))
+    if complaint:
+        raise AssertionError(complaint)
+
+
+evaluate = without_loop(a_evaluate, __name__)
+evaluate.__name__ = evaluate.__qualname__ = "evaluate"
+
+
+async def _complaint(case: Any, metrics: Sequence[BaseMetric], run_async: bool, errors: ErrorConfig) -> str:
+    """What is wrong with a test case; nothing if it passes."""
+    _check([case], metrics)
+    alone = None if run_async else asyncio.Lock()
+    found = await _measure_all(case, metrics, alone, errors, in_turn=not run_async)
+    return "" if verdict(found, errors) else f"{_message(found)}\n\n{story_of(case)}"
+
+
+def _check(cases: Sequence[Any], metrics: Sequence[Any]) -> None:
+    if not cases:
+        raise ValueError("there are no test cases to evaluate")
+    for case in cases:
+        if not isinstance(case, (LLMTestCase, ConversationalTestCase)):
+            raise TypeError(f"a test case is an LLMTestCase or a ConversationalTestCase, not {type(case).__name__}")
+    if not metrics:
+        raise ValueError("there are no metrics to evaluate by")
+    for metric in metrics:
+        if not isinstance(metric, BaseMetric):
+            raise TypeError(f"{metric!r:.80} is no metric: derive it from BaseMetric")
+    if all(metric.threshold is None for metric in metrics):
+        raise ValueError("no metric has a threshold, so that nothing could fail; give at least one")
+
+
+async def _measure_all(
+    case: Any,
+    metrics: Sequence[BaseMetric],
+    alone: asyncio.Lock | None,
+    errors: ErrorConfig,
+    *,
+    in_turn: bool = False,
+) -> list[MetricData]:
+    """All at the same time, but for those that are not `async_mode`: of these, one at a time."""
+    lock = alone or asyncio.Lock()
+
+    async def one(metric: BaseMetric) -> MetricData:
+        if metric.async_mode and not in_turn:
+            return await _measured(metric, case, errors)
+        async with lock:
+            return await _measured(metric, case, errors)
+
+    return list(await asyncio.gather(*(one(metric) for metric in metrics)))
+
+
+async def _measured(metric: BaseMetric, case: Any, errors: ErrorConfig) -> MetricData:
+    error: str | None = None
+    skipped = ""
+    try:
+        await _measure(metric, case)
+    except MissingTestCaseParamsError as missing:
+        skipped, error = (str(missing), None) if errors.skip_on_missing_params else ("", str(missing))
+    except (Exception, SystemExit) as raised:
+        error = describe(raised)
+    except asyncio.CancelledError:
+        if is_being_cancelled():
+            raise
+        error = "it cancelled its own task"
+    return _data(metric, error if error is not None or skipped else metric.error, skipped)
+
+
+async def _measure(metric: BaseMetric, case: Any) -> None:
+    """By its own `a_measure`, else by `measure` in a thread; a metric may return its score instead of setting it."""
+    if type(metric).a_measure is not BaseMetric.a_measure:
+        returned = await metric.a_measure(case)
+    else:
+        returned = await call_in_thread(metric.measure, case)
+    if metric.score is None and isinstance(returned, (int, float)):
+        metric.score = float(returned)
+
+
+def _data(metric: BaseMetric, error: str | None, skipped: str) -> MetricData:
+    nothing = bool(skipped) or error is not None
+    return MetricData(
+        name=_name(metric),
+        threshold=metric.threshold,
+        success=False if error is not None else None if skipped or metric.skipped else _success(metric),
+        score=None if nothing else metric.score,
+        reason=skipped or (None if error is not None else metric.reason),
+        strict_mode=metric.strict_mode,
+        evaluation_model=metric.evaluation_model,
+        error=error,
+        evaluation_cost=metric.evaluation_cost,
+        verbose_logs=metric.verbose_logs,
+        skipped=bool(skipped) or metric.skipped,
+    )
+
+
+def _success(metric: BaseMetric) -> bool | None:
+    """A metric without a threshold reports and never decides."""
+    found = metric.is_successful()
+    return None if metric.threshold is None or found is None else bool(found)
+
+
+def _name(metric: BaseMetric) -> str:
+    name: object = getattr(metric, "__name__", None)
+    return name if isinstance(name, str) else type(metric).__qualname__
+
+
+def _result(index: int, case: Any, found: list[MetricData], errors: ErrorConfig) -> TestResult:
+    name = case.name or f"test_case_{index}"
+    success = verdict(found, errors)
+    if isinstance(case, ConversationalTestCase):
+        return TestResult(name, success, found, True, index, turns=case.turns, metadata=case.metadata)
+    fields = "input actual_output expected_output context retrieval_context tools_called expected_tools metadata"
+    return TestResult(name, success, found, False, index, **{field: getattr(case, field) for field in fields.split()})
+
+
+def _message(found: Sequence[MetricData]) -> str:
+    groups = {
+        "failed": [data for data in found if data.error is None and data.success is False],
+        "errors, which say nothing about the application": [data for data in found if data.error is not None],
+        "skipped": [data for data in found if data.error is None and data.skipped],
+    }
+    lines = [f"{title}: {data}" for title, listed in groups.items() for data in listed]
+    return "\n".join(lines) if lines else "nothing was measured that could pass or fail"
+
+
+def _print(results: Sequence[TestResult], display: DisplayConfig) -> None:
+    from proctor.reporting.terminal.screen import visible
+
+    for result in results:
+        if display.display_option != "all" and result.success is not (display.display_option == "passing"):
+            continue
+        lines = [
+            f"{'PASS' if result.success else 'FAIL'}  {result.name}",
+            *(f"  {data}" for data in result.metrics_data),
+        ]
+        print(visible("\n".join(lines)))  # noqa: T201  what DisplayConfig asks for

@@ -1,0 +1,289 @@
+"""Trials and runs in the shape of HoloDeck's report."""
+
+from __future__ import annotations
+
+import datetime
+import statistics
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from proctor.agents.agent import Reply, Usage
+from proctor.base.json_data import Json, plain, show
+from proctor.cases.formats.holodeck.metrics import RAG
+from proctor.cases.formats.holodeck.test_cases import EXPECTED_TOOLS
+from proctor.cases.suite import Case, EvaluatorSpec, Suite, Turn
+from proctor.compat.holodeck.backend_results import TokenUsage
+from proctor.compat.holodeck.config import expected_tools, ground_truth
+from proctor.compat.holodeck.driven_agent import Seen, unread
+from proctor.compat.holodeck.test_results import MetricResult, ReportSummary, TestReport, TestResult, TurnResult
+from proctor.evaluators.foreign.grader import invocation
+from proctor.evaluators.tools.calls import mismatches
+from proctor.reporting.explain import answer
+from proctor.results.judge_calls import judge_name
+from proctor.results.run import Outcome, Run, Score, TrialResult
+from proctor.results.verdict import RunVerdict
+from proctor.running.engine.score import RETRIES
+from proctor.version import __version__
+
+TOOLS = EXPECTED_TOOLS.title
+NOTHING_SEEN = Seen()
+_KINDS = {"GEval": "geval", "CodeGrader": "code"} | dict.fromkeys(RAG.values(), "rag")
+
+
+def result_of(trial: TrialResult, suite: Suite, seen: Seen = NOTHING_SEEN) -> TestResult:
+    """One trial as the result of a test."""
+    case = trial.case
+    turns = tuple(_turn(trial, suite, index, seen) for index in range(len(case.turns)))
+    single = turns[0] if len(turns) == 1 else None
+    said = [turn.response for turn in turns if turn.response is not None]
+    return TestResult(
+        test_name=case.description or case.id,
+        test_input="\n---\n".join(turn.input for turn in turns),
+        processed_files=tuple(file for turn in turns for file in turn.processed_files),
+        agent_response=said[-1] if said else None,
+        tool_calls=tuple(name for turn in turns for name in turn.tool_calls),
+        tool_invocations=tuple(call for turn in turns for call in turn.tool_invocations),
+        expected_tools=_joined(turn.expected_tools for turn in turns),
+        tools_matched=_all_of([turn.tools_matched for turn in turns]),
+        arg_match_details=_joined(turn.arg_match_details for turn in turns),
+        metric_results=single.metric_results if single else _rolled_up(turns),
+        ground_truth="\n---\n".join(turn.ground_truth for turn in turns if turn.ground_truth) or None,
+        passed=trial.outcome is Outcome.PASSED,
+        execution_time_ms=round(trial.duration_ms),
+        errors=_errors(trial, turns),
+        timestamp=when(trial.started_at),
+        token_usage=_sum_of(turn.token_usage for turn in turns),
+        turns=None if single else turns,
+        grader_details=single.grader_details if single else None,
+        outcome=trial.outcome.value,
+        warnings=trial.warnings,
+    )
+
+
+def report_of(
+    run: Run, verdict: RunVerdict, suite: Suite, path: str, warnings: Sequence[str], seen: Seen = NOTHING_SEEN
+) -> TestReport:
+    """What a run says of one suite, whole."""
+    tally = Tally()
+    results = tuple(tally.counted(result) for result in results_of(run, suite, seen))
+    return framed(run, verdict, suite, path, warnings, tally.summary(run), results)
+
+
+def results_of(run: Run, suite: Suite, seen: Seen = NOTHING_SEEN) -> Iterator[TestResult]:
+    """One by one, so that a report of any size can be written."""
+    return (result_of(trial, suite, seen) for trial in run.trials if trial.suite == suite.name)
+
+
+def framed(
+    run: Run,
+    verdict: RunVerdict,
+    suite: Suite,
+    path: str,
+    warnings: Sequence[str],
+    summary: ReportSummary,
+    results: tuple[TestResult, ...],
+) -> TestReport:
+    """A report with whatever is not about single tests."""
+    others = len(verdict.suites) > 1
+    own = next((item for item in verdict.suites if others and item.name == suite.name), verdict)
+    return TestReport(
+        agent_name=suite.name,
+        agent_config_path=path,
+        results=results,
+        summary=summary,
+        timestamp=when(run.started_at if run.finished_at is None else run.finished_at),
+        holodeck_version=f"proctor {__version__}",
+        environment=dict(run.environment),
+        outcome=own.outcome.value,
+        reason=own.reason,
+        warnings=tuple(dict.fromkeys([*(str(problem) for problem in suite.warnings), *warnings])),
+    )
+
+
+class Tally:
+    """Counts and means over results, which are not kept."""
+
+    def __init__(self) -> None:
+        self._outcomes: dict[str, int] = {}
+        self._passed = 0
+        self._scores: dict[str, tuple[int, float]] = {}
+
+    def counted(self, result: TestResult) -> TestResult:
+        self._outcomes[result.outcome] = self._outcomes.get(result.outcome, 0) + 1
+        self._passed += result.passed
+        for metric in result.metric_results:
+            if metric.score is not None:
+                count, total = self._scores.get(metric.metric_name, (0, 0.0))
+                self._scores[metric.metric_name] = count + 1, total + metric.score
+        return result
+
+    def summary(self, run: Run) -> ReportSummary:
+        tests = sum(self._outcomes.values())
+        ended = run.started_at if run.finished_at is None else run.finished_at
+        return ReportSummary(
+            total_tests=tests,
+            passed=self._passed,
+            failed=tests - self._passed,
+            pass_rate=100 * self._passed / tests if tests else 0.0,
+            total_duration_ms=round(max(0.0, ended - run.started_at) * 1000),
+            metrics_evaluated={name: count for name, (count, _) in self._scores.items()},
+            average_scores={name: total / count for name, (count, total) in self._scores.items()},
+            unmeasured=tests - self._outcomes.get("passed", 0) - self._outcomes.get("failed", 0),
+        )
+
+
+def _turn(trial: TrialResult, suite: Suite, index: int, seen: Seen) -> TurnResult:
+    case, turn = trial.case, trial.case.turns[index]
+    place = case.id, index
+    reply = trial.replies[index] if index < len(trial.replies) else None
+    scores = [score for score in trial.scores if score.turn in (index, None)]
+    calls = () if reply is None else reply.tool_calls
+    tools = next((score for score in scores if score.evaluator == TOOLS), None)
+    errors = tuple(_complaint(score) for score in scores if _is_error(score))
+    reached = reply is not None
+    metrics = tuple(_metric(score, _spec(score, case, turn, suite)) for score in scores if score is not tools)
+    return TurnResult(
+        turn_index=index,
+        input=show(turn.input),
+        response=None if reply is None else answer(reply),
+        ground_truth=ground_truth(turn),
+        expected_tools=expected_tools(turn),
+        tool_calls=tuple(call.name for call in calls),
+        tool_invocations=tuple(invocation(call) for call in calls),
+        tools_matched=None if tools is None else tools.outcome is Outcome.PASSED,
+        arg_match_details=_argument_details(turn, reply),
+        metric_results=metrics,
+        passed=reached
+        and all(s.outcome is not Outcome.FAILED and s.outcome is not Outcome.ERROR for s in scores if s.gates),
+        execution_time_ms=round((reply.duration_ms or 0.0) if reply is not None else 0.0),
+        token_usage=None if reply is None else seen.tokens.get(place) or _tokens(reply.usage),
+        errors=errors if reached or trial.reason == "" else (trial.reason,),
+        skipped=not reached and index > len(trial.replies),
+        grader_details=_grader_details(scores, metrics),
+        processed_files=seen.files.get(place) or unread(turn.attachments, [*trial.warnings, trial.reason]),
+    )
+
+
+def _is_error(score: Score) -> bool:
+    failed_tools = score.evaluator == TOOLS and score.outcome is Outcome.FAILED
+    return failed_tools or score.outcome is Outcome.ERROR
+
+
+def _complaint(score: Score) -> str:
+    return f"{score.evaluator}: {score.reasoning}" if score.reasoning else f"{score.evaluator}: {score.outcome.value}"
+
+
+def _spec(score: Score, case: Case, turn: Turn, suite: Suite) -> EvaluatorSpec | None:
+    """The metric a score is of; two of one name are told apart by a number."""
+    title = score.evaluator.partition(" #")[0]
+    return next((spec for spec in suite.evaluators_of(case, turn) if spec.title in (title, score.evaluator)), None)
+
+
+def _metric(score: Score, spec: EvaluatorSpec | None) -> MetricResult:
+    settled = score.outcome in (Outcome.PASSED, Outcome.FAILED)
+    return MetricResult(
+        metric_name=score.evaluator,
+        kind="standard" if spec is None else _KINDS.get(spec.name, "standard"),
+        score=score.value,
+        threshold=score.threshold if score.gates else None,
+        passed=score.outcome is Outcome.PASSED if settled and score.gates else None,
+        error=None if settled else score.reasoning or score.outcome.value,
+        retry_count=int(score.details.get(RETRIES, 0)) if score.details else 0,
+        evaluation_time_ms=round(score.duration_ms),
+        model_used=judge_name(score) or None,
+        reasoning=(score.reasoning or None) if settled else None,
+        outcome=score.outcome.value,
+    )
+
+
+def _rolled_up(turns: Sequence[TurnResult]) -> tuple[MetricResult, ...]:
+    """One result for each metric: the mean of its scores, passed where no turn failed."""
+    by_name: dict[str, list[MetricResult]] = {}
+    for turn in turns:
+        for metric in turn.metric_results:
+            by_name.setdefault(metric.metric_name, []).append(metric)
+    return tuple(_mean(group) for group in by_name.values())
+
+
+def _mean(group: Sequence[MetricResult]) -> MetricResult:
+    from dataclasses import replace
+
+    scores = [metric.score for metric in group if metric.score is not None]
+    problems = [metric.error for metric in group if metric.error]
+    worst = max(group, key=lambda metric: _GRAVITY.index(metric.outcome))
+    return replace(
+        worst,
+        score=statistics.fmean(scores) if scores else None,
+        passed=_all_of([metric.passed for metric in group]),
+        error="; ".join(dict.fromkeys(problems)) or None,
+        retry_count=sum(metric.retry_count for metric in group),
+        evaluation_time_ms=sum(metric.evaluation_time_ms or 0 for metric in group),
+        reasoning="\n".join(m.reasoning for m in group if m.reasoning) or None,
+    )
+
+
+_GRAVITY = ("skipped", "passed", "pending", "error", "failed")
+
+
+def _errors(trial: TrialResult, turns: Sequence[TurnResult]) -> tuple[str, ...]:
+    several = len(turns) > 1
+    found = [f"[turn {t.turn_index + 1}] {e}" if several else e for t in turns for e in t.errors if e != trial.reason]
+    return tuple(([trial.reason] if trial.reason else []) + found)
+
+
+def _argument_details(turn: Turn, reply: Reply | None) -> list[dict[str, Json]] | None:
+    """For each expected call with arguments: which call had them, or why none did."""
+    expected = [call for call in turn.expected.tool_calls or () if call.arguments is not None]
+    if not expected or reply is None:
+        return None
+    said = {
+        id(call): shown for call, shown in zip(turn.expected.tool_calls or (), expected_tools(turn) or [], strict=True)
+    }
+    details = []
+    for wanted in expected:
+        named = [
+            (i, list(mismatches(wanted, c))) for i, c in enumerate(reply.tool_calls) if wanted.accepts_name(c.name)
+        ]
+        found = next((index for index, reasons in named if not reasons), None)
+        reason = None if found is not None else "; ".join(named[0][1]) if named else f"no call to {wanted.name!r}"
+        shown = said[id(wanted)]
+        details.append(
+            {
+                "expected_tool": wanted.name,
+                "args_asserted": shown["args"],
+                "matched_call_index": found,
+                "unmatched_reason": reason,
+            }
+        )
+    return details
+
+
+def _grader_details(scores: Sequence[Score], metrics: Sequence[MetricResult]) -> dict[str, Json] | None:
+    graders = {metric.metric_name for metric in metrics if metric.kind == "code"}
+    return {s.evaluator: plain(s.details) for s in scores if s.evaluator in graders and s.details} or None
+
+
+def _joined(lists: Iterable[list[Any] | None]) -> list[Any] | None:
+    given = [items for items in lists if items is not None]
+    return [item for items in given for item in items] if given else None
+
+
+def _all_of(answers: Sequence[bool | None]) -> bool | None:
+    given = [answer for answer in answers if answer is not None]
+    return all(given) if given else None
+
+
+def _tokens(usage: Usage | None) -> TokenUsage | None:
+    if usage is None or (usage.input_tokens is None and usage.output_tokens is None):
+        return None
+    given, written = usage.input_tokens or 0, usage.output_tokens or 0
+    return TokenUsage(given, written, given + written)
+
+
+def _sum_of(tokens: Iterable[TokenUsage | None]) -> TokenUsage | None:
+    known = [item for item in tokens if item is not None]
+    return sum(known[1:], known[0]) if known else None
+
+
+def when(seconds: float) -> str:
+    return datetime.datetime.fromtimestamp(seconds, datetime.UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,228 @@
+"""Cuts files into passages: plain text by words, JSON and CSV by records, PDF by its text.
+
+Searches files by meaning: passages and questions become vectors, and the nearest passages are found.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import importlib.util
+import io
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from proctor.base.errors import AgentFailed, UsageError
+from proctor.base.json_data import Json, show
+from proctor.base.records import record
+from proctor.base.threads import call_in_thread
+from proctor.cases.suite import NOTHING
+from proctor.declared.description import RecordSpec, StoreSpec
+from proctor.judging.embeddings import Vector, embeddings_of
+
+TEXTS = (".txt", ".md", ".markdown")
+RECORDS = (".json", ".jsonl", ".csv")
+ENDINGS = (*TEXTS, *RECORDS, ".pdf")
+MOST_BYTES = 50_000_000
+
+
+@record
+class Passage:
+    """A piece of a file, small enough to be about one thing."""
+
+    text: str
+    source: str
+    id: str = ""
+    meta: Mapping[str, Json] = NOTHING
+
+
+def files_of(source: Path) -> list[Path]:
+    """The file itself, or all files of a folder that can be searched, in an order that stays."""
+    if source.is_file():
+        return [source] if source.suffix.lower() in ENDINGS else []
+    return sorted(path for path in source.rglob("*") if path.is_file() and path.suffix.lower() in ENDINGS)
+
+
+def missing_package(files: Iterable[Path]) -> str | None:
+    """What has to be installed before these files can be read."""
+    if any(path.suffix.lower() == ".pdf" for path in files) and importlib.util.find_spec("pypdf") is None:
+        return "holds PDF files, which need more packages: pip install 'proctor[files]'"
+    return None
+
+
+def too_much(files: Iterable[Path]) -> str | None:
+    """Why so much text cannot be searched: every passage and its vector are held in memory."""
+    size = sum(path.stat().st_size for path in files)
+    if size <= MOST_BYTES:
+        return None
+    return f"holds {size / 1e6:.0f} MB; passages are held in memory, and {MOST_BYTES / 1e6:.0f} MB are the most"
+
+
+def passages_of(source: Path, size: int, overlap: int, records: RecordSpec | None = None) -> list[Passage]:
+    """Every passage of every file; raises `UsageError` for a file that cannot be read."""
+    root = source if source.is_dir() else source.parent
+    whole = (passage for path in files_of(source) for passage in _whole(path, root, records))
+    return [piece for passage in whole for piece in _cut(passage, size, overlap)]
+
+
+def holds_text(source: Path, records: RecordSpec | None = None) -> bool:
+    """Whether there is anything to search, as far as can be told without reading PDF files; raises as reading would."""
+    root = source if source.is_dir() else source.parent
+    found = False
+    for path in files_of(source):
+        if path.suffix.lower() == ".pdf":
+            found = True
+        else:
+            found = any(passage.text.strip() for passage in _whole(path, root, records)) or found
+    return found
+
+
+def _whole(path: Path, root: Path, records: RecordSpec | None) -> list[Passage]:
+    name = path.relative_to(root).as_posix()
+    try:
+        return list(_records(path, name, records)) or [Passage(_text(path), name)]
+    except (OSError, ValueError, RecursionError, csv.Error) as error:
+        raise UsageError(f"{path} cannot be searched: {error}") from None
+
+
+def _cut(passage: Passage, size: int, overlap: int) -> Iterator[Passage]:
+    pieces = chunks(passage.text, size, overlap)
+    for number, piece in enumerate(pieces, 1):
+        mark = passage.id if len(pieces) == 1 else f"{passage.id}#{number}" if passage.id else str(number)
+        yield Passage(piece, passage.source, mark, passage.meta)
+
+
+def chunks(text: str, size: int, overlap: int) -> list[str]:
+    """Runs of at most `size` words, each beginning with the last `overlap` words of the one before.
+
+    A text that is short enough stays as it is written, line breaks and all.
+    """
+    words = text.split()
+    if not words:
+        return []
+    if len(words) <= size:
+        return [text.strip()]
+    step = size - overlap
+    starts = range(0, max(len(words) - overlap, 1), step)
+    return [" ".join(words[start : start + size]) for start in starts]
+
+
+def _text(path: Path) -> str:
+    if path.suffix.lower() != ".pdf":
+        return path.read_text(encoding="utf-8-sig")
+    import pypdf
+
+    try:
+        return "\n\n".join(page.extract_text() for page in pypdf.PdfReader(path).pages)
+    except pypdf.errors.PyPdfError as error:
+        raise ValueError(f"is not a PDF that can be read: {error}") from None
+
+
+def _records(path: Path, name: str, spec: RecordSpec | None) -> Iterator[Passage]:
+    """The records of a JSON or CSV file as passages; nothing for other files, and for JSON that holds no list."""
+    ending = path.suffix.lower()
+    if ending not in RECORDS:
+        return
+    spec = spec or RecordSpec()
+    text = path.read_text(encoding="utf-8-sig")
+    rows: Sequence[Json]
+    if ending == ".csv":
+        rows = list(csv.DictReader(io.StringIO(text, newline=""), delimiter=spec.delimiter))
+    elif ending == ".jsonl":
+        rows = [json.loads(line) for line in text.splitlines() if line.strip()]
+    else:
+        rows = _list_in(json.loads(text), spec.path)
+    for number, row in enumerate(rows, 1):
+        yield _passage(row, name, number, spec)
+
+
+def _list_in(data: Json, path: tuple[str, ...]) -> Sequence[Json]:
+    for key in path:
+        if not isinstance(data, dict) or key not in data:
+            raise ValueError(f"has nothing at {'.'.join(path)}")
+        data = data[key]
+    if isinstance(data, list):
+        return data
+    return [data]
+
+
+def _passage(row: Json, name: str, number: int, spec: RecordSpec) -> Passage:
+    if not isinstance(row, dict):
+        return Passage(row if isinstance(row, str) else show(row), name, str(number))
+    missing = [key for key in spec.text_fields if key not in row]
+    if missing:
+        raise ValueError(f"has no field {missing[0]!r} in record {number}")
+    if spec.text_fields:
+        text = spec.separator.join(_shown(row[key]) for key in spec.text_fields)
+    else:
+        text = spec.separator.join(f"{key}: {_shown(value)}" for key, value in row.items() if key is not None)
+    mark = row.get(spec.id_field) if spec.id_field else None
+    meta = {f"{spec.meta_prefix}{key}": row[key] for key in spec.meta_fields if key in row}
+    return Passage(text, name, str(number if mark is None else mark), meta or NOTHING)
+
+
+def _shown(value: Json) -> str:
+    return value if isinstance(value, str) else "" if value is None else show(value)
+
+
+AT_ONCE = 64
+"""How many passages are embedded with one request."""
+
+
+class VectorStore:
+    """The passages of one tool, embedded when they are first searched and held in memory."""
+
+    def __init__(self, spec: StoreSpec) -> None:
+        self._spec = spec
+        self._lock = asyncio.Lock()
+        self._passages: Sequence[Passage] | None = None
+        self._vectors: list[Vector] = []
+
+    async def search(self, query: str) -> list[dict[str, Json]]:
+        """The passages nearest to a query, the nearest first."""
+        await self._prepare()
+        [wanted] = await self._embed([query])
+        scored = [(cosine(wanted, vector), index) for index, vector in enumerate(self._vectors)]
+        scored.sort(key=lambda pair: (-pair[0], pair[1]))
+        least = self._spec.least_score
+        near = [pair for pair in scored if least is None or pair[0] >= least]
+        return [self._told(score, index) for score, index in near[: self._spec.top_k]]
+
+    async def _prepare(self) -> None:
+        async with self._lock:
+            if self._passages is not None:
+                return
+            spec = self._spec
+            passages = await call_in_thread(passages_of, spec.source, spec.chunk_size, spec.chunk_overlap, spec.records)
+            texts = [passage.text for passage in passages]
+            vectors: list[Vector] = []
+            for start in range(0, len(texts), AT_ONCE):
+                vectors += await self._embed(texts[start : start + AT_ONCE])
+            self._passages, self._vectors = passages, vectors
+
+    async def _embed(self, texts: Sequence[str]) -> list[Vector]:
+        vectors = await embeddings_of(self._spec.embeddings).embed(texts)
+        size = self._spec.dimensions
+        if size is None:
+            return list(vectors)
+        if any(len(vector) < size for vector in vectors):
+            raise AgentFailed(f"{self._spec.name} wants {size} dimensions, and the embeddings have {len(vectors[0])}")
+        return [vector[:size] for vector in vectors]
+
+    def _told(self, score: float, index: int) -> dict[str, Json]:
+        passage = (self._passages or ())[index]
+        known: dict[str, Any] = {"text": passage.text, "source": passage.source, "score": round(score, 4)}
+        if passage.id:
+            known["id"] = passage.id
+        return {**known, **passage.meta}
+
+
+def cosine(left: Vector, right: Vector) -> float:
+    """From -1 to 1; 0 where a vector has no direction."""
+    lengths = math.hypot(*left) * math.hypot(*right)
+    if not lengths or not math.isfinite(lengths):
+        return 0.0
+    return max(-1.0, min(1.0, sum(a * b for a, b in zip(left, right, strict=True)) / lengths))

@@ -1,0 +1,102 @@
+"""The two sides every comparison has, read in one way: what the agent gave and what the case expects."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from proctor.base.json_data import UNSET, Json, plain, show
+from proctor.evaluators.evaluation import Evaluable, NothingToCompare
+
+SHOWN = 80
+"""How much of a value a person is shown in a reason."""
+
+
+def expectation_of(evaluable: Evaluable, evaluator: str) -> Json:
+    """What the case expects; without it there is no score, neither a good nor a bad one."""
+    expectation = evaluable.expectation
+    if expectation is UNSET:
+        raise NothingToCompare(f"{evaluator} compares with an expectation and the case has none")
+    return expectation
+
+
+def texts_of(evaluable: Evaluable, evaluator: str) -> tuple[str, str]:
+    """The expectation and the output, both as text."""
+    return text_of(expectation_of(evaluable, evaluator)), text_of(evaluable.output)
+
+
+def text_of(value: Any) -> str:
+    """A value as an evaluator of text sees it: nothing is the empty text, data is its JSON."""
+    if type(value) is str:
+        return value
+    return "" if value is None else show(plain_of(value))
+
+
+def data_of(value: Any) -> Json:
+    """A value as an evaluator of data sees it: text that holds a JSON object or list counts as that."""
+    return embedded(value) if isinstance(value, str) else plain_of(value)
+
+
+def plain_of(value: Any) -> Json:
+    """A value as plain data; what nests beyond all use cannot be compared, which is no verdict on the agent."""
+    try:
+        return plain(value)
+    except RecursionError:
+        raise ValueError("a value is nested too deeply to be compared") from None
+
+
+def embedded(value: Json) -> Json:
+    """The object or list that a text holds as JSON; any other value as it is."""
+    if not isinstance(value, str) or value.lstrip()[:1] not in ("{", "["):
+        return value
+    try:
+        return parse_json(value)
+    except ValueError:
+        return value
+
+
+def parse_json(text: str) -> Json:
+    """Strict JSON: `NaN` and nesting beyond any use are refused with `ValueError` like every other mistake."""
+    try:
+        return plain(json.loads(text, parse_constant=_refuse))
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def quote(value: Any, limit: int = SHOWN) -> str:
+    """A value in a sentence, cut short, with the white space in it made visible."""
+    if value is None:
+        return "nothing"
+    if not isinstance(value, str):
+        return show(plain(value), limit)
+    cut = value if len(value) <= limit else f"{value[: limit - 1]}…"
+    return json.dumps(cut, ensure_ascii=False)
+
+
+def compared(expected: Any, got: Any) -> str:
+    """The part of a reason that every comparison shares."""
+    return f"expected {quote(expected)}, got {quote(got)}"
+
+
+def require_flags(**flags: Any) -> None:
+    """Refuse `"yes"` and `1` where true or false is meant."""
+    for name, flag in flags.items():
+        if not isinstance(flag, bool):
+            raise ValueError(f"{name} must be true or false, not {flag!r}")
+
+
+def require_choice(name: str, choice: Any, options: tuple[str, ...]) -> None:
+    """Refuse a name that is not on the list."""
+    if choice not in options:
+        raise ValueError(f"{name} must be one of {', '.join(options)}, not {choice!r}")
+
+
+def require_number(name: str, number: Any, *, least: float = 0.0, most: float = float("inf")) -> None:
+    """Refuse what is no number within the bounds; NaN is within none."""
+    if isinstance(number, bool) or not isinstance(number, (int, float)) or not least <= number <= most:
+        bounds = f"of at least {least:g}" if most == float("inf") else f"between {least:g} and {most:g}"
+        raise ValueError(f"{name} must be a number {bounds}, not {number!r}")
+
+
+def _refuse(constant: str) -> Json:
+    raise ValueError(f"{constant} is not JSON")

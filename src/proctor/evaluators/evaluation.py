@@ -1,0 +1,105 @@
+"""What an evaluator sees (Evaluable) and what it says (Evaluation)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import field
+from typing import Any, ClassVar, Protocol, TypeAlias
+
+from proctor.agents.agent import Reply, ToolCall, Usage
+from proctor.base.json_data import UNSET, Json, Unset
+from proctor.base.records import record
+from proctor.cases.suite import NOTHING, ExpectedCall, Keywords, NamedData, Turn
+
+
+@record
+class Evaluation:
+    """The result of one evaluator on one answer."""
+
+    score: float
+    """Between 0 and 1; higher is better."""
+    reasoning: str = ""
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+Verdict: TypeAlias = Evaluation | bool | int | float | None
+"""What an evaluator may return. `None`: there was nothing to compare."""
+
+
+class NothingToCompare(Exception):
+    """Raised by an evaluator that lacks what it compares with; says what is missing. The outcome is `skipped`."""
+
+
+class EvaluationPending(Exception):
+    """Raised by an evaluator whose verdict a person or an agent has yet to give. The outcome is `pending`."""
+
+    def __init__(self, reason: str = "", *, criteria: str = "") -> None:
+        super().__init__(reason)
+        self.criteria = criteria
+        """What whoever gives the verdict has to look for."""
+
+
+class Evaluator(Protocol):
+    """Any callable, sync or async, that takes an `Evaluable` (and, if it wants the trace, `trace=`).
+
+    It may also have these attributes: `default_threshold` (0.5), `scope` ("turn" or "case"), `version`, `needs_judge`.
+    """
+
+    def __call__(self, evaluable: Evaluable) -> Verdict | Awaitable[Verdict]: ...
+
+
+@record
+class Exchange:
+    """One turn and its answer, as an evaluator of the whole conversation sees it."""
+
+    turn: Turn
+    reply: Reply
+
+
+@record
+class Evaluable:
+    """What an evaluator sees of one turn or of a whole trial."""
+
+    __test__: ClassVar[bool] = False
+    """It goes by the name of `TestCase` as well, which pytest would take for tests."""
+    eval_input: Sequence[NamedData] = ()
+    eval_output: Sequence[NamedData] = ()
+    expectation: Json | Unset = UNSET
+    """The reference answer. `UNSET`: none was given; `None`: the expected answer is nothing."""
+    eval_metadata: Mapping[str, Json] | None = None
+    description: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    expected_tool_calls: tuple[ExpectedCall, ...] | None = None
+    """`None` asserts nothing; an empty tuple asserts that no tool is called."""
+    keywords: Keywords | None = None
+    context: tuple[str, ...] | None = None
+    retrieval_context: tuple[str, ...] | None = None
+    turns: tuple[Exchange, ...] = ()
+    """The conversation so far, this turn included."""
+    usage: Usage | None = None
+    duration_ms: float | None = None
+    state: Mapping[str, Json] | None = None
+    expected_state: Mapping[str, Json] | None = None
+    turn_metadata: Mapping[str, Json] = NOTHING
+    trace: Any = None
+
+    @property
+    def input(self) -> Json:
+        return collapse(self.eval_input)
+
+    @property
+    def output(self) -> Json:
+        return collapse(self.eval_output)
+
+    @property
+    def expected_output(self) -> Json | Unset:
+        return self.expectation
+
+
+def collapse(items: Sequence[NamedData]) -> Json:
+    """Nothing for none, the value itself for one, an object by name for several."""
+    if not items:
+        return None
+    if len(items) == 1:
+        return items[0].value
+    return {item.name: item.value for item in items}

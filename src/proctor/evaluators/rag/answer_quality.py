@@ -1,0 +1,179 @@
+"""Whether an answer keeps to what was retrieved: what it claims, whether that is borne out, whether it is to the point.
+
+The statements of an answer are asked for once and serve relevancy and faithfulness: with hallucination, three calls.
+
+
+Whether the answer says what the expected one says: statements they share, and how near they are in meaning.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from proctor.base.errors import UsageError
+from proctor.base.json_data import show
+from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
+from proctor.evaluators.findings import Finding, as_details, share, texts_to_hold_against
+from proctor.evaluators.judged import Judged, answer_text, expected_text, question_text
+from proctor.evaluators.semantic import SIMILAR_FROM, require_embeddings, scaled, similarity
+from proctor.judging.embeddings import NoEmbeddings, embeddings_of
+from proctor.judging.judge import Judge
+from proctor.judging.questions import ClaimVerdict, Comparison, agreements, claims, comparison, statements
+
+Mode = Literal["grounded", "contradicted"]
+MODES: tuple[Mode, ...] = ("grounded", "contradicted")
+
+
+@dataclass(frozen=True)
+class AnswerRelevancy(Judged):
+    """The share of the answer's statements that address the question; background to it counts."""
+
+    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
+        question, answer = question_text(evaluable), answer_text(evaluable)
+        if not question.strip():
+            raise NothingToCompare("needs a question (`input`), and there is none")
+        if not answer.strip():
+            return Evaluation(0.0, "the answer is empty")
+        reply = await judge.ask(statements(question, answer))
+        if not reply.statements:
+            return Evaluation(0.0, "the answer says nothing")
+        found = [
+            Finding(item.text, _RELEVANT[item.relevant], item.relevant != "no", item.reason, item.degree)
+            for item in reply.statements
+        ]
+        return share(found, "statements address the question")
+
+
+_RELEVANT = {"yes": "relevant", "partly": "partly relevant", "no": "irrelevant"}
+
+
+@dataclass(frozen=True)
+class Faithfulness(Judged):
+    """The share of the answer's claims that the passages bear out, or at least do not contradict."""
+
+    mode: Mode = "grounded"
+    """`grounded`: only what is supported counts. `contradicted`: only what is contradicted counts against it."""
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise UsageError(f"Faithfulness: mode is one of {', '.join(MODES)}, not {self.mode!r}")
+
+    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
+        texts = texts_to_hold_against(evaluable)
+        answer = answer_text(evaluable)
+        if not answer.strip():
+            raise NothingToCompare("the answer is empty and claims nothing that the passages could bear out")
+        split = await judge.ask(statements(question_text(evaluable), answer))
+        claimed = [item.text for item in split.statements if item.claim == "yes"]
+        if not claimed:
+            raise NothingToCompare("the answer claims nothing that the passages could bear out")
+        reply = await judge.ask(claims(claimed, texts))
+        found = [
+            Finding(claimed[item.number - 1], item.verdict, self._holds(item.verdict), item.reason, self._degree(item))
+            for item in sorted(reply.verdicts, key=lambda verdict: verdict.number)
+        ]
+        what = "claims are supported" if self.mode == "grounded" else "claims are not contradicted"
+        evaluation = share(found, f"{what} by the passages", mode=self.mode)
+        return (
+            evaluation if reply.degree is None or self.mode != "grounded" else replace(evaluation, score=reply.degree)
+        )
+
+    def _holds(self, verdict: str) -> bool:
+        return verdict == "supported" if self.mode == "grounded" else verdict != "contradicted"
+
+    def _degree(self, item: ClaimVerdict) -> float | None:
+        """A degree says how far a claim is supported, which is not how far it is contradicted."""
+        return item.degree if self.mode == "grounded" else None
+
+
+@dataclass(frozen=True)
+class Hallucination(Judged):
+    """The share of the passages that the answer does not contradict; what it leaves out is not held against it."""
+
+    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
+        texts = texts_to_hold_against(evaluable, ideal_first=True)
+        answer = answer_text(evaluable)
+        if not answer.strip():
+            raise NothingToCompare("the answer is empty and contradicts nothing")
+        reply = await judge.ask(agreements(answer, texts))
+        found = [
+            Finding(texts[item.number - 1], _AGREES[item.verdict], item.verdict == "yes", item.reason, item.degree)
+            for item in sorted(reply.verdicts, key=lambda verdict: verdict.number)
+        ]
+        return share(found, "passages agree with the answer")
+
+
+_AGREES = {"yes": "agrees", "no": "contradicts"}
+
+
+@dataclass(frozen=True)
+class AnswerCorrectness(Judged):
+    """The F1 of statements shared with the expected answer, weighed with the similarity of the two texts."""
+
+    factuality_weight: float = 0.75
+    answer_similarity_weight: float = 0.25
+    embeddings: Any = None
+    """Who measures similarity; `None` takes what is there, and does without if there is nothing."""
+
+    def __post_init__(self) -> None:
+        weights = [self.factuality_weight, self.answer_similarity_weight]
+        numbers = all(isinstance(weight, (int, float)) and 0 <= weight < math.inf for weight in weights)
+        if not numbers or not any(weights):
+            raise UsageError(f"AnswerCorrectness: weights are at least 0 and not both 0; they are {weights}")
+        require_embeddings(self.embeddings)
+
+    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
+        expected, answer = expected_text(evaluable), answer_text(evaluable)
+        if not answer.strip():
+            return Evaluation(0.0, "the answer is empty")
+        near, remark = await self._similarity(answer, expected)
+        if not self.factuality_weight and near is not None:
+            return Evaluation(near, f"Similarity {near:.2f}", {"similarity": near})
+        reply = await judge.ask(comparison(question_text(evaluable), expected, answer))
+        agreement = f1_of(reply)
+        details: dict[str, Any] = {"factuality": agreement, "findings": as_details(_findings(reply))}
+        if near is None:
+            return Evaluation(agreement, _reason(reply) + remark, details)
+        weight = self.factuality_weight + self.answer_similarity_weight
+        score = (self.factuality_weight * agreement + self.answer_similarity_weight * near) / weight
+        return Evaluation(min(1.0, score), f"{_reason(reply)}. Similarity {near:.2f}", {**details, "similarity": near})
+
+    async def _similarity(self, answer: str, expected: str) -> tuple[float | None, str]:
+        """How near the texts are; or `None`, and what to say about it."""
+        if not self.answer_similarity_weight:
+            return None, ""
+        try:
+            source = embeddings_of(self.embeddings)
+        except NoEmbeddings as error:
+            if not self.factuality_weight:
+                raise NothingToCompare(str(error)) from error
+            return None, ". Scored by statements alone, since there are no embeddings"
+        return scaled(await similarity(source, answer, expected), SIMILAR_FROM), ""
+
+
+def f1_of(reply: Comparison) -> float:
+    """Shared statements against those that only one of the texts makes; 0 if there are none at all."""
+    if reply.degree is not None:
+        return reply.degree
+    shared = len(reply.shared)
+    whole = shared + 0.5 * (len(reply.only_answer) + len(reply.only_reference))
+    return shared / whole if whole else 0.0
+
+
+def _findings(reply: Comparison) -> list[Finding]:
+    shared = [Finding(text, "shared", True) for text in reply.shared]
+    added = [Finding(text, "only in the answer", False) for text in reply.only_answer]
+    missing = [Finding(text, "only in the expected answer", False) for text in reply.only_reference]
+    return shared + added + missing
+
+
+def _reason(reply: Comparison) -> str:
+    parts = [f"{len(reply.shared)} statements shared, {len(reply.only_answer)} only in the answer"]
+    parts[0] += f", {len(reply.only_reference)} only in the expected answer"
+    if reply.contradictions:
+        parts.append("contradicted: " + "; ".join(show(text, 200) for text in reply.contradictions[:5]))
+    if reply.only_reference:
+        parts.append("missing: " + "; ".join(show(text, 200) for text in reply.only_reference[:5]))
+    return ". ".join(parts)

@@ -1,0 +1,111 @@
+"""What an answer may cost at most: time, tokens, money, steps. What is not known is skipped, never taken for zero."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar, Literal
+
+from proctor.base.records import record
+from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
+
+
+@record
+class MaxLatency:
+    """The agent took no longer than this."""
+
+    seconds: float
+    default_threshold: ClassVar[float] = 1.0
+    scope: ClassVar[Literal["case"]] = "case"
+
+    def __post_init__(self) -> None:
+        _check("seconds", self.seconds)
+
+    def __call__(self, evaluable: Evaluable) -> Evaluation:
+        if evaluable.duration_ms is None:
+            raise NothingToCompare("it is not known how long the agent took")
+        taken = evaluable.duration_ms / 1000
+        details = {"seconds": taken, "most": self.seconds}
+        return Evaluation(float(taken <= self.seconds), f"took {taken:g} s, at most {self.seconds:g} s", details)
+
+
+@record
+class MaxTokens:
+    """The agent used no more tokens than this: in all, read, or written."""
+
+    total: int | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    default_threshold: ClassVar[float] = 1.0
+    scope: ClassVar[Literal["case"]] = "case"
+
+    def __post_init__(self) -> None:
+        if not self._limits():
+            raise ValueError("give total, input_tokens or output_tokens")
+        for name, limit in self._limits().items():
+            _check(name, limit, whole=True)
+
+    def _limits(self) -> dict[str, int]:
+        limits = {"total": self.total, "input": self.input_tokens, "output": self.output_tokens}
+        return {name: limit for name, limit in limits.items() if limit is not None}
+
+    def __call__(self, evaluable: Evaluable) -> Evaluation:
+        usage = evaluable.usage
+        if usage is None:
+            raise NothingToCompare("the agent does not tell how many tokens it used")
+        counts = {"total": usage.total_tokens, "input": usage.input_tokens, "output": usage.output_tokens}
+        limits = self._limits()
+        used = {name: count for name in limits if (count := counts[name]) is not None}
+        known = (usage.input_tokens or 0) + (usage.output_tokens or 0)
+        if "total" not in used and known > limits.get("total", known):
+            used["total"] = known
+        exceeded = [name for name, count in used.items() if count > limits[name]]
+        unknown = [name for name in limits if name not in used]
+        if unknown and not exceeded:
+            raise NothingToCompare(f"the agent does not tell its {' and '.join(unknown)} tokens")
+        reason = ", ".join(f"{used[name]} {name} tokens, at most {limits[name]}" for name in exceeded or used)
+        return Evaluation(float(not exceeded), reason, {"used": used, "most": limits})
+
+
+@record
+class MaxCost:
+    """The agent spent no more money than this."""
+
+    usd: float
+    default_threshold: ClassVar[float] = 1.0
+    scope: ClassVar[Literal["case"]] = "case"
+
+    def __post_init__(self) -> None:
+        _check("usd", self.usd)
+
+    def __call__(self, evaluable: Evaluable) -> Evaluation:
+        cost = None if evaluable.usage is None else evaluable.usage.cost_usd
+        if cost is None:
+            raise NothingToCompare("it is not known what the answer cost")
+        return Evaluation(
+            float(cost <= self.usd), f"cost ${cost:g}, at most ${self.usd:g}", {"usd": cost, "most": self.usd}
+        )
+
+
+@record
+class MaxSteps:
+    """The agent made no more tool calls than this."""
+
+    steps: int
+    default_threshold: ClassVar[float] = 1.0
+    scope: ClassVar[Literal["case"]] = "case"
+
+    def __post_init__(self) -> None:
+        _check("steps", self.steps, whole=True)
+
+    def __call__(self, evaluable: Evaluable) -> Evaluation:
+        made = len(evaluable.tool_calls)
+        calls = "tool call" if made == 1 else "tool calls"
+        return Evaluation(
+            float(made <= self.steps), f"{made} {calls}, at most {self.steps}", {"steps": made, "most": self.steps}
+        )
+
+
+def _check(name: str, limit: float, *, whole: bool = False) -> None:
+    kinds = int if whole else (int, float)
+    if isinstance(limit, bool) or not isinstance(limit, kinds) or not math.isfinite(limit) or limit < 0:
+        raise ValueError(f"{name} must be a {'whole' if whole else 'finite'} number from 0, not {limit!r}")

@@ -1,0 +1,258 @@
+"""Whether the agent took its steps in an order that makes sense: only what must come first has to come first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, ClassVar
+
+from proctor.agents.agent import ToolCall
+from proctor.base.records import record
+from proctor.cases.suite import ExpectedCall
+from proctor.evaluators.arguments import require_flags
+from proctor.evaluators.evaluation import Evaluable, Evaluation
+from proctor.evaluators.tools.calls import actual_text, credit, mismatches
+from proctor.evaluators.tools.ordered_steps import Place, Step, align, read_calls, read_steps
+
+_PHRASES = 8
+
+
+@record
+class Trajectory:
+    """Steps in a partial order: `after`, `optional`, `any_of`, `repeat`, calls inside calls, and what is forbidden."""
+
+    steps: Sequence[Any] = ()
+    forbid: Sequence[Any] = ()
+    """Tools (names, shell-style patterns) or calls with arguments that must not be made."""
+    extra: bool = True
+    """Whether further calls may be made."""
+    partial: bool = False
+    """Whether some of the steps earn a part of the score, or only all of them the whole."""
+    base: Path | None = None
+    """The folder from which predicates in arguments are looked up."""
+    default_threshold: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        require_flags(extra=self.extra, partial=self.partial)
+        object.__setattr__(self, "steps", read_steps(self.steps, self.base))
+        object.__setattr__(self, "forbid", read_calls(self.forbid, self.base, "forbid"))
+        if not self.steps and not self.forbid and self.extra:
+            raise ValueError("give steps, something to forbid, or extra: false; else there is nothing to hold calls to")
+
+    def __call__(self, evaluable: Evaluable) -> Evaluation:
+        calls = evaluable.tool_calls
+        took = _take(self.steps, calls, extra_allowed=self.extra)
+        forbidden = [call for call in calls if any(_is_forbidden(call, wanted) for wanted in self.forbid)]
+        phrases = [f"forbidden {actual_text(call)}" for call in forbidden] + took.phrases
+        whole = took.share == 1.0 and not forbidden
+        score = 0.0 if forbidden else took.share if self.partial else float(whole)
+        return Evaluation(score, took.summary if whole else _sentence(phrases), took.details(forbidden))
+
+
+@record
+class _Taken:
+    """How far the calls on one level are the steps of that level."""
+
+    share: float
+    phrases: list[str]
+    """The edits that would make the calls what they should be, the gravest first."""
+    matched: int
+    """Calls that are a step, arguments and all."""
+    made: int
+    wanted: int
+    """Calls that had to be made."""
+    required: int
+    """Of those, the ones that were."""
+    pairs: list[tuple[str, int]]
+    exact: bool
+
+    @property
+    def summary(self) -> str:
+        further = f"; {self.made - self.matched} further" if self.made > self.matched else ""
+        return f"{self.required} of {self.wanted} steps taken, in a valid order{further}"
+
+    def details(self, forbidden: Sequence[ToolCall]) -> dict[str, Any]:
+        precision = self.matched / self.made if self.made else float(not self.wanted)
+        recall = self.required / self.wanted if self.wanted else 1.0
+        f1 = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+        found = {"pairs": [list(pair) for pair in self.pairs], "edits": self.phrases, "exact": self.exact}
+        found["forbidden"] = [actual_text(call) for call in forbidden]
+        return {"precision": precision, "recall": recall, "f1": f1, "share": self.share, **found}
+
+
+@record
+class _Level:
+    """The steps of one level beside the calls of that level, and which call makes which step."""
+
+    steps: Sequence[Step]
+    calls: Sequence[ToolCall]
+    places: Sequence[Place]
+    pairs: Sequence[tuple[int, int]]
+    inner: dict[tuple[int, int], _Taken]
+    """Per step and call, how far the steps inside were taken."""
+
+    def missing(self) -> dict[int, int]:
+        """How often each step is still to be made."""
+        made = Counter(step for step, _ in self.pairs)
+        return {i: step.at_least - made[i] for i, step in enumerate(self.steps) if step.at_least > made[i]}
+
+    def counting(self) -> list[float]:
+        """What each call earns that had to be made, or that need not have been made and is not right."""
+        earned: dict[int, list[float]] = {}
+        for i, j in self.pairs:
+            earned.setdefault(i, []).append(self.places[i].weights[j] or 0.0)
+        found: list[float] = []
+        for i, weights in earned.items():
+            weights.sort(reverse=True)
+            least = self.steps[i].at_least
+            found += weights[:least] + [weight for weight in weights[least:] if weight < 1.0]
+        return found
+
+    def extra(self) -> list[int]:
+        paired = {j for _, j in self.pairs}
+        return [j for j in range(len(self.calls)) if j not in paired]
+
+    def names(self, ids: Sequence[str]) -> str:
+        by_id = {step.id: step for step in self.steps}
+        return ", ".join(" or ".join(call.name for call in by_id[name].any_of) for name in ids)
+
+
+def _take(steps: Sequence[Step], calls: Sequence[ToolCall], *, extra_allowed: bool) -> _Taken:
+    """Align one level of steps with its calls; where steps have steps inside, with the calls of that level only."""
+    top = _top_level(calls) if any(step.steps for step in steps) else list(range(len(calls)))
+    seen = [calls[index] for index in top]
+    inner = {
+        (i, j): _take(step.steps, _inside(calls, call), extra_allowed=extra_allowed)
+        for i, step in enumerate(steps)
+        if step.steps
+        for j, call in enumerate(seen)
+        if step.best(call) is not None
+    }
+    places = [
+        Place(
+            [_weight(step, call, inner.get((i, j))) for j, call in enumerate(seen)], before, step.at_least, step.at_most
+        )
+        for i, (step, before) in enumerate(zip(steps, _earlier(steps), strict=True))
+    ]
+    found = align(places, further=extra_allowed)
+    level = _Level(steps, seen, places, found.pairs, inner)
+    exact = found.exact and all(taken.exact for taken in inner.values())
+    return _account(level, top, exact=exact, extra_allowed=extra_allowed)
+
+
+def _weight(step: Step, call: ToolCall, inside: _Taken | None) -> float | None:
+    wanted = step.best(call)
+    if wanted is None:
+        return None
+    own = credit(wanted, call)
+    return own if inside is None else (own + inside.share) / 2
+
+
+def _account(level: _Level, top: Sequence[int], *, exact: bool, extra_allowed: bool) -> _Taken:
+    steps, missing, extra = level.steps, level.missing(), level.extra()
+    weights = [level.places[i].weights[j] or 0.0 for i, j in level.pairs]
+    counting = level.counting()
+    whole = sum(missing.values()) + len(counting) + (0 if extra_allowed else len(extra))
+    phrases = _missing(level, missing, extra) + _wrong(level)
+    if not extra_allowed:
+        counted = Counter(actual_text(level.calls[j]) for j in extra)
+        phrases += [f"extra {_times(text, count)}" for text, count in counted.items()]
+    right = Counter(i for (i, _), weight in zip(level.pairs, weights, strict=True) if weight == 1.0)
+    return _Taken(
+        share=min(1.0, sum(counting) / whole) if whole else 1.0,
+        phrases=phrases,
+        matched=sum(right.values()),
+        made=len(level.calls),
+        wanted=sum(step.at_least for step in steps),
+        required=sum(min(right[i], step.at_least) for i, step in enumerate(steps)),
+        pairs=[(steps[i].id, top[j]) for i, j in level.pairs],
+        exact=exact,
+    )
+
+
+def _missing(level: _Level, missing: dict[int, int], extra: list[int]) -> list[str]:
+    """What was not done; a call that only came at the wrong time is told as that, and no longer as extra."""
+    phrases = []
+    for i, count in missing.items():
+        step = level.steps[i]
+        moved = [j for j in extra if level.places[i].weights[j] == 1.0][:count]
+        for j in moved:
+            extra.remove(j)
+            phrases.append(f"{actual_text(level.calls[j])} out of order{_belongs(level, step)}")
+        if count > len(moved):
+            text = _times(step.text, count - len(moved))
+            phrases.append(f"missing {text} after {level.names(step.after)}" if step.after else f"missing {text}")
+    return phrases
+
+
+def _belongs(level: _Level, step: Step) -> str:
+    """What a step has to come after and before, in the names of tools."""
+    after = level.names(step.after)
+    before = level.names([item.id for item in level.steps if step.id in item.after])
+    told = [f"after {after}" if after else "", f"before {before}" if before else ""]
+    return f" (belongs {' and '.join(part for part in told if part)})" if after or before else ""
+
+
+def _wrong(level: _Level) -> list[str]:
+    phrases = []
+    for i, j in level.pairs:
+        if reasons := level.steps[i].reasons(level.calls[j]):
+            phrases.append(f"{level.calls[j].name}: {', '.join(reasons)}")
+        if (inside := level.inner.get((i, j))) is not None:
+            phrases += [f"inside {level.calls[j].name}: {phrase}" for phrase in inside.phrases]
+    return phrases
+
+
+def _earlier(steps: Sequence[Step]) -> list[frozenset[int]]:
+    """Per step, all that come before it, directly or through others."""
+    index = {step.id: i for i, step in enumerate(steps)}
+    found: list[frozenset[int]] = []
+    for step in steps:
+        before: set[int] = set()
+        waiting = [index[name] for name in step.after]
+        while waiting:
+            current = waiting.pop()
+            if current not in before:
+                before.add(current)
+                waiting += [index[name] for name in steps[current].after]
+        found.append(frozenset(before))
+    return found
+
+
+def _top_level(calls: Sequence[ToolCall]) -> list[int]:
+    known = {call.id for call in calls if call.id is not None}
+    return [index for index, call in enumerate(calls) if call.parent is None or call.parent not in known]
+
+
+def _inside(calls: Sequence[ToolCall], outer: ToolCall) -> list[ToolCall]:
+    """The calls made within another, at any depth."""
+    if outer.id is None:
+        return []
+    parents = {call.id: call.parent for call in calls if call.id is not None}
+    return [call for call in calls if call is not outer and outer.id in _around(call, parents)]
+
+
+def _around(call: ToolCall, parents: Mapping[str, str | None]) -> set[str]:
+    """The ids of all calls that another was made within, whenever each was recorded."""
+    around: set[str] = set()
+    outer = call.parent
+    while outer is not None and outer not in around:
+        around.add(outer)
+        outer = parents.get(outer)
+    return around
+
+
+def _is_forbidden(call: ToolCall, wanted: ExpectedCall) -> bool:
+    named = wanted.accepts_name(call.name) or fnmatchcase(call.name, wanted.name)
+    return named and next(mismatches(wanted, call), None) is None
+
+
+def _sentence(phrases: Sequence[str]) -> str:
+    shown = [*phrases[:_PHRASES], f"and {len(phrases) - _PHRASES} more"] if len(phrases) > _PHRASES else phrases
+    return "; ".join(shown)
+
+
+def _times(text: str, count: int) -> str:
+    return text if count == 1 else f"{text} ×{count}"

@@ -1,0 +1,209 @@
+"""Takes what a model wrote for the reply it was asked for, or says what is wrong with it.
+
+Exactly one JSON object counts, wherever it stands. A reply with two different ones, or with something in braces that is
+not JSON, could be quoting a verdict out of the material, so nobody chooses among them: the model is asked again.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from proctor.base.json_data import Json, canonical, show
+from proctor.judging.judge import Question, ReplyT, Texts, UnfitReply
+
+LONGEST = 1_000_000
+"""Characters; no reply to one question is longer, and none is searched for an object beyond it."""
+
+DEEPEST = 100
+MOST = 20
+"""Objects side by side; who writes more does not mean any of them."""
+
+
+class _Unfit(Exception):
+    """What is wrong, said to the model."""
+
+
+def read_reply(text: str, question: Question[ReplyT]) -> ReplyT:
+    """The reply in `text`, of the right shape and with nothing wrong; raises `UnfitReply` with a complaint."""
+    try:
+        data = _only_object(text, question.material)
+        reply = _shaped(data, question)
+    except _Unfit as complaint:
+        raise UnfitReply(str(complaint), text) from None
+    wrong = None if question.check is None else question.check(reply)
+    if wrong:
+        raise UnfitReply(wrong, text)
+    return reply
+
+
+def sendable(text: str) -> str:
+    """`text` without half characters, which no protocol can carry."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _only_object(text: str, material: Mapping[str, Texts]) -> dict[str, Json]:
+    if len(text) > LONGEST:
+        raise _Unfit(f"it has {len(text):,} characters, far more than the JSON object that was asked for")
+    said = _without_thinking(text)
+    if not said:
+        raise _Unfit("it is empty")
+    spans = _braces(said)
+    if not spans:
+        raise _Unfit("it contains no JSON object")
+    if len(spans) > MOST:
+        raise _Unfit(f"it contains {len(spans):,} JSON objects side by side; write only one")
+    found = [_parsed(said[begin:end]) for begin, end in spans]
+    if any(canonical(other) != canonical(found[0]) for other in found[1:]):
+        raise _Unfit("it contains more than one JSON object, and they differ; write only your own, and quote none")
+    for begin, end in spans:
+        _refuse_quotation(said, begin, end, material)
+    return found[0]
+
+
+def _without_thinking(text: str) -> str:
+    """What follows the thoughts some models write down first."""
+    said = text.strip()
+    while (opening := _thinking().match(said)) is not None:
+        closing = said.find(f"</{opening.group(1)}>", opening.end())
+        if closing < 0:
+            raise _Unfit("it ends before the thinking does; think less, and write the JSON object")
+        said = said[closing + len(opening.group(1)) + 3 :].strip()
+    return said
+
+
+@functools.cache
+def _thinking() -> re.Pattern[str]:
+    return re.compile(r"<(think|thinking|thought|reasoning|reflection|scratchpad)>")
+
+
+def _braces(text: str) -> list[tuple[int, int]]:
+    """Where each outermost pair of braces begins and ends; in one pass, whatever the text."""
+    spans: list[tuple[int, int]] = []
+    depth = nesting = begin = 0
+    for position, mark in _marks(text):
+        if mark == "{":
+            begin = begin if depth else position
+            depth += 1
+        elif mark == "}" and depth:
+            depth -= 1
+            if not depth:
+                spans.append((begin, position + 1))
+        nesting = 0 if not depth else nesting + (1 if mark in "{[" else -1)
+        if nesting > DEEPEST:
+            raise _Unfit("its JSON is nested far too deeply")
+    if depth:
+        raise _Unfit("its JSON is incomplete; write all of it, more briefly if need be")
+    return spans
+
+
+def _marks(text: str) -> Iterator[tuple[int, str]]:
+    """Brackets and braces, but not those in JSON's strings; outside of braces, a quotation mark begins no string."""
+    depth = position = 0
+    while (found := _bracket().search(text, position)) is not None:
+        position, mark = found.end(), found.group()
+        if mark == '"':
+            closing = _string_end().match(text, position) if depth else None
+            position = closing.end() if closing is not None else len(text) if depth else position
+            continue
+        depth = max(0, depth + (mark == "{") - (mark == "}"))
+        yield found.start(), mark
+
+
+@functools.cache
+def _bracket() -> re.Pattern[str]:
+    return re.compile(r'["{}\[\]]')
+
+
+@functools.cache
+def _string_end() -> re.Pattern[str]:
+    return re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+
+
+def _parsed(text: str) -> dict[str, Json]:
+    try:
+        data: dict[str, Json] = json.loads(
+            text, object_pairs_hook=_without_repetition, parse_constant=_no_number, parse_float=_finite
+        )
+    except (ValueError, RecursionError) as error:
+        raise _Unfit(f"it is not valid JSON: {show(str(error), 200)}") from None
+    return data
+
+
+def _without_repetition(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    """The last of two values for one key would win, which is how a verdict could be slipped in."""
+    data = {sendable(key): _mended(value) for key, value in pairs}
+    if len(data) < len(pairs):
+        raise ValueError("a key is given twice")
+    return data
+
+
+def _mended(value: Json) -> Json:
+    if isinstance(value, str):
+        return sendable(value)
+    return [_mended(item) for item in value] if isinstance(value, list) else value
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    return number if math.isfinite(number) else _no_number(digits)
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is not a number in JSON")
+
+
+def _refuse_quotation(said: str, begin: int, end: int, material: Mapping[str, Texts]) -> None:
+    """An object amid words counts if it stands by itself and is not found, letter for letter, in the material."""
+    if _is_wrapping(said[:begin]) and _is_wrapping(said[end:]):
+        return
+    if said[end:].strip("`\n ") and not _stands_alone(said, begin, end):
+        raise _Unfit("its JSON object does not stand by itself; write the JSON object and nothing else")
+    quoted = said[begin:end]
+    if any(quoted in one for texts in material.values() for one in _several(texts)):
+        raise _Unfit("its JSON object could be a quotation from the material; write your own and nothing else")
+
+
+def _stands_alone(said: str, begin: int, end: int) -> bool:
+    """Whether no words share its first and last line."""
+    line_end = said.find("\n", end)
+    rest = said[end : len(said) if line_end < 0 else line_end]
+    return _is_wrapping(said[said.rfind("\n", 0, begin) + 1 : begin]) and _is_wrapping(rest)
+
+
+def _is_wrapping(text: str) -> bool:
+    """Whether there is nothing but the marks of a code block."""
+    return not text or _fence().fullmatch(text) is not None
+
+
+@functools.cache
+def _fence() -> re.Pattern[str]:
+    return re.compile(r"\s*(?:`{1,4}\w*)?\s*")
+
+
+def _several(texts: Texts) -> list[str]:
+    return [texts] if isinstance(texts, str) else list(texts)
+
+
+def _shaped(data: dict[str, Json], question: Question[ReplyT]) -> ReplyT:
+    """Strictly: `true` is no score, and `"3"` no number, however politely either could be converted."""
+    from pydantic import ValidationError
+
+    try:
+        reply: ReplyT = question.reply.model_validate_json(json.dumps(data), strict=True)
+    except ValidationError as error:
+        raise _Unfit(f"it does not fit the schema: {_wrong(error)}") from None
+    except RecursionError:
+        raise _Unfit("its JSON is nested far too deeply") from None
+    return reply
+
+
+def _wrong(error: Any) -> str:
+    found = error.errors(include_url=False, include_input=False, include_context=False)
+    said = [f"{'.'.join(str(part) for part in each['loc']) or 'the object'}: {each['msg']}" for each in found[:5]]
+    more = f"; and {len(found) - 5} more" if len(found) > 5 else ""
+    return show("; ".join(said), 1000) + more

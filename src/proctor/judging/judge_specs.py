@@ -1,0 +1,334 @@
+"""Reads how people name judges: a text, a mapping of ours, HoloDeck's model block, or ADK's judge_model_options."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, get_args
+from urllib.parse import urlsplit
+
+from proctor.agents.options import expand
+from proctor.base.errors import UsageError
+from proctor.base.fields import Document, Fields, kind
+from proctor.base.json_data import Json
+from proctor.base.records import record
+from proctor.base.source import Pointer
+from proctor.judging.context import EMBEDDED
+from proctor.judging.limits import NO_LIMITS, Limits
+from proctor.judging.local_model import LOCAL, LocalSpec, Reasons
+from proctor.judging.model_judge import TIMEOUT
+from proctor.judging.providers import ModelSpec
+from proctor.judging.services import SERVICES, split_name
+
+LOCAL_TIMEOUT = 600.0
+"""Seconds for one request to a model on this machine: without a graphics card it may write ten words a second."""
+CONCEALED = "***"
+"""What a reader of files puts in the place of a key that was written out."""
+
+
+@record
+class JudgeSpec:
+    """One judge: a model somewhere, a model on this machine, or the embedded rules."""
+
+    who: ModelSpec | LocalSpec | Literal["embedded"]
+    timeout: float = TIMEOUT
+    limits: Limits = NO_LIMITS
+
+
+@record
+class PanelSpec:
+    """Who judges, and how; no members: whoever judges anyhow."""
+
+    members: tuple[JudgeSpec, ...] = ()
+    samples: int = 1
+    mode: Literal["jury", "cascade"] = "jury"
+    band: float | None = None
+
+
+def read_panel(named: str | Mapping[str, Json]) -> PanelSpec:
+    """What `named` means; raises `UsageError` with everything that is wrong with it."""
+    if isinstance(named, str):
+        return PanelSpec((_named(named),))
+    document = Document(Path("judge"), "", named, lambda pointer: None)
+    found = _panel(document, named, ("judge",))
+    if document.problems or found is None:
+        raise UsageError("\n".join(f"{problem.where} {problem.message}" for problem in document.problems))
+    return found
+
+
+def _panel(document: Document, data: Json, pointer: Pointer) -> PanelSpec | None:
+    camel = isinstance(data, Mapping) and not data.keys().isdisjoint(_ADK)
+    fields = Fields(document, data, pointer, camel=camel)
+    read = _adk if camel else _holodeck if fields.has("provider") else _own
+    before = len(document.problems)
+    try:
+        found = read(fields)
+    except UsageError as error:
+        document.problem(pointer, f"cannot be used: {error}")
+        found = None
+    fields.done()
+    return found if len(document.problems) == before else None
+
+
+def _own(fields: Fields) -> PanelSpec | None:
+    samples = fields.integer("samples", 1, least=1)
+    groups = [name for name in ("model", "jury", "cascade") if fields.take(name) is not None]
+    if len(groups) > 1:
+        fields.problem(groups[1], f"cannot be given together with {groups[0]}")
+        return None
+    if groups in (["jury"], ["cascade"]):
+        return _several(fields, groups[0], samples)
+    named = fields.text("model", blank=False)
+    settings = _Settings(fields)
+    if named is None:
+        for key in settings.given:
+            fields.problem(key, "needs a model to apply to")
+        return PanelSpec(samples=samples)
+    who = _named(named).who
+    meaningless = settings.given.keys() & _MEANINGLESS[_kind(who)]
+    for key in sorted(meaningless):
+        fields.problem(key, f"has no meaning for the judge {named}")
+    if meaningless or isinstance(who, str):
+        return PanelSpec((JudgeSpec(who),), samples)
+    return PanelSpec((settings.applied(who),), samples)
+
+
+_HERE = frozenset({"threads", "context"})
+_BRIEF = frozenset({"reasons"})
+_ELSEWHERE = frozenset({"base_url", "api_key_env"})
+_ANY_MODEL = frozenset("temperature top_p max_tokens timeout requests_per_minute tokens_per_minute concurrency".split())
+_MEANINGLESS = {
+    "provider": _HERE | _BRIEF,
+    "file": _ELSEWHERE,
+    "server": _HERE | {"base_url"},
+    "embedded": _HERE | _BRIEF | _ELSEWHERE | _ANY_MODEL,
+}
+
+
+def _kind(who: ModelSpec | LocalSpec | Literal["embedded"]) -> str:
+    if isinstance(who, LocalSpec):
+        return "file" if isinstance(who.source, Path) else "server"
+    return "provider" if isinstance(who, ModelSpec) else "embedded"
+
+
+def _several(fields: Fields, group: str, samples: int) -> PanelSpec | None:
+    band = fields.number("band", least=0, most=1) if group == "cascade" else None
+
+    def member(data: Json, pointer: Pointer) -> JudgeSpec | None:
+        found = _member(fields.document, data, pointer)
+        if found is not None and (len(found.members) != 1 or found.samples != 1):
+            fields.document.problem(pointer, "must name one judge; samples and groups belong one level up")
+            return None
+        return None if found is None else found.members[0]
+
+    members = fields.each(group, member, least=1)
+    known = [each for each in members if each is not None]
+    mode: Literal["jury", "cascade"] = "cascade" if group == "cascade" else "jury"
+    return PanelSpec(tuple(known), samples, mode, band)
+
+
+def _member(document: Document, data: Json, pointer: Pointer) -> PanelSpec | None:
+    if not isinstance(data, str):
+        return _panel(document, data, pointer)
+    try:
+        return PanelSpec((_named(data),))
+    except UsageError as error:
+        document.problem(pointer, f"cannot be used: {error}")
+        return None
+
+
+class _Settings:
+    """The keys that say how a model is asked."""
+
+    def __init__(self, fields: Fields) -> None:
+        self._fields = fields
+        positive = _positive(fields)
+        self.given: dict[str, Any] = {
+            "base_url": fields.text("base_url", blank=False),
+            "api_key_env": fields.text("api_key_env", blank=False),
+            "temperature": fields.number("temperature", least=0, most=2),
+            "top_p": fields.number("top_p", least=0, most=1),
+            "max_tokens": fields.integer("max_tokens", least=1),
+            "timeout": positive("timeout"),
+            "requests_per_minute": fields.integer("requests_per_minute", least=1),
+            "tokens_per_minute": fields.integer("tokens_per_minute", least=1),
+            "concurrency": fields.integer("concurrency", least=1),
+            "threads": fields.integer("threads", least=1),
+            "context": fields.integer("context", least=256),
+            "reasons": fields.choice("reasons", get_args(Reasons)),
+        }
+        self.given = {key: value for key, value in self.given.items() if value is not None}
+
+    def applied(self, who: ModelSpec | LocalSpec) -> JudgeSpec:
+        given = self.given
+        limits = _limits(given.get("concurrency"), given.get("requests_per_minute"), given.get("tokens_per_minute"))
+        if isinstance(who, LocalSpec):
+            return _local(self._here(who), given.get("timeout"), limits)
+        spec = ModelSpec(
+            who.provider,
+            who.model,
+            base_url=_address(self._fields, "base_url", given.get("base_url")),
+            api_key=_key_in(self._fields, given.get("api_key_env")),
+            temperature=given.get("temperature"),
+            top_p=given.get("top_p"),
+            max_tokens=given.get("max_tokens"),
+        )
+        return JudgeSpec(spec, given.get("timeout", TIMEOUT), limits)
+
+    def _here(self, who: LocalSpec) -> LocalSpec:
+        given = self.given
+        return LocalSpec(
+            who.source,
+            threads=given.get("threads"),
+            context=given.get("context"),
+            slots=given.get("concurrency", 1),
+            temperature=given.get("temperature"),
+            top_p=given.get("top_p"),
+            max_tokens=given.get("max_tokens"),
+            reasons=given.get("reasons", "after"),
+            api_key=_key_in(self._fields, given.get("api_key_env")),
+        )
+
+
+def _local(who: LocalSpec, timeout: float | None, limits: Limits) -> JudgeSpec:
+    """A model file answers no more at once than it was given room for, and takes the time it takes."""
+    if isinstance(who.source, Path):
+        limits = replace(limits, first=who.slots, most=who.slots)
+    return JudgeSpec(who, LOCAL_TIMEOUT if timeout is None else timeout, limits)
+
+
+def _holodeck(fields: Fields) -> PanelSpec | None:
+    """`{provider, name, endpoint, api_key, temperature, ...}`, as in an agent.yaml."""
+    provider, name = fields.text("provider", blank=False), fields.text("name", required=True, blank=False)
+    endpoint, key = fields.text("endpoint", blank=False), fields.text("api_key")
+    version = fields.text("api_version")
+    if fields.text("auth_provider") not in (None, "api_key"):
+        fields.problem("auth_provider", "is not known here; name the service itself as the provider, such as bedrock")
+    temperature = fields.number("temperature", least=0, most=2)
+    top_p, longest = fields.number("top_p", least=0, most=1), fields.integer("max_tokens", least=1)
+    if key == CONCEALED:
+        fields.problem("api_key", "was written out; put it in an environment variable, and write ${ITS_NAME}")
+    if name is None or provider is None or key == CONCEALED:
+        return None
+    provider, model = split_name(f"{provider}:{name}")
+    if version is not None and provider not in ("azure", "azure-responses"):
+        fields.problem("api_version", f"has no meaning for {provider}")
+    address = _address(fields, "endpoint", endpoint)
+    spec = ModelSpec(provider, model, address, expand(key) if key else None, version, temperature, top_p, longest)
+    return PanelSpec((JudgeSpec(spec),))
+
+
+_ADK = {"judge_model", "judgeModel", "num_samples", "numSamples", "judge_model_config", "judgeModelConfig"}
+
+
+def _adk(fields: Fields) -> PanelSpec | None:
+    """`{judge_model, num_samples, judge_model_config, parallelism_limit}`, as in a test_config.json."""
+    named, samples = fields.text("judge_model", blank=False), fields.integer("num_samples", 1, least=1)
+    limits = _limits(fields.integer("parallelism_limit", least=1), None, None)
+    config = fields.inside("judge_model_config")
+    given: dict[str, Any] = {}
+    if config is not None:
+        given["temperature"] = config.number("temperature", least=0, most=2)
+        given["top_p"] = config.number("top_p", least=0, most=1)
+        given["max_tokens"] = config.integer("max_output_tokens", least=1)
+        config.done()
+    if named is None:
+        return PanelSpec(samples=samples)
+    provider, model = split_name(_adk_name(named))
+    return PanelSpec((JudgeSpec(ModelSpec(provider, model, **given), limits=limits),), samples)
+
+
+def _adk_name(named: str) -> str:
+    """Where no provider is named, it is Google's model."""
+    if ":" in named:
+        return named
+    provider, slash, model = named.partition("/")
+    if slash and provider in SERVICES:
+        return f"{provider}:{model}"
+    return f"google:{named}" if named.startswith("gemini") else named
+
+
+def _named(named: str) -> JudgeSpec:
+    named = named.strip()
+    if named == EMBEDDED:
+        return JudgeSpec("embedded")
+    if named.startswith(LOCAL):
+        return _local(_here(named.removeprefix(LOCAL).strip()), None, NO_LIMITS)
+    return JudgeSpec(ModelSpec(*split_name(named)))
+
+
+def _here(source: str) -> LocalSpec:
+    """A file, or the address of a server."""
+    if not source:
+        raise UsageError("local: needs a model file, such as local:models/qwen.gguf, or the address of a server")
+    if not source.startswith(("http://", "https://")):
+        return LocalSpec(Path(source).expanduser())
+    wrong = _unfit_address(source)
+    if wrong:
+        raise UsageError(f"the address of the judge {wrong}")
+    return LocalSpec(source.rstrip("/"))
+
+
+def _limits(concurrency: int | None, requests: int | None, tokens: int | None) -> Limits:
+    if concurrency is None and requests is None and tokens is None:
+        return NO_LIMITS
+    most = NO_LIMITS.most if concurrency is None else concurrency
+    return Limits(requests, tokens, first=min(NO_LIMITS.first, most), most=most)
+
+
+def _positive(fields: Fields) -> Callable[[str], float | None]:
+    def read(name: str) -> float | None:
+        value: float | None = fields.number(name)
+        if value is not None and value <= 0:
+            fields.problem(name, "must be more than 0")
+            return None
+        return value
+
+    return read
+
+
+def _address(fields: Fields, name: str, given: str | None) -> str | None:
+    if given is None:
+        return None
+    address = expand(given.strip())
+    wrong = _unfit_address(address)
+    if wrong:
+        fields.problem(name, wrong)
+        return None
+    return address.rstrip("/")
+
+
+def _unfit_address(address: str) -> str:
+    """What is wrong with an address; empty if nothing is."""
+    try:
+        parts = urlsplit(address)
+        sound = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        sound, parts = False, urlsplit("")
+    if not sound:
+        return "must be an address that begins with http:// or https://"
+    if parts.username or parts.password or parts.query:
+        return "must hold no key or password; name the variable that does with api_key_env"
+    return ""
+
+
+def _key_in(fields: Fields, variable: str | None) -> str | None:
+    if variable is None:
+        return None
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", variable):
+        fields.problem("api_key_env", "must be the name of an environment variable, not the key itself")
+        return None
+    value = os.environ.get(variable)
+    if not value:
+        fields.problem("api_key_env", f"names {variable}, which is not set")
+    return value or None
+
+
+def wrong_kind(named: Any) -> UsageError:
+    """For what cannot name a judge at all."""
+    return UsageError(
+        f"a judge is named by text such as openai:gpt-5-mini, by an object of options, or is a Judge; not {kind(named)}"
+    )

@@ -1,0 +1,335 @@
+"""A model on this machine as an endpoint: a GGUF file, or a llama.cpp server that is running already.
+
+The reply is held to its schema while it is written, and the logits say how sure the model was of each verdict.
+
+
+Serves a model file in this process: llama.cpp's own server, on loopback only, once for each model.
+"""
+
+from __future__ import annotations
+
+import atexit
+import codecs
+import functools
+import importlib
+import importlib.util
+import math
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from pathlib import Path
+from typing import Any, Literal
+
+from proctor.agents.agent import Usage
+from proctor.base.errors import UsageError
+from proctor.base.json_data import Json, show
+from proctor.base.records import record
+from proctor.base.threads import call_in_thread
+from proctor.judging.judge import Completion, EndpointFailed, Prompt
+from proctor.judging.logprobs import Token, least_certain, odds_in
+from proctor.judging.redaction import conceal
+from proctor.judging.small_model_prompts import verdict_first, with_brief_reasons
+
+PACKAGE = "xllamacpp"
+THREADS = "PROCTOR_LOCAL_THREADS"
+CONTEXT = 8192
+"""Tokens of prompt and reply together, unless somebody says otherwise."""
+BATCH = 128
+"""Tokens that are read at once; between two lots the server notices that nobody waits for it any more."""
+MAGIC = b"GGUF"
+
+_STARTING = threading.Lock()
+
+
+def require_model(path: Path) -> None:
+    """Raise `UsageError` with what is missing, before anything is asked."""
+    if not path.exists():
+        raise UsageError(f"the judge's model file {path} does not exist")
+    try:
+        with path.open("rb") as file:
+            begins = file.read(len(MAGIC))
+    except OSError as error:
+        raise UsageError(f"the judge's model file {path} cannot be read: {error.strerror or error}") from None
+    if begins != MAGIC:
+        raise UsageError(f"the judge's model file {path} is not a GGUF file")
+    if importlib.util.find_spec(PACKAGE) is None:
+        raise UsageError("asking a model file as a judge needs more packages: pip install 'proctor[local]'")
+
+
+def content_hash(path: Path) -> str:
+    """What tells one model file from another, whatever it is called; read once while the file stays as it is."""
+    stat = path.stat()
+    return _content_hash(path, stat.st_size, stat.st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=64)
+def _content_hash(path: Path, size: int, changed: int) -> str:
+    import hashlib
+
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def usual_threads() -> int:
+    """One for each core that this process may use. On a build server it is one: who spins there waits for others."""
+    given = os.environ.get(THREADS, "").strip()
+    if given:
+        if not given.isdecimal() or int(given) < 1:
+            raise UsageError(f"{THREADS} must be a number of threads from 1 on, not {given!r}")
+        return int(given)
+    return 1 if os.environ.get("CI") else _cores()
+
+
+def _cores() -> int:
+    """Physical ones where that can be seen: two threads on one core hinder each other in arithmetic."""
+    usable = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+    siblings = [Path(f"/sys/devices/system/cpu/cpu{number}/topology/thread_siblings_list") for number in usable]
+    try:
+        return max(1, len({path.read_text() for path in siblings}))
+    except OSError:
+        return max(1, len(usable))
+
+
+def serve(path: Path, threads: int, context: int, slots: int) -> str:
+    """The address of the server for a model, started if there is none yet. Takes seconds: call it in a thread."""
+    with _STARTING:
+        address: str = _served(path, threads, context, slots).listening_address
+        return address
+
+
+@functools.cache
+def _served(path: Path, threads: int, context: int, slots: int) -> Any:
+    xllamacpp: Any = importlib.import_module(PACKAGE)
+    options = xllamacpp.CommonParams()
+    options.model.path = str(path)
+    options.hostnames = ["127.0.0.1"]
+    options.port = 0
+    options.offline = True
+    options.ui = False
+    options.endpoint_slots = False
+    options.verbosity = -1
+    options.n_ctx = context * slots
+    options.n_parallel = slots
+    options.n_batch = options.n_ubatch = BATCH
+    options.cpuparams.n_threads = options.cpuparams_batch.n_threads = threads
+    try:
+        server = xllamacpp.Server(options)
+    except Exception as error:
+        raise EndpointFailed(f"cannot be loaded: {error} The file may be damaged, or not a model of words.") from None
+    atexit.register(stop)
+    return server
+
+
+def stop() -> None:
+    """End every server of this process; its threads must not outlive the interpreter."""
+    _served.cache_clear()
+
+
+Reasons = Literal["before", "after", "none"]
+
+LOCAL = "local:"
+LONGEST_REPLY = 1_024
+"""Tokens; a small model that begins to repeat itself does not stop by itself."""
+LONGEST_REASON = 200
+"""Characters; every word of a reason is time on a machine without a graphics card."""
+ALTERNATIVES = 20
+SHOWN = 300
+
+
+@record
+class LocalSpec:
+    """A model file or the address of a server, and how it is asked."""
+
+    source: Path | str
+    """A file; or, as text, an address."""
+    threads: int | None = None
+    context: int | None = None
+    slots: int = 1
+    """Requests at once."""
+    temperature: float | None = None
+    top_p: float | None = None
+    max_tokens: int | None = None
+    reasons: Reasons = "after"
+    """Whether a verdict is explained, before it is given or after; that takes more time than the verdict itself."""
+    api_key: str | None = field(default=None, repr=False)
+
+    @property
+    def name(self) -> str:
+        return f"{LOCAL}{self.source}"
+
+
+def known_by_content(named: str) -> str:
+    """A judge's name with what its model file contains in the place of where it is; servers stay where they are."""
+    source = named.strip().removeprefix(LOCAL).strip()
+    if source.startswith(("http://", "https://")):
+        return named
+    try:
+        return f"{LOCAL}{content_hash(Path(source).expanduser())}"
+    except OSError:
+        return named
+
+
+class LocalEndpoint:
+    """One model here. Only what is missing is complained about at first; nothing is loaded before it is asked."""
+
+    def __init__(self, spec: LocalSpec, *, varied: bool = False) -> None:
+        self.name = spec.name
+        self.address = str(spec.source)
+        self._spec = spec
+        self._varied = varied
+        self._identity: Json = None
+        if isinstance(spec.source, Path):
+            require_model(spec.source)
+            self._threads = usual_threads() if spec.threads is None else spec.threads
+
+    @property
+    def parameters(self) -> Mapping[str, Json]:
+        """The content of the file counts and not its name; of a server, what it says of its model."""
+        spec = self._spec
+        if self._identity is None:
+            file = spec.source if isinstance(spec.source, Path) else None
+            self._identity = content_hash(file) if file else _served_model(_base_of(str(spec.source)), self._headers)
+        given: dict[str, Json] = {
+            "temperature": spec.temperature if spec.temperature is not None or self._varied else 0.0,
+            "top_p": spec.top_p,
+            "max_tokens": spec.max_tokens or LONGEST_REPLY,
+            "reasons": f"{LONGEST_REASON} before" if spec.reasons == "before" else self._longest_reason,
+            "model": self._identity,
+        }
+        return {name: value for name, value in given.items() if value is not None}
+
+    async def complete(self, prompt: Prompt, schema: Mapping[str, Json], *, timeout: float) -> Completion:
+        """One request, to be answered in the words and in the order that the schema allows."""
+        ordered = schema if self._spec.reasons == "before" else verdict_first(schema)
+        held = with_brief_reasons(ordered, self._longest_reason)
+        body: dict[str, Json] = {
+            "messages": _messages(prompt),
+            "response_format": {"type": "json_schema", "json_schema": {"name": "reply", "schema": held}},
+            "logprobs": True,
+            "top_logprobs": ALTERNATIVES,
+            "cache_prompt": True,
+        }
+        for name in ("temperature", "top_p", "max_tokens"):
+            if name in self.parameters:
+                body[name] = self.parameters[name]
+        try:
+            data = await self._posted(body, timeout)
+            return _completion(data, schema)
+        except EndpointFailed as failure:
+            words = conceal(f"{self.name} {failure}", [self._spec.api_key or ""])
+            raise EndpointFailed(words, transient=failure.transient, limited=failure.limited) from None
+
+    @property
+    def _longest_reason(self) -> int:
+        return 0 if self._spec.reasons == "none" else LONGEST_REASON
+
+    @property
+    def _headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self._spec.api_key}"} if self._spec.api_key else {}
+
+    async def _posted(self, body: Json, timeout: float) -> Json:
+        import httpx2
+
+        # A server on this machine is not asked through a proxy, whatever the environment says.
+        try:
+            async with httpx2.AsyncClient(trust_env=False, headers=self._headers, timeout=timeout) as client:
+                response = await client.post(f"{await self._base()}/v1/chat/completions", json=body)
+        except httpx2.TimeoutException:
+            raise EndpointFailed("did not answer in time", transient=True) from None
+        except (httpx2.TransportError, httpx2.InvalidURL) as error:
+            raise EndpointFailed(
+                f"cannot be reached, or broke off: {error or type(error).__name__}", transient=True
+            ) from None
+        try:
+            data = response.json()
+        except ValueError:
+            data = response.text
+        if response.status_code != 200:
+            raise _refused(response.status_code, data)
+        return data
+
+    async def _base(self) -> str:
+        spec = self._spec
+        if isinstance(spec.source, str):
+            return _base_of(spec.source)
+        room = spec.context or CONTEXT
+        base: str = await call_in_thread(serve, spec.source.resolve(), self._threads, room, spec.slots)
+        return base
+
+
+def _base_of(address: str) -> str:
+    return address.rstrip("/").removesuffix("/v1")
+
+
+def _served_model(base: str, headers: Mapping[str, str]) -> Json:
+    """What a server says of its model; `None` where it does not answer, which asking it will show."""
+    import httpx2
+
+    try:
+        with httpx2.Client(trust_env=False, headers=dict(headers), timeout=5.0) as client:
+            found = client.get(f"{base}/v1/models").json()["data"][0]
+        meta = found.get("meta") or {}
+        return [found.get("id"), *(meta.get(name) for name in ("n_params", "size", "n_vocab"))]
+    except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, LookupError, TypeError, AttributeError):
+        return None
+
+
+def _messages(prompt: Prompt) -> list[Json]:
+    said = [{"role": "system", "content": prompt.system}, {"role": "user", "content": prompt.user}]
+    for reply, complaint in prompt.corrections:
+        said += [{"role": "assistant", "content": reply}, {"role": "user", "content": complaint}]
+    return said
+
+
+def _refused(status: int, data: Json) -> EndpointFailed:
+    error = data.get("error", data) if isinstance(data, Mapping) else data
+    error = error if isinstance(error, Mapping) else {"message": error}
+    said = show(" ".join(show(error.get("message") or "").split()), SHOWN)
+    if error.get("type") == "exceed_context_size_error":
+        return EndpointFailed(f"cannot read that much at once: {said}; give it a larger `context`")
+    if status in (401, 403):
+        return EndpointFailed(
+            f"refuses the key: HTTP {status}, {said}; name the variable that holds it with api_key_env"
+        )
+    if status == 404:
+        return EndpointFailed(f"answers to no chat at this address: HTTP 404, {said}")
+    limited = status == 429
+    return EndpointFailed(f"answered with HTTP {status}, {said}", transient=limited or status >= 500, limited=limited)
+
+
+def _completion(data: Json, schema: Mapping[str, Json]) -> Completion:
+    try:
+        choice = data["choices"][0]
+        text = choice["message"]["content"] or ""
+        usage, logprobs = data.get("usage") or {}, (choice.get("logprobs") or {}).get("content") or []
+        tokens = _tokens(logprobs, text)
+    except (LookupError, TypeError, AttributeError, ValueError):
+        raise EndpointFailed("sent something that is not a completion; check the address") from None
+    odds = odds_in(text, tokens, schema)
+    return Completion(
+        text=text,
+        usage=Usage(usage.get("prompt_tokens"), usage.get("completion_tokens"), 0.0, 1),
+        model=str(data.get("model") or ""),
+        finish_reason=choice.get("finish_reason"),
+        probability=least_certain(text, odds),
+        odds=odds,
+    )
+
+
+def _tokens(logprobs: Sequence[Mapping[str, Json]], text: str) -> list[Token]:
+    """The tokens of the reply itself, without those of the thoughts before it."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    pieces = [decoder.decode(bytes(item["bytes"])) if item.get("bytes") else "" for item in logprobs]
+    start = -max(0, "".join(pieces).rfind(text))
+    found = []
+    for piece, item in zip(pieces, logprobs, strict=True):
+        if start >= 0:
+            others = {_text(other): math.exp(other["logprob"]) for other in item.get("top_logprobs") or ()}
+            found.append(Token(piece, start, {**others, piece: math.exp(item["logprob"])}))
+        start += len(piece)
+    return found
+
+
+def _text(token: Mapping[str, Json]) -> str:
+    return bytes(token.get("bytes") or ()).decode("utf-8", "replace")

@@ -1,0 +1,140 @@
+"""How likely a model held each verdict it might have given, from the logits at the place where it wrote one.
+
+What a small model writes says less than how sure it was of it. So the odds of every choice are taken down, for each
+choice in the reply.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from proctor.base.json_data import Json
+from proctor.base.records import record
+
+Odds = Mapping[str, Mapping[str, float]]
+"""By the place of each choice in the reply, as a JSON pointer: how likely each possible choice was."""
+
+Path = tuple[str | int, ...]
+
+
+@record
+class Token:
+    """One token a model wrote, where it stands in the reply, and what it might have written in its place."""
+
+    text: str
+    start: int
+    alternatives: Mapping[str, float]
+    """By text: how likely; what was written is among them."""
+
+
+def odds_in(text: str, tokens: Sequence[Token], schema: Mapping[str, Json]) -> Odds:
+    """The odds of each choice in `text`; nothing where the text is not JSON or its tokens are not known."""
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    if "".join(token.text for token in tokens)[: len(text)] != text:
+        return {}
+    found = {}
+    for path, start, written in _string_values(text):
+        choices = _choices(schema, path)
+        if len(choices) > 1 and written in choices:
+            found[pointer(path)] = _odds(text[:start], written, choices, tokens)
+    return found
+
+
+def pointer(path: Path) -> str:
+    """The place of a value in a document."""
+    return "".join(f"/{part}" for part in path)
+
+
+def least_certain(text: str, odds: Odds) -> float | None:
+    """How likely the model held what it wrote, at the place where it was least sure."""
+    if not odds:
+        return None
+    data = json.loads(text)
+    return min(chances[_at(data, place)] for place, chances in odds.items())
+
+
+def _at(data: Any, place: str) -> Any:
+    for part in place.split("/")[1:]:
+        data = data[int(part)] if isinstance(data, list) else data[part]
+    return data
+
+
+def _odds(before: str, written: str, choices: Sequence[str], tokens: Sequence[Token]) -> dict[str, float]:
+    """Walks along what was written. Where an alternative leads to another choice, that choice gets its probability."""
+    endings = {choice: f'{before}{choice}"' for choice in choices}
+    chances = dict.fromkeys(choices, 0.0)
+    reached = 1.0
+    for token in tokens:
+        prefix = endings[written][: token.start]
+        if token.start + len(token.text) <= len(before):
+            continue
+        if sum(ending.startswith(prefix) for ending in endings.values()) < 2 or token.start >= len(endings[written]):
+            break
+        for text, probability in token.alternatives.items():
+            led_to = [choice for choice in choices if _leads_to(prefix + text, endings[choice])]
+            if text != token.text and led_to:
+                for choice in led_to:
+                    chances[choice] += reached * probability / len(led_to)
+        reached *= token.alternatives[token.text]
+    chances[written] += reached
+    whole = math.fsum(chances.values())
+    return {choice: chance / whole for choice, chance in chances.items()} if whole > 0 else {written: 1.0}
+
+
+def _leads_to(text: str, ending: str) -> bool:
+    """Whether whoever has written `text` is on the way to `ending`, or there; both begin alike."""
+    return ending.startswith(text) or text.startswith(ending)
+
+
+def _string_values(text: str) -> Iterator[tuple[Path, int, str]]:
+    """Each string that is a value, with its path and where its first character stands; `text` is valid JSON."""
+    path: list[str | int] = []
+    key: str | None = None
+    for match in _mark().finditer(text):
+        mark = match.group()
+        if mark in "{[":
+            path.append("" if mark == "{" else 0)
+        elif mark in "}]":
+            path.pop()
+        elif mark == ",":
+            if path and isinstance(path[-1], int):
+                path[-1] += 1
+        elif mark == ":":
+            path[-1] = key or ""
+        else:
+            key = json.loads(mark)
+            if text[match.end() :].lstrip()[:1] != ":":
+                yield tuple(path), match.start() + 1, key or ""
+
+
+@functools.cache
+def _mark() -> re.Pattern[str]:
+    return re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\],:]', re.DOTALL)
+
+
+def _choices(schema: Mapping[str, Json], path: Path) -> tuple[str, ...]:
+    """The words that the schema allows at a path; none where it allows any text."""
+    here: Any = schema
+    for part in path:
+        here = _resolved(schema, here)
+        here = here.get("items") if isinstance(part, int) else (here.get("properties") or {}).get(part)
+        if not isinstance(here, Mapping):
+            return ()
+    words = _resolved(schema, here).get("enum")
+    return tuple(word for word in words if isinstance(word, str)) if isinstance(words, list) else ()
+
+
+def _resolved(schema: Mapping[str, Json], here: Mapping[str, Json]) -> Mapping[str, Json]:
+    reference = here.get("$ref")
+    if not isinstance(reference, str):
+        return here
+    found = schema.get("$defs", {}).get(reference.rpartition("/")[2])
+    return found if isinstance(found, Mapping) else {}

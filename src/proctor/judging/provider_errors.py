@@ -1,0 +1,109 @@
+"""What a request to a provider can end in, and what that means: worth another try, a limit, or a mistake to mend."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from proctor.base.errors import UsageError
+from proctor.base.json_data import show
+from proctor.judging.judge import EndpointFailed
+
+if TYPE_CHECKING:
+    from proctor.judging.providers import Manner
+
+LONGEST = 500
+
+
+def endpoint_failure(error: Exception) -> EndpointFailed:
+    """An error of the library or of a provider's SDK as one of ours."""
+    from pydantic_ai import exceptions as known
+
+    if isinstance(error, known.ModelQuotaExceededError):
+        return EndpointFailed(f"has no quota or credit left: {_words(error)}")
+    if isinstance(error, known.ModelRateLimitError):
+        return EndpointFailed(
+            f"asks to be asked less often: {_words(error)}",
+            transient=True,
+            limited=True,
+            retry_after=error.retry_after,
+        )
+    if isinstance(error, (known.ModelRequestTimeout, known.ModelTimeoutError)):
+        return EndpointFailed("did not answer in time", transient=True)
+    if isinstance(error, known.ModelConnectionError):
+        return EndpointFailed(f"cannot be reached, or broke off: {_root(error)}", transient=True)
+    if isinstance(error, known.ModelAuthenticationError):
+        return EndpointFailed(f"refuses the key: {_words(error)}; check it, and api_key_env where base_url is given")
+    if isinstance(error, known.ModelNotFoundError):
+        return EndpointFailed(f"is not known there: {_words(error)}; check the model's name and the address")
+    if isinstance(error, known.ModelContextWindowExceededError):
+        return EndpointFailed(f"cannot read that much at once: {_words(error)}")
+    if isinstance(error, known.ModelRequestRejectedError):
+        return EndpointFailed(f"refuses the request: {_words(error)}")
+    if isinstance(error, (known.ModelUnavailableError, known.ModelServerError)):
+        return EndpointFailed(f"has a fault of its own: {_words(error)}", transient=True, retry_after=error.retry_after)
+    return _uncategorized(error, known)
+
+
+def _uncategorized(error: Exception, known: Any) -> EndpointFailed:
+    if isinstance(error, known.ModelHTTPError):
+        return EndpointFailed(f"answered with {_words(error)}", transient=error.status_code >= 500)
+    if isinstance(error, known.ModelAPIError):  # a body that is no JSON: most likely cut off on its way
+        return EndpointFailed(f"sent an answer that cannot be read: {_words(error)}", transient=True)
+    if isinstance(error, IndexError):  # the library takes the first of the choices without looking
+        return EndpointFailed("sent an answer without a completion", transient=True)
+    if isinstance(error, (AttributeError, TypeError, KeyError)):  # nor does it look at what they are made of
+        return EndpointFailed(f"sent something that is not a completion; check the address ({_root(error)})")
+    if isinstance(error, known.UnexpectedModelBehavior):
+        return EndpointFailed(f"sent something that is not a completion; check the address: {_words(error)}")
+    if isinstance(error, (UsageError, known.UserError)):
+        return EndpointFailed(f"cannot be asked: {_words(error)}")
+    return EndpointFailed(f"failed with {type(error).__name__}: {_words(error)}")
+
+
+def gives_way(error: Exception, manner: Manner) -> Manner | None:
+    """How else to ask a model that refuses the request because of a setting; `None` when that is not the reason."""
+    from dataclasses import replace
+
+    from pydantic_ai import exceptions as known
+
+    special = (known.ModelAuthenticationError, known.ModelNotFoundError, known.ModelContextWindowExceededError)
+    if not isinstance(error, known.ModelRequestRejectedError) or isinstance(error, special):
+        return None
+    words = f"{error} {error.body}".lower()
+    if manner.temperature and re.search(r"temperature|top_p|sampling", words):
+        return replace(manner, temperature=False)
+    if manner.reply != "text" and re.search(r"response.?format|json.?schema|json.?object|schema|output_config", words):
+        return replace(manner, reply="object" if manner.reply == "schema" else "text")
+    return None
+
+
+def _words(error: Exception) -> str:
+    """What the provider said, without the wrapping."""
+    body = getattr(error, "body", None)
+    status = getattr(error, "status_code", None)
+    said = _message(body) or str(error)
+    return show(" ".join(f"HTTP {status}, {said}".split() if status else said.split()), LONGEST)
+
+
+def _message(body: Any) -> str:
+    if isinstance(body, str):
+        try:
+            body = json.loads(body)
+        except ValueError:
+            return str(body)
+    if not isinstance(body, Mapping):
+        return ""
+    inner = body.get("error", body)
+    message = inner.get("message") if isinstance(inner, Mapping) else inner
+    return message if isinstance(message, str) else ""
+
+
+def _root(error: BaseException) -> str:
+    """The first cause: the library's own words are `Connection error.`"""
+    seen = error
+    while seen.__cause__ is not None:
+        seen = seen.__cause__
+    return show(f"{type(seen).__name__}: {seen}" if str(seen) else type(seen).__name__, LONGEST)

@@ -1,0 +1,175 @@
+"""Whether an answer gives the same answer as a reference, in whatever words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Literal
+
+from proctor.base.records import record
+from proctor.judging.rule_judge.evidence import Evidence, Library, library
+from proctor.judging.rule_judge.passage_reading import Reading, read
+from proctor.judging.rule_judge.relevance import noncommittal
+from proctor.judging.rule_judge.statements import statements
+from proctor.judging.rule_judge.support import credit_at, weigh
+from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT
+
+AGREES_FROM = 0.65
+"""From this score on an answer counts as the same as the reference."""
+_IN_QUESTION = 0.25
+"""What a word of the reference weighs that the question already says."""
+_LONG = 12
+"""A reference with more telling words is a text of several statements rather than one answer."""
+_EVASIVE = 0.3
+_DENIED = 0.3
+_REPLACED = 0.5
+"""What is left of the score of an evasive answer and of a denial, and the most that another name or number gets."""
+
+
+@record
+class Agreement:
+    """Whether an answer agrees with a reference, and what of the reference it lacks or denies."""
+
+    score: float
+    verdict: Literal["same", "different", "contradicted"]
+    missing: tuple[str, ...]
+    contradicted: tuple[str, ...]
+    reason: str
+
+
+def agreement(question: str, reference: str, answer: str) -> Agreement:
+    """Whether the answer gives what the reference gives; of several ways to say it, after a `/`, the best counts."""
+    ways = alternatives(reference)
+    if not ways or not statements(answer):
+        return Agreement(0.0, "different", tuple(ways), (), "there is nothing to compare")
+    known = library(_unglued(answer))
+    asked = read(question)
+    best = max((_judged(way, known, asked) for way in ways), key=lambda found: found.score)
+    if best.verdict != "same" and noncommittal(answer):
+        score = best.score * _EVASIVE
+        return Agreement(score, "different", best.missing, best.contradicted, "the answer does not commit itself")
+    return best
+
+
+def alternatives(reference: str) -> list[str]:
+    """The ways a reference gives to say it: `1979/21 July 1979` has two, `1/2`, `km/h` and a web address have one."""
+    if re.fullmatch(r"\s*\d{1,4}\s?/\s?\d{1,2}(?:\s?/\s?\d{2,4})?\s*", reference) or "://" in reference:
+        return [reference.strip()]
+    found = [way.strip() for way in _separator().split(reference)]
+    return list(dict.fromkeys(way for way in found if any(character.isalnum() for character in way)))
+
+
+@cache
+def _separator() -> re.Pattern[str]:
+    """A slash that is no part of a date, a fraction or a unit such as km/h."""
+    return re.compile(
+        r"(?<!\b[a-z])(?<!\bkm)(?<!\bmi)(?<!\band)(?<!\d/\d)(?<!\d/\d\d)/(?!(?:h|s|or|hr|min)\b)(?!\d{1,2}/\d)"
+    )
+
+
+def _unglued(answer: str) -> str:
+    """Footnote marks lose their hold on words: `Tremblay123` and `[1]`, as answers with citations have them."""
+    answer = re.sub(r"\[\d{1,3}\]|\[\^\d{1,3}\^?\]", " ", answer)
+    return re.sub(r"(?<=[a-z]{3})(?=\d{1,4}(?:\W|$))", " ", answer)
+
+
+def _judged(way: str, known: Library, asked: Reading) -> Agreement:
+    said = read(way)
+    if sum(term.weight > GRAMMAR_WEIGHT for term in said.terms) > _LONG:
+        return _statement_by_statement(way, known)
+    evidence = known.evidence(said)
+    share, missing = _recalled(said, evidence, asked.keys)
+    denied = tuple(_denied(said, evidence, asked)) if share >= AGREES_FROM else ()
+    if denied:
+        return Agreement(share * _DENIED, "contradicted", missing, denied, f"the answer denies “{denied[0]}”")
+    replaced = next(_replaced(said, evidence, asked.keys), None)
+    if replaced:
+        ours, theirs = replaced
+        score = min(share, _REPLACED)
+        return Agreement(score, "contradicted", missing, (ours,), f"the answer says “{theirs}” instead of “{ours}”")
+    if share >= AGREES_FROM:
+        return Agreement(share, "same", missing, (), f"the answer gives “{way}”")
+    shown = ", ".join(f"“{word}”" for word in missing[:5])
+    return Agreement(share, "different", missing, (), f"the answer does not give {shown} of the reference")
+
+
+def _recalled(said: Reading, evidence: Evidence, asked: frozenset[str]) -> tuple[float, tuple[str, ...]]:
+    """Which share of the reference the answer gives; what the question says anyway counts little."""
+    total = found = 0.0
+    missing: list[str] = []
+    for index, term in enumerate(said.terms):
+        weight = max(term.weight, 0.1)
+        if term.key in asked:
+            weight *= _IN_QUESTION
+        credit = credit_at(said.terms, index, evidence)
+        total += weight
+        found += weight * credit
+        if not credit and term.weight > GRAMMAR_WEIGHT:
+            missing.append(term.text)
+    return (found / total if total else 0.0), tuple(missing)
+
+
+def _denied(said: Reading, evidence: Evidence, asked: Reading) -> Iterator[str]:
+    """What the answer only ever denies of what the reference states; a negation that the question has is no denial."""
+    if said.denials:
+        return
+    doubted = {denial.keys[:1] for denial in asked.denials}
+    mentions: dict[str, set[bool]] = {}
+    for reading in evidence.readings:
+        clauses = [denial.clause for denial in reading.denials if denial.keys[:1] not in doubted]
+        for term in reading.terms:
+            mentions.setdefault(term.key, set()).add(any(term.key in clause for clause in clauses))
+    for term in said.terms:
+        if term.weight > GRAMMAR_WEIGHT and term.key not in asked.keys and mentions.get(term.key) == {True}:
+            yield term.text
+
+
+def _replaced(said: Reading, evidence: Evidence, asked: frozenset[str]) -> Iterator[tuple[str, str]]:
+    """Names of the reference in whose place, beside what the answer does give of it, another name stands."""
+    told = [term for term in said.terms if term.weight > GRAMMAR_WEIGHT]
+    ours = {term.key for term in told}
+    for index, term in enumerate(told):
+        if not term.text[0].isupper() or term.key in asked or credit_at(tuple(told), index, evidence):
+            continue
+        for neighbour, step in ((index - 1, 1), (index + 1, -1)):
+            if 0 <= neighbour < len(told) and told[neighbour].key in evidence.polarity:
+                other = _always_beside(told[neighbour].key, step, evidence)
+                if other and other not in ours and other not in asked:
+                    yield term.text, other
+
+
+def _always_beside(term_key: str, step: int, evidence: Evidence) -> str:
+    """The name on one side of a term wherever the answer has it; empty if there is one mention without."""
+    found = ""
+    for reading in evidence.readings:
+        told = [term for term in reading.terms if term.weight > GRAMMAR_WEIGHT]
+        for index, term in enumerate(told):
+            if term.key == term_key:
+                beside = told[index + step] if 0 <= index + step < len(told) else None
+                if beside is None or not beside.name:
+                    return ""
+                found = beside.key
+    return found
+
+
+def _statement_by_statement(way: str, known: Library) -> Agreement:
+    """A long reference is given as far as the answer backs each of its statements."""
+    scores: list[float] = []
+    missing: list[str] = []
+    denied: list[str] = []
+    for statement in statements(way):
+        said = read(statement)
+        judged = weigh(said, known.evidence(said))
+        scores.append(judged.score)
+        if judged.verdict == "contradicted":
+            denied.append(statement)
+        elif judged.verdict == "unmentioned":
+            missing.append(statement)
+    score = sum(scores) / len(scores)
+    if denied:
+        score = min(score, AGREES_FROM - 0.1)
+        return Agreement(score, "contradicted", tuple(missing), tuple(denied), f"the answer contradicts “{denied[0]}”")
+    if score >= AGREES_FROM:
+        return Agreement(score, "same", tuple(missing), (), "the answer says what the reference says")
+    return Agreement(score, "different", tuple(missing), (), f"the answer lacks “{(missing or [way])[0]}”")

@@ -1,0 +1,123 @@
+"""What in the evidence speaks against a statement: another number, an opposite word, a denial, swapped roles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from proctor.judging.rule_judge.evidence import Evidence
+from proctor.judging.rule_judge.passage_reading import Reading, Term
+from proctor.judging.rule_judge.quantities import Quantity, same
+from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT, opposites
+
+_NEIGHBOURS = 2
+_NEAREST = 3
+"""How many terms after a negation are tried for one that the other side mentions; one fewer in the evidence, which
+says more than the statement repeats."""
+
+
+def contradictions(statement: Reading, evidence: Evidence) -> Iterator[str]:
+    """Each thing that the evidence says otherwise, in words for a report."""
+    yield from _denials(statement, evidence)
+    yield from _other_numbers(statement, evidence)
+    yield from _opposites(statement, evidence)
+    yield from _swapped_roles(statement, evidence)
+
+
+def _denials(statement: Reading, evidence: Evidence) -> Iterator[str]:
+    """The nearest telling term of a negation decides: it is denied on one side and said plainly on the other."""
+    for denial in statement.denials:
+        flipped = _decided(denial.keys[:_NEAREST], evidence.polarity)
+        if flipped:
+            yield f"it denies “{_shown(flipped, statement.terms)}”, which the context states"
+    plain = {term.key: {term.denied} for term in statement.terms if term.weight > GRAMMAR_WEIGHT}
+    for reading in evidence.readings:
+        for denial in reading.denials:
+            flipped = _decided(denial.keys[: _NEAREST - 1], plain)
+            if flipped and evidence.polarity.get(flipped) == {True}:
+                yield f"it states “{_shown(flipped, statement.terms)}”, which the context denies"
+
+
+def _decided(keys: tuple[str, ...], polarity: dict[str, set[bool]]) -> str | None:
+    """The first of the denied keys that the other side mentions, if it only ever says it plainly."""
+    for term_key in keys:
+        if term_key in polarity:
+            return term_key if polarity[term_key] == {False} else None
+    return None
+
+
+def _shown(term_key: str, terms: tuple[Term, ...]) -> str:
+    return next((term.text for term in terms if term.key == term_key), term_key)
+
+
+def counted(reading: Reading) -> list[tuple[Quantity, str]]:
+    """Each number without a unit and the thing it counts: the telling word right after it."""
+    found: list[tuple[Quantity, str]] = []
+    for term, after in pairwise(reading.terms):
+        if isinstance(term.fact, Quantity) and after.fact is None and after.weight > GRAMMAR_WEIGHT:
+            found.append((term.fact, after.key))
+    return found
+
+
+def _other_numbers(statement: Reading, evidence: Evidence) -> Iterator[str]:
+    """A count of something of which the evidence gives only other counts."""
+    known = [pair for reading in evidence.readings for pair in counted(reading)]
+    for said, thing in counted(statement):
+        rivals = [quantity for quantity, counts in known if counts == thing]
+        if rivals and not any(same(said, rival) for rival in rivals):
+            yield f"the number {said.text} is not in the context (it says {rivals[0].text})"
+
+
+def _opposites(statement: Reading, evidence: Evidence) -> Iterator[str]:
+    """A word where the evidence has its opposite beside the same neighbours."""
+    for index, term in enumerate(statement.terms):
+        against = opposites().get(term.key, frozenset()) & evidence.polarity.keys()
+        if not against or term.key in evidence.polarity or against & statement.keys:
+            continue
+        beside = _beside(statement.terms, index)
+        for reading in evidence.readings:
+            for position, other in enumerate(reading.terms):
+                agrees = not beside or beside & _beside(reading.terms, position)
+                if other.key in against and other.denied == term.denied and agrees:
+                    yield f"it says “{term.text}” where the context says “{other.text}”"
+                    return
+
+
+def _beside(terms: tuple[Term, ...], index: int) -> set[str]:
+    before = [term.key for term in terms[:index] if term.weight > GRAMMAR_WEIGHT][-_NEIGHBOURS:]
+    after = [term.key for term in terms[index + 1 :] if term.weight > GRAMMAR_WEIGHT][:_NEIGHBOURS]
+    return {*before, *after}
+
+
+def _swapped_roles(statement: Reading, evidence: Evidence) -> Iterator[str]:
+    """`A beat B` where the evidence has `B beat A`, both in the active voice."""
+    triple = _active(statement)
+    if triple is None:
+        return
+    subject, verb, target = triple
+    if subject == target:
+        return
+    for reading in evidence.readings:
+        if _active(reading) == (target, verb, subject):
+            yield f"“{_shown(subject, statement.terms)}” and “{_shown(target, statement.terms)}” have changed places"
+
+
+def _active(reading: Reading) -> tuple[str, str, str] | None:
+    """Subject, verb and object of a plain active sentence: two names with one telling word between them."""
+    told = [term for term in reading.terms if term.weight > GRAMMAR_WEIGHT]
+    names = [index for index, term in enumerate(told) if term.name]
+    if len(names) < 2 or names[0] != 0 or any(term.text.lower() == "by" for term in reading.terms):
+        return None
+    first_run = _run(names, 0)
+    between = told[first_run + 1 : first_run + 2]
+    if not between or between[0].name or first_run + 2 not in names:
+        return None
+    return told[first_run].key, between[0].key, told[first_run + 2].key
+
+
+def _run(names: list[int], start: int) -> int:
+    """The last of the names that follow each other, as first and family name do."""
+    last = start
+    while last + 1 in names:
+        last += 1
+    return last

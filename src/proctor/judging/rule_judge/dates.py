@@ -1,0 +1,115 @@
+"""Dates in their many spellings, as the parts that are given: a year, a month, a day."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import cache
+
+from proctor.base.records import record
+
+MONTHS = "january february march april may june july august september october november december".split()
+
+
+@record
+class Day:
+    """A date, or the part of one that a text gives."""
+
+    year: int | None
+    month: int | None
+    day: int | None
+    text: str
+    start: int
+    end: int
+    swapped: bool = False
+    """Written as two numbers that may be day and month or month and day."""
+
+
+def dates(text: str) -> list[Day]:
+    """Every date with a month in a folded text, in order; a year alone is a number."""
+    return [day for match in _pattern().finditer(text) if (day := _read(match)) is not None]
+
+
+def within(said: Day, known: Iterable[Day], years: Iterable[int] = ()) -> bool:
+    """Whether every part that is said is a part of one date that is known; a bare year among `years` completes one."""
+    known = list(known)
+    if any(_fits(said, day) for day in known):
+        return True
+    return said.year is not None and said.year in set(years) and any(_fits(said, day, year=False) for day in known)
+
+
+def _fits(said: Day, known: Day, *, year: bool = True) -> bool:
+    if year:
+        if said.year is not None and known.year is not None and said.year != known.year:
+            return False
+        if said.year is not None and known.year is None:
+            return False
+    orders = [(said.month, said.day)]
+    if said.swapped:
+        orders.append((said.day, said.month))
+    theirs = [(known.month, known.day)]
+    if known.swapped:
+        theirs.append((known.day, known.month))
+    return any(
+        (month is None or month == their_month) and (day is None or day == their_day)
+        for month, day in orders
+        for their_month, their_day in theirs
+    )
+
+
+@cache
+def _pattern() -> re.Pattern[str]:
+    name = "|".join(f"{month[:3]}(?:{month[3:]})?" if month != "may" else "may" for month in MONTHS)
+    name = name.replace("sep(?:tember)?", "sept?(?:ember)?")
+    alone = "|".join([*(month for month in MONTHS if month not in ("may", "march")), "May", "March"])
+    day = r"\d{1,2}(?:st|nd|rd|th)?(?!\d)"
+    return re.compile(
+        r"(?P<iso>(?<![\w.-])(?P<y1>\d{4})-(?P<m1>\d{2})-(?P<d1>\d{2})(?!\d)(?!-\d))"
+        rf"|(?P<mdy>\b(?P<m2>{name})\b\.?\s{{1,3}}(?P<d2>{day})(?:\s?,?\s{{0,3}}(?P<y2>\d{{4}})(?!\d))?)"
+        rf"|(?P<dmy>(?<![\w.])(?P<d3>{day})\s{{1,3}}(?:of\s)?(?P<m3>{name})\b\.?(?:\s?,?\s{{0,3}}(?P<y3>\d{{4}})(?!\d))?)"
+        rf"|(?P<my>\b(?P<m4>{name})\b\.?\s?,?\s{{1,3}}(?:of\s)?(?P<y4>\d{{4}})(?!\d))"
+        r"|(?P<slash>(?<![\w/.])(?P<a>\d{1,2})(?P<mark>[/.])(?P<b>\d{1,2})(?P=mark)(?P<y5>\d{4}|\d{2})(?![\d/])(?!\.\d))"
+        rf"|(?P<month>(?<![\w'])(?:{alone})(?![\w']))",
+        re.IGNORECASE,
+    )
+
+
+def _read(match: re.Match[str]) -> Day | None:
+    kind = next(kind for kind in ("iso", "mdy", "dmy", "my", "slash", "month") if match[kind])
+    start, end = match.span()
+    if kind == "slash":
+        return _numeric(match)
+    if kind == "month":
+        # "may" and "march" are months alone only with a capital, and not where a sentence begins.
+        return Day(None, _month(match[0]), None, match[0], start, end) if _named(match[0]) else None
+    number = {"iso": "1", "mdy": "2", "dmy": "3", "my": "4"}[kind]
+    groups = match.groupdict()
+    year = groups.get(f"y{number}")
+    month = groups[f"m{number}"]
+    day = groups.get(f"d{number}")
+    known_month = int(month) if month.isdigit() else _month(month)
+    known_day = int(re.sub(r"\D", "", day)) if day else None
+    if not 1 <= known_month <= 12 or (known_day is not None and not 1 <= known_day <= 31):
+        return None
+    return Day(int(year) if year else None, known_month, known_day, match[0], start, end)
+
+
+def _numeric(match: re.Match[str]) -> Day | None:
+    one, other, year = int(match["a"]), int(match["b"]), int(match["y5"])
+    if year < 100:
+        year += 2000 if year < 70 else 1900
+    if not (1 <= one <= 31 and 1 <= other <= 31) or (one > 12 and other > 12):
+        return None
+    month, day = (other, one) if one > 12 or match["mark"] == "." else (one, other)
+    if month > 12:
+        month, day = day, month
+    both_orders = one <= 12 and other <= 12 and match["mark"] == "/"
+    return Day(year, month, day, match[0], match.start(), match.end(), both_orders)
+
+
+def _month(name: str) -> int:
+    return next(number for number, month in enumerate(MONTHS, start=1) if month.startswith(name[:3].lower()))
+
+
+def _named(name: str) -> bool:
+    return name.lower() not in ("may", "march") or name[0].isupper()

@@ -1,0 +1,176 @@
+"""Finds, in passages of any length, the few sentences that a statement may rest on."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+from functools import cache, cached_property, lru_cache
+from itertools import pairwise
+
+from proctor.judging.rule_judge.dates import Day
+from proctor.judging.rule_judge.passage_reading import Reading, Term, read
+from proctor.judging.rule_judge.quantities import Quantity
+from proctor.judging.rule_judge.statements import statements
+from proctor.judging.rule_judge.stemming import root
+from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT, key
+
+FEW = 4
+"""So many sentences are all read; of more, the best are chosen."""
+_LARGEST_RECORD = 24
+"""So many entries of one piece of data are read together: each says little without the others."""
+_MOST_POSTINGS = 200
+_MOST_CANDIDATES = 16
+
+
+class Evidence:
+    """The sentences that a statement is compared with, looked up in one go."""
+
+    def __init__(self, readings: Sequence[Reading], *, is_data: bool = False) -> None:
+        self.readings = tuple(readings)
+        self.is_data = is_data
+        """All of it comes from data, such as a tool's result, which has values and no sentences."""
+
+    @cached_property
+    def polarity(self) -> dict[str, set[bool]]:
+        """Each key with whether it is denied, said plainly, or both."""
+        found: dict[str, set[bool]] = {}
+        for term in self.terms:
+            found.setdefault(term.key, set()).add(term.denied)
+        if any(_lifespan().search(reading.text) for reading in self.readings):
+            found.setdefault(key("born"), {False})
+            found.setdefault(key("died"), {False})
+        return found
+
+    @cached_property
+    def terms(self) -> list[Term]:
+        return [term for reading in self.readings for term in reading.terms]
+
+    @cached_property
+    def after_names(self) -> set[str]:
+        """The names that follow another name somewhere: family names given in full."""
+        return {
+            term.key
+            for reading in self.readings
+            for before, term in pairwise(reading.terms)
+            if before.text[0].isupper() and before.weight > GRAMMAR_WEIGHT and term.name
+        }
+
+    @cached_property
+    def quantities(self) -> list[Quantity]:
+        return [item for reading in self.readings for item in reading.quantities]
+
+    @cached_property
+    def days(self) -> list[Day]:
+        return [item for reading in self.readings for item in reading.days]
+
+    @cached_property
+    def years(self) -> set[int]:
+        plain = {int(item.value) for item in self.quantities if not item.unit and 1000 <= item.value < 2200}
+        return plain | {day.year for day in self.days if day.year is not None}
+
+    @cached_property
+    def roots(self) -> set[str]:
+        return {root(term.key) for term in self.terms if term.weight > GRAMMAR_WEIGHT}
+
+    @cached_property
+    def beginnings(self) -> dict[str, list[str]]:
+        """Longer words by their first five letters."""
+        found: dict[str, list[str]] = {}
+        for term in self.terms:
+            if len(term.key) >= 5 and term.weight > GRAMMAR_WEIGHT:
+                found.setdefault(term.key[:5], []).append(term.key)
+        return found
+
+    @cached_property
+    def joined(self) -> set[str]:
+        """Neighbouring words written as one, for compounds: `strong men` is `strongmen`."""
+        found: set[str] = set()
+        for reading in self.readings:
+            words = [term.text.lower() for term in reading.terms]
+            found.update(key(one + other) for one, other in pairwise(words))
+        return found
+
+    @cached_property
+    def initials(self) -> set[str]:
+        """The first letters of neighbouring telling words, two to five of them: `nfl` for National Football League."""
+        found: set[str] = set()
+        for reading in self.readings:
+            letters = "".join(term.text[0].lower() for term in reading.terms if term.weight > GRAMMAR_WEIGHT)
+            for length in (2, 3, 4, 5):
+                found.update(letters[start : start + length] for start in range(len(letters) - length + 1))
+        return found
+
+
+class Library:
+    """Passages cut into sentences and indexed, so that a statement is compared with a few and never with all."""
+
+    def __init__(self, passages: Sequence[str]) -> None:
+        self.readings: list[Reading] = []
+        self._records: dict[int, range] = {}
+        self._is_data = bool(passages) and all(passage.lstrip()[:1] in ("{", "[") for passage in passages)
+        for passage in passages:
+            before = len(self.readings)
+            self.readings.extend(read(sentence) for sentence in statements(passage))
+            entries = range(before, len(self.readings))
+            if len(entries) <= _LARGEST_RECORD and passage.lstrip()[:1] in ("{", "["):
+                self._records |= dict.fromkeys(entries, entries)
+        self._where: dict[str, list[int]] = {}
+        for index, reading in enumerate(self.readings):
+            for term_key in reading.keys:
+                self._where.setdefault(term_key, []).append(index)
+
+    @cached_property
+    def _all(self) -> Evidence:
+        return Evidence(self.readings, is_data=self._is_data)
+
+    def evidence(self, statement: Reading) -> Evidence:
+        """What the statement is compared with: all of few sentences, otherwise those that share most with it."""
+        if len(self.readings) <= FEW:
+            return self._all
+        chosen = dict.fromkeys(
+            other for index in self._chosen(statement) for other in self._records.get(index, (index,))
+        )
+        return Evidence([self.readings[index] for index in chosen], is_data=self._is_data)
+
+    def _chosen(self, statement: Reading) -> list[int]:
+        told = {term.key: term.weight for term in statement.terms if term.weight > GRAMMAR_WEIGHT}
+        votes: Counter[int] = Counter()
+        for term_key, weight in told.items():
+            where = self._where.get(term_key, ())
+            worth = weight / (1 + math.log1p(len(where)))
+            for index in where[:_MOST_POSTINGS]:
+                votes[index] += worth  # type: ignore[assignment]
+        candidates = [index for index, _ in votes.most_common(_MOST_CANDIDATES)]
+        chosen: list[int] = []
+        missing = dict(told)
+        while candidates and missing and len(chosen) < FEW:
+            best = max(candidates, key=lambda index: self._gain(index, missing, votes))
+            if not any(term_key in self.readings[best].keys for term_key in missing):
+                break
+            chosen.append(best)
+            candidates.remove(best)
+            for term_key in self.readings[best].keys:
+                missing.pop(term_key, None)
+        return chosen
+
+    def _gain(self, index: int, missing: dict[str, float], votes: Counter[int]) -> tuple[float, float]:
+        keys = self.readings[index].keys
+        return sum(weight for term_key, weight in missing.items() if term_key in keys), votes[index]
+
+
+@cache
+def _lifespan() -> re.Pattern[str]:
+    """`(January 8, 1935 - August 16, 1977)` after a name tells when somebody was born and died."""
+    return re.compile(r"\([^()]{0,60}\b\d{4}\s{0,2}-\s{0,2}[^()]{0,40}\d{4}\)")
+
+
+@lru_cache(maxsize=8)
+def _library(passages: tuple[str, ...]) -> Library:
+    return Library(passages)
+
+
+def library(passages: str | Sequence[str]) -> Library:
+    """The passages indexed; the last few are remembered, since an answer's statements all ask for the same ones."""
+    return _library((passages,) if isinstance(passages, str) else tuple(passages))

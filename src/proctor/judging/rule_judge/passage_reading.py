@@ -1,0 +1,212 @@
+"""Reads one statement: its terms in order, which of them are names or denied, its numbers and its dates.
+
+What a text is about by name: people, places and things, numbers and dates.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache, lru_cache
+
+from proctor.base.records import record
+from proctor.judging.rule_judge import words as lexicon
+from proctor.judging.rule_judge.dates import Day, dates
+from proctor.judging.rule_judge.quantities import Quantity, quantities
+from proctor.judging.rule_judge.statements import statements
+from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT, SPECIFIC_WEIGHT, fold, key, ordinary, weight
+
+SCOPE = 4
+"""How many telling terms a negation reaches."""
+
+
+@record
+class Term:
+    """A word of a statement, or a number or date standing in its place."""
+
+    text: str
+    key: str
+    weight: float
+    name: bool
+    denied: bool
+    fact: Quantity | Day | None = None
+
+
+@record
+class Denial:
+    """A negation and the telling terms after it, nearest first."""
+
+    cue: str
+    keys: tuple[str, ...]
+    clause: frozenset[str]
+    """All telling terms up to the end of the clause."""
+
+
+@record
+class Reading:
+    """A statement as the judge sees it."""
+
+    text: str
+    terms: tuple[Term, ...]
+    denials: tuple[Denial, ...]
+    quantities: tuple[Quantity, ...]
+    days: tuple[Day, ...]
+    keys: frozenset[str]
+    first_person: bool
+
+
+@cache
+def _word() -> re.Pattern[str]:
+    return re.compile(
+        r"n't\b|[A-Za-z]{1,60}(?=n't\b)"
+        r"|[A-Za-z0-9]{1,60}(?:'[A-Za-z]{1,20})?|[^\W\d_A-Za-z\u3005-\u9fff\uac00-\ud7af]{1,60}|[\u3005-\u9fff\uac00-\ud7af]"
+        r"|[,;:.!?()\[\]\"]"
+    )
+
+
+def read(statement: str) -> Reading:
+    """The reading of one statement."""
+    text = fold(statement)
+    days = dates(text)
+    taken = [(day.start, day.end) for day in days]
+    numbers = [item for item in quantities(text) if not _overlaps(item.start, item.end, taken)]
+    facts: list[Quantity | Day] = sorted([*days, *numbers], key=lambda fact: fact.start)
+    terms, breaks, stops = _terms(text, facts)
+    terms, denials = _denied(text, terms, breaks, stops)
+    keys = frozenset(term.key for term in terms)
+    first_person = any(term.text.lower().partition("'")[0] in lexicon.FIRST_PERSON for term in terms)
+    return Reading(text, tuple(terms), tuple(denials), tuple(numbers), tuple(days), keys, first_person)
+
+
+def _overlaps(start: int, end: int, taken: list[tuple[int, int]]) -> bool:
+    return any(start < last and first < end for first, last in taken)
+
+
+def _terms(text: str, facts: list[Quantity | Day]) -> tuple[list[Term], set[int], set[int]]:
+    """The terms in order, and the positions before which there is a pause, and before which a clause ends."""
+    terms: list[Term] = []
+    breaks: set[int] = set()
+    stops: set[int] = set()
+    cased = any(character.isupper() for character in text) and text != text.upper()
+    starts_sentence = True
+    position = 0
+    for fact in [*facts, None]:
+        for match in _word().finditer(text, position, fact.start if fact else len(text)):
+            word = match[0]
+            if not (word[0].isalnum() or word == "n't"):
+                breaks.add(len(terms))
+                if word in ".!?;:":
+                    stops.add(len(terms))
+                starts_sentence = starts_sentence or word in ".!?"
+                continue
+            terms.append(_term(word, cased=cased, starts_sentence=starts_sentence))
+            if word.lower() in lexicon.CLAUSE_BREAKS:
+                breaks.add(len(terms) - 1)
+                stops.add(len(terms) - 1)
+            starts_sentence = False
+        if fact:
+            terms.append(_fact_term(fact))
+            position, starts_sentence = fact.end, False
+    return terms, breaks, stops
+
+
+@lru_cache(maxsize=1 << 15)
+def _term(word: str, *, cased: bool, starts_sentence: bool) -> Term:
+    low = word.lower()
+    told = weight(low.removesuffix("'s"))
+    if told == GRAMMAR_WEIGHT:
+        return Term(word, key(word), told, False, False)
+    if any(letter.isdigit() for letter in word) or any(letter.isupper() for letter in word[1:]):
+        name = True
+    else:
+        # A heading writes ordinary words with capitals, and a text without capitals writes names in small letters.
+        name = not ordinary(low) and (word[0].isupper() or starts_sentence or not cased)
+    return Term(word, key(word), SPECIFIC_WEIGHT if name else told, name, False)
+
+
+def _fact_term(fact: Quantity | Day) -> Term:
+    if isinstance(fact, Day):
+        return Term(fact.text, f"@{fact.year}-{fact.month}-{fact.day}", SPECIFIC_WEIGHT, False, False, fact)
+    soft = fact.spelled and (fact.value == 1 or fact.unit == "ordinal")
+    return Term(fact.text, f"#{fact.value:g}", 0.35 if soft else SPECIFIC_WEIGHT, False, False, fact)
+
+
+def _denied(text: str, terms: list[Term], breaks: set[int], stops: set[int]) -> tuple[list[Term], list[Denial]]:
+    """Marks the terms that each negation reaches; two negations of one term cancel out."""
+    if not any(term.text.lower() in lexicon.NEGATIONS for term in terms):
+        return terms, []
+    excused = _excused(text, terms)
+    denied: dict[int, int] = {}
+    denials: list[Denial] = []
+    for position, term in enumerate(terms):
+        low = term.text.lower()
+        if low not in lexicon.NEGATIONS or position in excused:
+            continue
+        reached = _reached(terms, breaks, position, backwards=low == "false")
+        if not reached and position in breaks and position == len(terms) - 1:
+            reached = _reached(terms, breaks, position, backwards=True)
+        for index in reached:
+            denied[index] = denied.get(index, 0) + 1
+        clause = reached if low == "false" else _reached(terms, stops, position, backwards=False, most=len(terms))
+        keys = tuple(terms[index].key for index in reached)
+        denials.append(Denial(low, keys, frozenset(terms[index].key for index in clause)))
+    marked = [
+        Term(term.text, term.key, term.weight, term.name, denied.get(index, 0) % 2 == 1, term.fact)
+        for index, term in enumerate(terms)
+    ]
+    return (marked if denied else terms), denials
+
+
+def _reached(terms: list[Term], breaks: set[int], position: int, *, backwards: bool, most: int = SCOPE) -> list[int]:
+    """The telling terms in reach of a negation; `refundable: false` denies what is before it."""
+    steps = range(position - 1, -1, -1) if backwards else range(position + 1, len(terms))
+    reached: list[int] = []
+    for index in steps:
+        if not backwards and index in breaks:
+            break
+        if terms[index].weight > GRAMMAR_WEIGHT:
+            reached.append(index)
+        if len(reached) == (1 if backwards else most):
+            break
+    return reached
+
+
+def _excused(text: str, terms: list[Term]) -> set[int]:
+    """Positions of negation words that deny nothing: `not only`, a `No,` that answers, the `No.` of a number."""
+    low = [term.text.lower() for term in terms]
+    excused = {0} if low[:1] == ["no"] and re.match(r"\W{0,5}no\s{0,2}[,.!;:-]", text, re.IGNORECASE) else set()
+    for phrase in lexicon.NOT_NEGATING:
+        words = phrase.split()
+        first = next(index for index, word in enumerate(words) if word in lexicon.NEGATIONS)
+        if words[first] not in low:
+            continue
+        for index in range(len(low) - len(words) + 1):
+            if low[index : index + len(words)] == words:
+                excused.add(index + first)
+    return excused
+
+
+def entities(text: str) -> list[str]:
+    """The names, numbers and dates of a text, each once, in the order of first mention."""
+    found: dict[str, str] = {}
+    for statement in statements(text):
+        for name in _named(read(statement)):
+            found.setdefault(name.lower(), name)
+    return list(found.values())
+
+
+def _named(reading: Reading) -> list[str]:
+    """Neighbouring names are one: `Marie Curie`."""
+    found: list[str] = []
+    run: list[Term] = []
+    for term in reading.terms:
+        if term.name or (run and term.text[:1].isupper() and term.weight > 0):
+            run.append(term)
+            continue
+        if run:
+            found.append(" ".join(part.text for part in run))
+            run = []
+        if term.fact is not None and not (term.weight < 1):
+            found.append(term.text)
+    if run:
+        found.append(" ".join(part.text for part in run))
+    return found

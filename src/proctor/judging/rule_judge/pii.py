@@ -1,0 +1,165 @@
+"""Finds personal data in a text: e-mail, phone, card, bank account and social security numbers, IP addresses.
+
+What a finding in a text looks like, and how it is shown without giving away what was found.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
+
+from proctor.base.records import record
+
+
+@record
+class Finding:
+    """Something that should not be in a text: its kind, where it is, and a form fit to be shown."""
+
+    kind: str
+    text_masked: str
+    start: int
+    end: int
+
+
+def masked(text: str) -> str:
+    """The first two characters and the length; of short texts nothing but the length."""
+    return (text[:2] if len(text) >= 8 else "") + "*" * min(len(text), 12)
+
+
+def without_overlaps(findings: list[Finding]) -> list[Finding]:
+    """The findings in order of place; of two that overlap, the one that was found first."""
+    kept: list[Finding] = []
+    for finding in findings:
+        if all(finding.end <= other.start or other.end <= finding.start for other in kept[-50:]):
+            kept.append(finding)
+    return sorted(kept, key=lambda finding: finding.start)
+
+
+def find_pii(text: str) -> list[Finding]:
+    """Personal data in the order of the text; what only looks like it (dates, ISBNs, UUIDs) is not reported."""
+    found: list[Finding] = []
+    taken: list[tuple[int, int]] = sorted(match.span() for match in _harmless().finditer(text))
+    for kind, pattern, holds in _kinds():
+        spans: list[tuple[int, int]] = []
+        for match, free in _outside(pattern().finditer(text), taken):
+            if free and holds(match[0], text[max(0, match.start() - 24) : match.start()]):
+                found.append(Finding(kind, masked(match[0]), match.start(), match.end()))
+                spans.append(match.span())
+        taken = sorted([*taken, *spans])
+    return sorted(found, key=lambda finding: finding.start)
+
+
+def _outside(matches: Iterator[re.Match[str]], taken: list[tuple[int, int]]) -> Iterator[tuple[re.Match[str], bool]]:
+    """Each match with whether it overlaps none of the spans; both come in order, so one walk is enough."""
+    position = 0
+    for match in matches:
+        while position < len(taken) and taken[position][1] <= match.start():
+            position += 1
+        yield match, position == len(taken) or taken[position][0] >= match.end()
+
+
+def _kinds() -> list[tuple[str, Callable[[], re.Pattern[str]], Callable[[str, str], bool]]]:
+    return [
+        ("email", _email, lambda found, before: True),
+        ("iban", _iban, lambda found, before: valid_iban(found)),
+        ("credit_card", _card, lambda found, before: _card_holds(found)),
+        ("us_ssn", _ssn, lambda found, before: _ssn_holds(found)),
+        ("ip_address", _ip, _ip_holds),
+        ("phone", _phone, _phone_holds),
+    ]
+
+
+@cache
+def _harmless() -> re.Pattern[str]:
+    return re.compile(
+        r"\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b"
+        r"|\b\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?)?"
+        r"|\bISBN(?:-1[03])?:?\s?[\d -]{9,20}[\dXx]\b|\b97[89][- ]\d{1,5}[- ]\d{1,7}[- ]\d{1,7}[- ]\d\b"
+    )
+
+
+@cache
+def _email() -> re.Pattern[str]:
+    return re.compile(r"(?<![\w.+%-])[\w.+%-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,6}[A-Za-z]{2,24}(?![\w-])")
+
+
+@cache
+def _iban() -> re.Pattern[str]:
+    return re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b")
+
+
+@cache
+def _card() -> re.Pattern[str]:
+    return re.compile(r"(?<![\w.-])\d(?:[ -]?\d){12,18}(?![\w-])(?!\.\d)")
+
+
+@cache
+def _ssn() -> re.Pattern[str]:
+    return re.compile(r"(?<![\w-])\d{3}-\d{2}-\d{4}(?![\w-])")
+
+
+@cache
+def _ip() -> re.Pattern[str]:
+    return re.compile(
+        r"(?<![\w.:])(?:\d{1,3}(?:\.\d{1,3}){3}(?![\w.]{0,20}\d)|[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){2,7})(?![\w:])"
+    )
+
+
+@cache
+def _phone() -> re.Pattern[str]:
+    return re.compile(
+        r"(?<![\w.+/-])(?<!\d )(?:\+\d{1,3}[ .-]?(?:\(\d{1,4}\)[ .-]?)?\d{1,4}(?:[ .-]?\d{2,4}){1,5}"
+        r"|\(\d{2,4}\) ?\d{3,4}[ .-]?\d{3,4}|\d{3}[-.]\d{3}[-.]\d{4}|0\d{2,4}[ -]\d{3,4}[ -]?\d{3,4})"
+        r"(?![\w/-]|\.\d| \d)"
+    )
+
+
+def luhn(digits: str) -> bool:
+    """Whether the check digit of a card number holds."""
+    total = 0
+    for place, digit in enumerate(reversed(digits)):
+        value = int(digit) * (2 if place % 2 else 1)
+        total += value - 9 if value > 9 else value
+    return total % 10 == 0
+
+
+def valid_iban(text: str) -> bool:
+    """Whether the check digits of an account number hold (modulo 97)."""
+    account = text.replace(" ", "")
+    if not 15 <= len(account) <= 34 or not account.isascii():
+        return False
+    return int("".join(str(int(character, 36)) for character in account[4:] + account[:4])) % 97 == 1
+
+
+def _card_holds(found: str) -> bool:
+    """Issuers' first digits and lengths, then the check digit: order numbers rarely have all three."""
+    digits = re.sub(r"[^0-9]", "", found)
+    issuer = re.match(r"4|5[1-5]|2[2-7]|3[47]|3[0689]|35|6(?:011|4|5|2)", digits)
+    return issuer is not None and 13 <= len(digits) <= 19 and len(set(digits)) > 1 and luhn(digits)
+
+
+def _ssn_holds(found: str) -> bool:
+    area, group, serial = found.split("-")
+    return area not in ("000", "666") and area[0] != "9" and group != "00" and serial != "0000"
+
+
+def _ip_holds(found: str, before: str) -> bool:
+    """An address of somebody: not a version number, and not one that means no particular machine."""
+    if re.search(r"(?:version|release|build|\bv)\.?\s{0,2}$", before, re.IGNORECASE):
+        return False
+    try:
+        address = ipaddress.ip_address(found)
+    except ValueError:
+        return False
+    return not (address.is_loopback or address.is_unspecified or address.is_multicast)
+
+
+def _phone_holds(found: str, before: str) -> bool:
+    digits = re.sub(r"[^0-9]", "", found)
+    if re.search(
+        r"(?:order|invoice|ticket|case|ref\w{0,7}|id|no|number|sku|isbn|#)[\s.:#]{0,3}$", before, re.IGNORECASE
+    ):
+        return bool(re.search(r"(?:phone|tel|call|fax|mobile)[^\n]{0,20}$", before, re.IGNORECASE))
+    return 8 <= len(digits) <= 15 and len(set(digits)) > 2

@@ -1,0 +1,222 @@
+"""Words made comparable: folded letters, stems, synonyms, and how much a missing one tells.
+
+What the embedded judge knows of English: short lists, written out so that anybody can read what it goes by.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import cache, lru_cache
+
+from proctor.judging.rule_judge.ordinary_words import ordinary_stems
+from proctor.judging.rule_judge.stemming import stem
+
+GRAMMAR_WEIGHT = 0.0
+COMMON_WEIGHT = 0.35
+PLAIN_WEIGHT = 1.0
+SPECIFIC_WEIGHT = 1.5
+"""What a word's absence costs: grammar nothing, everyday words little, names and numbers most."""
+
+_INVISIBLE = dict.fromkeys([0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF])
+_QUOTES = {ord(mark): plain for marks, plain in (("‘’ʼ`´", "'"), ("“”„«»", '"'), ("–—‐‑‒", "-")) for mark in marks}
+_COUNTRIES = (
+    (r"\b(?:u\.s\.a?\.?|united states(?: of america)?|usa)(?![a-z])", " usa "),
+    (r"\b(?:u\.k\.?|united kingdom|great britain)(?![a-z])", " uk "),
+)
+
+
+def fold(text: str) -> str:
+    """The text without accents, invisible characters and typographic variants; capitals are kept."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKD", text.translate(_QUOTES).translate(_INVISIBLE))
+        text = "".join(character for character in text if not unicodedata.combining(character))
+    for pattern, name in _countries():
+        text = pattern.sub(name, text)
+    return re.sub(r"\b(the|in) US\b|\bU\.? S\.", r"\1 usa", text)
+
+
+@cache
+def _countries() -> list[tuple[re.Pattern[str], str]]:
+    return [(re.compile(pattern, re.IGNORECASE), name) for pattern, name in _COUNTRIES]
+
+
+@lru_cache(maxsize=1 << 16)
+def key(word: str) -> str:
+    """What two words share when they say the same: their stem, or the word that stands for their synonyms."""
+    bare = word.lower().removesuffix("'s")
+    return _leaders().get(stem(bare), stem(bare))
+
+
+@cache
+def _leaders() -> dict[str, str]:
+    return {stem(word): stem(leader) for word, leader in synonyms().items()}
+
+
+@cache
+def opposites() -> dict[str, frozenset[str]]:
+    """The keys that mean the opposite of a key."""
+    found: dict[str, set[str]] = {}
+    for word, others in antonyms().items():
+        found.setdefault(key(word), set()).update(key(other) for other in others)
+    return {word: frozenset(others - {word}) for word, others in found.items()}
+
+
+@cache
+def _common_stems() -> frozenset[str]:
+    return frozenset(stem(word) for word in COMMON)
+
+
+@lru_cache(maxsize=1 << 16)
+def weight(word: str) -> float:
+    """How much the word tells, by its kind; `word` is in small letters."""
+    word = word.partition("'")[0] or word
+    if word in GRAMMAR or word in FILLERS or word in NEGATIONS:
+        return GRAMMAR_WEIGHT
+    if word in COMMON or stem(word) in _common_stems():
+        return COMMON_WEIGHT
+    return PLAIN_WEIGHT
+
+
+@lru_cache(maxsize=1 << 16)
+def ordinary(word: str) -> bool:
+    """Whether it is an English word by its look; what is not may be a name even in a text without capitals."""
+    if weight(word) < PLAIN_WEIGHT or len(word) < 3 or word.endswith(ORDINARY_ENDINGS):
+        return True
+    return stem(word) in ordinary_stems()
+
+
+GRAMMAR = frozenset(
+    """a an the this that these those it its itself he him his himself she her hers herself they them their theirs
+    themselves there here who whom whose which what when where why how is are was were be been being am do does did
+    doing done have has had having will would shall can could may might must should of in on at to for from by with
+    as into onto upon about than then so such and or but if because while although though however also too very just
+    only even still yet s t d ll re ve m one ones some any all both each every either other another own same up out
+    off over down again once more most much many few less least as well during through between among within per via
+    per cent like whether until since before after above below under not no nor never none without neither cannot
+    n't let lets we us our you your yours i me my mine myself""".split()
+)
+"""Words that hold a sentence together; they carry no claim of their own."""
+
+FIRST_PERSON = frozenset("i me my mine myself".split())
+"""A statement about the speaker is not in a passage that has no speaker."""
+
+FILLERS = frozenset(
+    """well yes yeah yea yep yup oh ah ok okay sure hi hello hey wow hmm haha lol thanks thank please welcome sorry
+    absolutely definitely certainly indeed actually really basically essentially interestingly fortunately
+    unfortunately honestly truly simply overall therefore thus hence moreover furthermore additionally finally
+    anyway exactly according context document passage say said says know agree think guess believe""".split()
+)
+"""What people and models say around a claim."""
+
+COMMON = frozenset(
+    """great glad happy hope course right provide follow note mean free base help answer born die able accord across
+    act actual add age ago allow almost alone along already always amount answer any anyone anything anywhere apply
+    appear area around arrive ask associate available away back bad base basic become begin behind best better big
+    bit body born both bring build business buy call came can carry case cause certain change check choose clear
+    close come common commonly company complete consider contain content continue control copy cost count country
+    couple course cover create current currently date day deal decide describe develop did die different difficult
+    directly double due early easily easy eat either end enjoy enough especially etc ever example exist expect
+    explain fact fall family famous far fast feature feel few field find first follow food form found free
+    frequently friend full fun further game gave general get girl give go good got great group grow guy half hand
+    happen hard he head hear help high hold home hour however huge human idea image important include increase
+    indeed inside instead interest item job join just keep kid kind know known language large largely last late
+    later lead learn leave let level life like likely line list little live local location long look lot love low
+    made main mainly major make man manner many mark matter mean mention method middle mind minute modern moment
+    month most mostly move multiple music name nature near nearly necessary need new next nice normal normally note
+    notice now number numerous occur offer office often old open option order origin original originally other
+    outside overall own page part particular particularly pass past pay people perform perhaps period person pick
+    piece place plan play player point popular possible power practice present pretty prior probably problem process
+    produce product professional provide public purpose put quick quickly quite range rather reach read ready real
+    reason receive recent recently refer regard regular relate release remain remember report require rest result
+    return review role rule run same save school season second see seem select send series serve service set several
+    shape share short should show side similar simple simply since single site situation size small sold some
+    something sometimes somewhere soon sort sound source special specific spend stand start state stay step still
+    stop store story strong study stuff style subject such suggest support system take talk technique tell term test
+    text thing think third thousand through throughout time title today together told too took top total town toward
+    track traditional true try turn type typical typically understand unique unit until upon use used useful user
+    usual usually value variety various version view visit want watch way week went whole wide widely win within
+    woman women word work world worldwide worth write written wrong year young eight eleven five four nine seven six
+    ten three two twelve team member event city child children men feature film song book show band album water
+    house car money parent house student teacher color colour early late entire everyone somebody
+""".split()
+)
+"""Everyday words: when one of them is not in the passage, the wording differs more often than the claim."""
+
+ORDINARY_ENDINGS = (
+    "ing", "ed", "ly", "tion", "sion", "ment", "ness", "able", "ible", "ive", "ous", "ity", "ism", "ize", "ise",
+    "ful", "less", "ance", "ence", "ship", "ward", "wards", "est", "ical", "ies", "ors", "ers",
+)  # fmt: skip
+"""Endings of ordinary English words; a name in a text without capitals rarely has one."""
+
+NEGATIONS = frozenset(
+    """not no never none nobody nothing neither nor nowhere without cannot n't aint isnt arent wasnt werent dont doesnt
+    didnt cant couldnt wont wouldnt shouldnt hasnt havent hadnt lack lacks lacking lacked fails failed fail unable
+    false""".split()
+)
+NOT_NEGATING = (
+    "not only", "not just", "not merely", "not to mention", "no doubt", "no problem", "no wonder", "no matter",
+    "whether or not", "why not", "no more than", "no less than", "no later than", "no fewer than", "no earlier than",
+    "not least", "nothing but", "not limited to", "never mind", "no worries", "not until", "no longer than",
+)  # fmt: skip
+CLAUSE_BREAKS = frozenset("but however although though because while whereas unless except if when which who".split())
+
+_SYNONYMS = """buy purchase|begin start commence|film movie|big large huge|show display|end finish conclude
+help assist aid|doctor physician|car automobile|price cost fee charge|refund reimburse reimbursement
+cancel terminate|ship deliver dispatch|customer client|employee staff worker|job position occupation
+illness disease sickness|quick fast rapid|error fault failure|begin launch|build construct|get obtain receive
+give provide supply|require need|allow permit let enable|know regard consider|call name title term
+usual typical common normal general|many numerous several multiple various|main primary chief principal
+maker manufacturer|earn make|city town|child kid|writer author|write author|singer vocalist
+company firm business corporation enterprise|app application|photo photograph picture image|tv television
+phone telephone|reply answer respond response|die death deceased|sometimes occasionally|often frequently|repair fix
+join enter|live reside|change modify alter amend|send transmit|near close|location place site|choose select pick
+wait await|also additionally|total sum|yearly annual annually|monthly|weekly|daily
+about approximately roughly around circa|hour hr|minute min|maximum max|minimum min|information info
+medication medicine drug|surgery operation|kid child|contain include comprise|create make produce|win victory
+beat defeat|lose loss|marry marriage wed|originate origin|happen occur|holiday vacation|flight fly
+airplane plane aircraft|ticket fare|suitcase luggage baggage|lawyer attorney|teacher instructor|pupil student
+speak talk|street road|below under|above over|quit resign|wage salary pay payment|test exam|free complimentary gratis
+valid effective|expire lapse|account profile|password passphrase|sign log|trip journey|hike walk|sofa couch
+fall autumn|soccer football|begin found establish|show programme program|invest investment"""
+
+_ANTONYMS = """increase decrease|increase reduce|increase fall|rise fall|rise drop|grow shrink|more less|more fewer
+most least|before after|above below|over under|approve deny|approve reject|accept reject|accept decline|allow forbid
+allow prohibit|allow ban|permit prohibit|enable disable|open close|open shut|start end|begin end|first last
+early late|earliest latest|high low|higher lower|highest lowest|big small|large small|largest smallest|long short
+longer shorter|fast slow|faster slower|hot cold|old new|older newer|older younger|oldest youngest|north south
+east west|northern southern|eastern western|inside outside|include exclude|win lose|won lost|profit loss|gain loss
+buy sell|import export|true false|correct incorrect|valid invalid|always never|all none|everyone nobody
+maximum minimum|best worst|better worse|cheap expensive|cheaper expensive|safe dangerous|safe unsafe|public private
+male female|man woman|men women|husband wife|brother sister|son daughter|father mother|positive negative
+success failure|succeed fail|pass fail|present absent|day night|morning evening|morning afternoon|monday tuesday
+domestic international|mandatory optional|required optional|temporary permanent|full empty|entire partial|add remove
+arrive depart|arrival departure|debit credit|deposit withdraw|borrow lend|join leave|free paid|active inactive
+legal illegal|guilty innocent|strengthen weaken|benign malignant|acute chronic|oral topical|hypertension hypotension
+upgrade downgrade|ascend descend|push pull|majority minority|major minor|strong weak|hard soft|easy difficult
+rich poor|alive dead|born died|ancient modern|upper lower|wet dry|light dark|thick thin|wide narrow|deep shallow
+near far|love hate|agree disagree|improve worsen|expand contract|appear disappear|attack defend|teach learn
+pre-tax after-tax|gross net|inbound outbound|online offline|indoor outdoor|summer winter|spring autumn"""
+
+
+@cache
+def synonyms() -> dict[str, str]:
+    """Each word with the first word of its group, which stands for all of them."""
+    found: dict[str, str] = {}
+    for group in _SYNONYMS.replace("\n", "|").split("|"):
+        words = group.split()
+        leader = next((found[word] for word in words if word in found), words[0])
+        for word in words:
+            found.setdefault(word, leader)
+    return found
+
+
+@cache
+def antonyms() -> dict[str, frozenset[str]]:
+    """Each word with those that mean the opposite."""
+    found: dict[str, set[str]] = {}
+    for pair in _ANTONYMS.replace("\n", "|").split("|"):
+        one, other = pair.split()
+        found.setdefault(one, set()).add(other)
+        found.setdefault(other, set()).add(one)
+    return {word: frozenset(others) for word, others in found.items()}

@@ -1,0 +1,84 @@
+"""Text from outside as HTML that shows it and nothing else, and the small pieces every section of the page uses."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+
+from proctor.base.json_data import Json, plain
+from proctor.reporting.terminal.screen import visible
+from proctor.results.run import Outcome
+from proctor.results.statistics import Estimate
+
+GLYPHS = {
+    Outcome.PASSED: "✓",
+    Outcome.FAILED: "✗",
+    Outcome.ERROR: "!",
+    Outcome.SKIPPED: "–",
+    Outcome.PENDING: "…",
+}
+"""A sign beside every colour, for whoever does not see the colour."""
+
+_REPLACED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
+
+
+def escape(text: str) -> str:
+    """Text for the inside of an element or of a quoted attribute; control characters are spelt out."""
+    return visible(text).translate(_REPLACED)
+
+
+def inline(text: str, limit: int = 500) -> str:
+    """Text on one line; what is too long says how long it was."""
+    words = " ".join(text[: limit + 1].split())
+    return escape(text_cut(words, limit, len(text)))
+
+
+def text_cut(text: str, limit: int, length: int) -> str:
+    return text if length <= limit else f"{text[:limit]}… ({length:,} characters in all)"
+
+
+def block(text: str, limit: int, kind: str = "") -> str:
+    """Text as it stands, in a box of its own; cut before it is escaped, so that no escape is ever cut in two."""
+    name = f' class="{kind}"' if kind else ""
+    if not text:
+        return f'<p class="none{" " + kind if kind else ""}">(empty)</p>\n'
+    note = f'<p class="cut">{len(text):,} characters in all; the first {limit:,} are shown.</p>\n'
+    return f"<pre{name}>{escape(text[:limit])}</pre>\n{note if len(text) > limit else ''}"
+
+
+def pretty(value: Json) -> str:
+    """The text a person reads for a value: words as they are, data as indented JSON."""
+    return value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False, indent=2)
+
+
+def code(text: str, limit: int = 500) -> str:
+    return f"<code>{inline(text, limit)}</code>"
+
+
+def badge(outcome: Outcome) -> str:
+    """An outcome as colour, sign and word."""
+    return (
+        f'<span class="badge {outcome.value}"><span aria-hidden="true">{GLYPHS[outcome]}</span> {outcome.value}</span>'
+    )
+
+
+def facts(pairs: Iterable[tuple[str, str]]) -> str:
+    """A list of names and values; the values are HTML already."""
+    rows = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in pairs)
+    return f'<dl class="facts">{rows}</dl>\n' if rows else ""
+
+
+def gauge(estimate: Estimate, threshold: float | None = None) -> str:
+    """A mean on the way from 0 to 1, with its interval and what it has to reach; the numbers stand beside it."""
+    places = {"low": estimate.low, "high": estimate.high, "mean": estimate.mean}
+    style = ";".join(f"--{name}:{percent(number)}" for name, number in places.items())
+    needs = "" if threshold is None else f'<i class="needs" style="left:{percent(threshold)}"></i>'
+    marks = f'<i class="range"></i><i class="mean"></i>{needs}'
+    return f'<span class="gauge" style="{style}" aria-hidden="true">{marks}</span>'
+
+
+def percent(number: float) -> str:
+    """A share as a length in a style; what is no number, or outside 0 to 1, stays on the scale."""
+    kept = min(1.0, max(0.0, number)) if math.isfinite(number) else 0.0
+    return f"{kept * 100:.4g}%"

@@ -1,0 +1,190 @@
+"""Cases down, evaluators across: where a suite is weak, at one glance.
+
+What the page says before any single trial: each suite with its pass rate, each evaluator with its mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TextIO
+
+from proctor.reporting.html.escaping import GLYPHS, badge, code, facts, gauge, inline, percent
+from proctor.reporting.wording import count_parts, counted, informing
+from proctor.results.run import Outcome, Run, SuiteInfo, TrialSummary
+from proctor.results.statistics import Estimate, mean
+from proctor.results.verdict import EvaluatorSummary, RunVerdict, ScoreRow, SuiteVerdict
+
+WORST_FIRST = (Outcome.FAILED, Outcome.ERROR, Outcome.PENDING, Outcome.PASSED, Outcome.SKIPPED)
+
+
+def write_grids(run: Run, verdict: RunVerdict, out: TextIO) -> dict[tuple[str, str], int]:
+    """A table per suite; returns the number of each case's row, by which its trials are found again."""
+    trials: dict[tuple[str, str], list[TrialSummary]] = {}
+    for summary in run.summaries:
+        trials.setdefault((summary.suite, summary.case_id), []).append(summary)
+    rows = {key: number for number, key in enumerate(trials)}
+    out.write('<section id="cases">\n<h2>Cases</h2>\n')
+    for suite in verdict.suites:
+        if suite.cases:
+            _write_grid(suite, trials, rows, out)
+    if not trials:
+        out.write('<p class="none">No case was run.</p>\n')
+    out.write("</section>\n")
+    return rows
+
+
+def anchor(position: int) -> str:
+    """The place of a trial on the page."""
+    return f"trial-{position}"
+
+
+def _write_grid(
+    suite: SuiteVerdict,
+    trials: dict[tuple[str, str], list[TrialSummary]],
+    rows: dict[tuple[str, str], int],
+    out: TextIO,
+) -> None:
+    names = [item.evaluator for item in suite.evaluators]
+    name = inline(suite.name)
+    out.write(f'<div class="scroll" role="region" aria-label="Cases of {name}" tabindex="0">\n<table class="grid">\n')
+    heads = "".join(f'<th scope="col">{inline(evaluator, 80)}</th>' for evaluator in names)
+    repeats = '<th scope="col">Trials</th>' if suite.repeats > 1 else ""
+    out.write(f'<caption>{name}</caption>\n<thead><tr><th scope="col">Case</th><th scope="col">Outcome</th>')
+    out.write(f"{repeats}{heads}</tr></thead>\n<tbody>\n")
+    for case in suite.cases:
+        own = trials[suite.name, case.case_id]
+        out.write(
+            f'<tr data-row="{rows[suite.name, case.case_id]}"><th scope="row">'
+            f'<a href="#{anchor(own[0].position)}">{inline(case.case_id, 120)}</a></th><td>{badge(case.outcome)}</td>'
+        )
+        if repeats:
+            out.write(f'<td class="strip">{"".join(_dot(summary) for summary in own)}</td>')
+        scores: dict[str, list[ScoreRow]] = {}
+        for summary in own:
+            for score in summary.scores:
+                scores.setdefault(score[0], []).append(score)
+        out.write("".join(_cell(scores.get(evaluator, ())) for evaluator in names))
+        out.write("</tr>\n")
+    out.write("</tbody>\n</table>\n</div>\n")
+
+
+def _dot(summary: TrialSummary) -> str:
+    words = f"trial {summary.number} {summary.outcome.value}"
+    return (
+        f'<a class="dot {summary.outcome.value}" href="#{anchor(summary.position)}" title="{words}" '
+        f'aria-label="{words}">{GLYPHS[summary.outcome]}</a>'
+    )
+
+
+def _cell(scores: Sequence[ScoreRow]) -> str:
+    """The mean over repeats and turns, and how it ended: as the worst of them did."""
+    if not scores:
+        return '<td class="cell absent"><span class="quiet" title="does not score this case">·</span></td>'
+    outcomes = [score[1] for score in scores]
+    outcome = next(outcome for outcome in WORST_FIRST if outcome in outcomes)
+    value = mean(score[2] for score in scores if score[2] is not None)
+    told = outcome.value if value is None else f"{value:.2f}"
+    made = len(scores) - outcomes.count(Outcome.SKIPPED)
+    share = f" <small>{outcomes.count(Outcome.PASSED)}/{made}</small>" if made > 1 else ""
+    informs = "" if any(score[4] for score in scores) else ' <small title="decides nothing">informs</small>'
+    bar = "" if value is None else f' style="--v:{percent(value)}"'
+    unseen = "" if value is None else f'<span class="unseen"> {outcome.value}</span>'
+    sign = f'<span aria-hidden="true">{GLYPHS[outcome]}</span>'
+    return f'<td class="cell {outcome.value}"{bar}>{sign} {told}{share}{informs}{unseen}</td>'
+
+
+def write_suites(run: Run, verdict: RunVerdict, out: TextIO) -> None:
+    """One card per suite."""
+    out.write('<section id="suites">\n<h2>Suites</h2>\n<div class="cards">\n')
+    for info, judged in zip(run.suites, verdict.suites, strict=True):
+        _write_suite(info, judged, out)
+    if not run.suites:
+        out.write('<p class="none">No suite was run.</p>\n')
+    out.write("</div>\n</section>\n")
+
+
+def write_evaluators(run: Run, verdict: RunVerdict, out: TextIO) -> None:
+    """One table of all evaluators, suite by suite."""
+    out.write('<section id="evaluators">\n<h2>Evaluators</h2>\n')
+    if any(suite.evaluators for suite in verdict.suites):
+        several, informs = len(verdict.suites) > 1, informing(run)
+        titles = (["Suite"] if several else []) + ["Evaluator", "Mean score", "Needs", *map(_title, Outcome)]
+        out.write('<div class="scroll" role="region" aria-label="Evaluators" tabindex="0">\n<table class="means">\n')
+        heads = "".join(f'<th scope="col">{title}</th>' for title in titles)
+        out.write(f"<thead><tr>{heads}</tr></thead>\n<tbody>\n")
+        for suite in verdict.suites:
+            for item in suite.evaluators:
+                told = suite.name if several else None
+                _write_evaluator(told, item, (suite.name, item.evaluator) in informs, out)
+        out.write("</tbody>\n</table>\n</div>\n")
+    else:
+        out.write('<p class="none">Nothing was scored.</p>\n')
+    out.write("</section>\n")
+
+
+def _title(outcome: Outcome) -> str:
+    return "Errors" if outcome is Outcome.ERROR else outcome.value.capitalize()
+
+
+def _write_suite(info: SuiteInfo, judged: SuiteVerdict, out: TextIO) -> None:
+    out.write(
+        f'<article class="card {judged.outcome.value}">\n<h3>{inline(judged.name)} {badge(judged.outcome)}</h3>\n'
+        f'<p class="reason">{inline(judged.reason, 2_000)}</p>\n'
+    )
+    _write_rate(judged.pass_rate, info.criteria.pct, out)
+    total = sum(judged.counts.values())
+    if total:
+        parts = "".join(
+            f'<i class="{outcome.value}" style="width:{percent(count / total)}"></i>'
+            for outcome, count in judged.counts.items()
+            if count
+        )
+        out.write(f'<p class="shares" aria-hidden="true">{parts}</p>\n')
+    words = "".join(
+        f'<li class="{outcome.value}"><span aria-hidden="true">{GLYPHS[outcome]}</span> {text}</li>'
+        for text, outcome in count_parts(judged.counts)
+    )
+    out.write(f'<ul class="counts">{words or "<li>nothing was run</li>"}</ul>\n')
+    out.write(facts(_suite_facts(info, judged)))
+    out.write("</article>\n")
+
+
+def _write_rate(rate: Estimate | None, pct: float, out: TextIO) -> None:
+    if rate is None:
+        out.write('<p class="rate"><b>–</b> <span>pass rate not measured</span></p>\n')
+        return
+    out.write(
+        f'<p class="rate"><b>{rate.mean:.1%}</b> <span>pass rate of {counted(rate.count, "case")}, '
+        f"95&#8239;% interval [{rate.low:.1%}, {rate.high:.1%}]</span>{gauge(rate, None if pct == 1 else pct)}</p>\n"
+    )
+
+
+def _suite_facts(info: SuiteInfo, judged: SuiteVerdict) -> list[tuple[str, str]]:
+    pairs = []
+    if judged.pass_hat_k is not None and judged.pass_at_k is not None:
+        k = judged.repeats
+        pairs.append((f"pass^{k}", f"{judged.pass_hat_k:.2f} <small>all {k} repeats pass</small>"))
+        pairs.append((f"pass@{k}", f"{judged.pass_at_k:.2f} <small>at least one does</small>"))
+    rules = {"all": "every trial", "any": "any trial", "majority": "most trials", "mean": "mean scores"}
+    if judged.repeats > 1:
+        pairs.append(("A case passes on", rules[info.criteria.trials]))
+    pairs.append(("Agent", code(info.agent)))
+    if info.path:
+        pairs.append(("File", code(info.path)))
+    return pairs
+
+
+def _write_evaluator(suite: str | None, item: EvaluatorSummary, informs: bool, out: TextIO) -> None:
+    threshold = None if informs else item.threshold
+    cells = "" if suite is None else f"<td>{inline(suite)}</td>"
+    cells += f'<th scope="row">{inline(item.evaluator)}</th>'
+    if item.scores is None:
+        cells += '<td class="none">not measured</td>'
+    else:
+        interval = f"<small>[{item.scores.low:.3f}, {item.scores.high:.3f}]</small>"
+        cells += f"<td><b>{item.scores.mean:.3f}</b> {interval}{gauge(item.scores, threshold)}</td>"
+    cells += f"<td>{'informs' if informs else 'varies' if threshold is None else f'{threshold:g}'}</td>"
+    counts = (item.passed, item.failed, item.errors, item.skipped, item.pending)
+    for outcome, count in zip(Outcome, counts, strict=True):
+        cells += f'<td class="number {outcome.value}">{count:,}</td>' if count else '<td class="number">0</td>'
+    out.write(f"<tr>{cells}</tr>\n")

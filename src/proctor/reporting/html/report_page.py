@@ -1,0 +1,161 @@
+"""The whole run as one HTML page: no outside request, no script needed, written trial by trial.
+
+What every page of ours has: one file that asks nobody for anything, its look, and the box that finds things.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TextIO
+
+from proctor.reporting.html.escaping import GLYPHS, badge, code, escape, facts, inline
+from proctor.reporting.html.overview import write_evaluators, write_grids, write_suites
+from proctor.reporting.html.trial_section import write_trial
+from proctor.reporting.judge_report import correction_lines, judge_lines
+from proctor.reporting.wording import counted, counts_text, duration, money, suites_with_trials, when
+from proctor.results.run import Outcome, Run
+from proctor.results.verdict import RunVerdict
+
+POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; "
+    "base-uri 'none'; form-action 'none'"
+)
+"""Whatever an agent managed to say, the page asks nobody for anything."""
+
+ICON = (
+    "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E"
+    "%3Ccircle cx='8' cy='8' r='7' fill='%23{colour}'/%3E%3C/svg%3E"
+)
+ICON_COLOURS = {
+    Outcome.PASSED: "1a7f37",
+    Outcome.FAILED: "cf222e",
+    Outcome.ERROR: "bf8700",
+    Outcome.SKIPPED: "6e7781",
+    Outcome.PENDING: "8250df",
+}
+
+
+def page_head(title: str, outcome: Outcome) -> str:
+    """Everything up to the body; the outcome gives the icon its colour."""
+    icon = ICON.format(colour=ICON_COLOURS[outcome])
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="referrer" content="no-referrer">\n<meta name="color-scheme" content="light dark">\n'
+        f'<title>{inline(title, 200)}</title>\n<link rel="icon" href="{icon}">\n'
+        f"<style>\n{_asset('report.css')}</style>\n</head>\n<body>\n"
+    )
+
+
+def write_filter(counts: Mapping[Outcome, int], out: TextIO) -> None:
+    """Hidden until the script that makes it work has run."""
+    out.write(
+        '<div class="filter" role="search" hidden>\n<label>Find <input type="search" id="find" '
+        'placeholder="a case, a word, a tool…" autocomplete="off" spellcheck="false"></label>\n'
+        '<div class="toggles" role="group" aria-label="Outcomes shown">\n'
+    )
+    for outcome in Outcome:
+        if count := counts.get(outcome, 0):
+            out.write(
+                f'<button type="button" class="{outcome.value}" data-toggle="{outcome.value}" aria-pressed="true">'
+                f'<span aria-hidden="true">{GLYPHS[outcome]}</span> {outcome.value} {count:,}</button>\n'
+            )
+    out.write(
+        '</div>\n<button type="button" id="open-all">Open all</button>\n'
+        '<p id="shown" role="status" aria-live="polite"></p>\n</div>\n'
+    )
+
+
+def page_end() -> str:
+    """The script, on which nothing but convenience depends, and the end."""
+    return f"<script>\n{_asset('report.js')}</script>\n</body>\n</html>\n"
+
+
+def _asset(name: str) -> str:
+    from importlib import resources
+
+    return resources.files("proctor").joinpath("reporting", "assets", name).read_text(encoding="utf-8")
+
+
+def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
+    """Write the page, one trial at a time."""
+    _write_head(run, verdict, out)
+    _write_banner(run, verdict, out)
+    out.write("<main>\n")
+    write_suites(run, verdict, out)
+    write_evaluators(run, verdict, out)
+    rows = write_grids(run, verdict, out)
+    _write_trials(run, verdict, rows, out)
+    out.write("</main>\n")
+    _write_foot(run, out)
+
+
+def _write_head(run: Run, verdict: RunVerdict, out: TextIO) -> None:
+    out.write(page_head(f"{GLYPHS[verdict.outcome]} {verdict.outcome.value}: {_agents(run)}", verdict.outcome))
+
+
+def _write_banner(run: Run, verdict: RunVerdict, out: TextIO) -> None:
+    out.write(
+        f'<header class="banner {verdict.outcome.value}">\n<div class="sign" aria-hidden="true">'
+        f'{GLYPHS[verdict.outcome]}</div>\n<div class="words">\n'
+        f'<p class="kicker">Proctor examined {inline(_agents(run), 300)}</p>\n'
+        f"<h1>{verdict.outcome.value.capitalize()}</h1>\n"
+        f'<p class="reason">{inline(verdict.reason, 2_000)}</p>\n'
+    )
+    if run.interrupted:
+        planned = sum(info.planned for info in run.suites)
+        out.write(f"<p>Interrupted after {len(run.summaries):,} of {counted(planned, 'trial')}.</p>\n")
+    out.write(facts(_run_facts(run, verdict)))
+    out.write("</div>\n</header>\n")
+    out.write(
+        '<nav aria-label="Sections"><a href="#suites">Suites</a> <a href="#evaluators">Evaluators</a> '
+        '<a href="#cases">Cases</a> <a href="#trials">Trials</a></nav>\n'
+    )
+
+
+def _run_facts(run: Run, verdict: RunVerdict) -> list[tuple[str, str]]:
+    pairs = [("Trials", f"{len(run.summaries):,} <small>({counts_text(verdict.counts)})</small>")]
+    if run.finished_at is not None:
+        pairs.append(("Time", duration(max(0.0, run.finished_at - run.started_at) * 1000)))
+    pairs.append(("Agent time", duration(sum(summary.duration_ms for summary in run.summaries))))
+    if verdict.tokens is not None:
+        pairs.append(("Tokens", f"{verdict.tokens:,}"))
+    if verdict.cost_usd is not None:
+        pairs.append(("Cost", escape(money(verdict.cost_usd))))
+    for model, text in judge_lines(run):
+        title = "Not counted" if model == "not counted" else "Judge"
+        pairs.append((title, inline(text if title != "Judge" else f"{model}: {text}", 500)))
+    pairs.extend(("Corrected pass rate", inline(text, 500)) for text in correction_lines(run))
+    pairs.append(("Started", when(run.started_at)))
+    pairs.append(("Run", code(run.id)))
+    return pairs
+
+
+def _write_trials(run: Run, verdict: RunVerdict, rows: dict[tuple[str, str], int], out: TextIO) -> None:
+    out.write('<section id="trials">\n<h2>Trials</h2>\n')
+    write_filter(verdict.counts, out)
+    for _, judged, trials in suites_with_trials(run, verdict):
+        out.write(f'<div class="of-suite">\n<h3>{inline(judged.name)} {badge(judged.outcome)}</h3>\n')
+        for trial in trials:
+            write_trial(trial, rows.get((trial.suite, trial.case.id), -1), out)
+        out.write("</div>\n")
+    if not run.summaries:
+        out.write('<p class="none">No trial was made.</p>\n')
+    out.write("</section>\n")
+
+
+def _write_foot(run: Run, out: TextIO) -> None:
+    environment = dict(run.environment)
+    version = environment.pop("proctor_version", "")
+    parts = [f"Proctor {version}".strip()]
+    parts += [f"{name.removesuffix('_version')} {value}" for name, value in environment.items()]
+    out.write(f"<footer><p>{inline(' · '.join(parts), 1_000)}</p>\n")
+    out.write(
+        "<p>Numbers in brackets are 95 % intervals. Pass rates count the cases that have a verdict.</p></footer>\n"
+    )
+    out.write(page_end())
+
+
+def _agents(run: Run) -> str:
+    return ", ".join(dict.fromkeys(info.agent for info in run.suites if info.agent)) or "no agent"

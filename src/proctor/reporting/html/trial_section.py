@@ -1,0 +1,321 @@
+"""One trial on the page: a line that says how it ended, and behind it everything there is to see.
+
+Tool calls of one turn: what was expected beside what was done, argument by argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TextIO
+
+from proctor.agents.agent import Reply, ToolCall, Usage
+from proctor.base.json_data import UNSET
+from proctor.cases.matchers import Equals, Ignore, Matcher
+from proctor.cases.suite import Attachment, Case, Expected, ExpectedCall, Turn
+from proctor.evaluators.evaluation import collapse
+from proctor.reporting.explain import CallPair, Fit, one_line_reason, pair_calls, why_open, wrong_arguments
+from proctor.reporting.html.escaping import badge, block, code, escape, facts, inline, percent, pretty
+from proctor.reporting.html.overview import anchor
+from proctor.reporting.wording import counted, duration, money, told_apart, trial_name
+from proctor.results.judge_calls import judge_name
+from proctor.results.run import Outcome, Score, TrialResult
+
+CALLS_SHOWN = 100
+"""More calls than this in one turn are counted, not shown; nobody reads them, and the JSON report has them."""
+ARGUMENT_TEXT = 500
+
+SIGNS = {Fit.AS_EXPECTED: "✓", Fit.DIFFERS: "✗", Fit.MISSING: "✗", Fit.NOT_EXPECTED: "+"}
+
+
+def write_calls(expected: Sequence[ExpectedCall] | None, calls: Sequence[ToolCall], out: TextIO, limit: int) -> None:
+    """The section on tools; nothing where there were none and nothing was said about them."""
+    if expected is None and not calls:
+        return
+    out.write("<h5>Tool calls</h5>\n")
+    if not expected and not calls:
+        out.write('<p class="none">None, as expected.</p>\n')
+        return
+    if expected is not None and not expected:
+        out.write('<p class="none">None was expected.</p>\n')
+    rows = pair_calls(expected, calls)
+    out.write(f'<ol class="calls{"" if expected is None else " compared"}">\n')
+    for row in rows[:CALLS_SHOWN]:
+        _write_row(row, expected is not None, out, limit)
+    out.write("</ol>\n")
+    if len(rows) > CALLS_SHOWN:
+        out.write(f'<p class="cut">and {counted(len(rows) - CALLS_SHOWN, "more call")}.</p>\n')
+
+
+def _write_row(row: CallPair, compared: bool, out: TextIO, limit: int) -> None:
+    wanted, call, fit = row.expected, row.call, row.fit
+    if fit is None:
+        out.write("<li>\n")
+    else:
+        out.write(f'<li class="{fit.replace(" ", "-")}">\n')
+        out.write(f'<p class="fit"><span aria-hidden="true">{SIGNS[fit]}</span> {fit.value}</p>\n')
+    if compared:
+        out.write('<div class="side"><p class="label">Expected</p>\n')
+        out.write('<p class="none">no such call</p>\n' if wanted is None else _expected_html_calls(wanted))
+        out.write("</div>\n")
+    out.write('<div class="side"><p class="label">Called</p>\n')
+    out.write('<p class="none">not called</p>\n' if call is None else _actual(call, wanted, limit))
+    out.write("</div>\n</li>\n")
+
+
+def _expected_html_calls(call: ExpectedCall) -> str:
+    name = f"…{call.name}…" if call.substring else call.name
+    times = f" <small>at least {call.count:,} times</small>" if call.count != 1 else ""
+    text = f'<p class="tool">{code(name)}{times}</p>\n'
+    if call.arguments is None:
+        text += '<p class="none">any arguments</p>\n'
+    else:
+        items = [f"<dt>{code(name)}</dt><dd>{_matcher(matcher)}</dd>" for name, matcher in call.arguments.items()]
+        if call.extra_arguments:
+            items.append("<dt>…</dt><dd>and any others</dd>")
+        text += _arguments(items)
+    if call.result is not UNSET:
+        text += f'<p class="label">returns</p>\n{block(pretty(call.result), ARGUMENT_TEXT)}'
+    return text
+
+
+def _actual(call: ToolCall, wanted: ExpectedCall | None, limit: int) -> str:
+    time = "" if call.duration_ms is None else f" <small>{duration(call.duration_ms)}</small>"
+    text = f'<p class="tool">{code(call.name)}{time}</p>\n'
+    if call.raw_arguments is not None:
+        text += f'<p class="label">arguments that are not an object</p>\n{block(call.raw_arguments, limit)}'
+    else:
+        text += _arguments(list(_given(call, wanted)))
+    if call.error is not None:
+        text += f'<p class="label">✗ raised</p>\n{block(call.error, limit, "failed")}'
+    elif call.result is not None:
+        text += f'<p class="label">returned</p>\n{block(pretty(call.result), limit)}'
+    return text
+
+
+def _given(call: ToolCall, wanted: ExpectedCall | None) -> Iterator[str]:
+    """The arguments of a call in the order of the expected ones, so that the two sides can be read across."""
+    rules = {} if wanted is None or wanted.arguments is None else wanted.arguments
+    wrong = {} if wanted is None else wrong_arguments(wanted, call)
+    names = [*(name for name in rules if name in call.arguments or name in wrong)]
+    names += [name for name in call.arguments if name not in rules]
+    for name in names:
+        value = code(pretty(call.arguments[name]), ARGUMENT_TEXT) if name in call.arguments else ""
+        yield _argument(name, value, wrong.get(name, ""))
+
+
+def _argument(name: str, value: str, why: str) -> str:
+    if not why:
+        return f"<dt>{code(name)}</dt><dd>{value}</dd>"
+    told = f'<span class="why"><span aria-hidden="true">✗</span> {inline(why)}</span>'
+    return f'<dt class="wrong">{code(name)}</dt><dd class="wrong">{value} {told}</dd>'
+
+
+def _matcher(matcher: Matcher) -> str:
+    if isinstance(matcher, Ignore):
+        return '<span class="none">anything</span>'
+    return code(pretty(matcher.value if isinstance(matcher, Equals) else matcher.to_json()), ARGUMENT_TEXT)
+
+
+def _arguments(items: Sequence[str]) -> str:
+    shown = list(items[:CALLS_SHOWN])
+    if len(items) > CALLS_SHOWN:
+        shown.append(f"<dt>…</dt><dd>{escape(counted(len(items) - CALLS_SHOWN, 'more argument'))}</dd>")
+    return f'<dl class="args">{"".join(shown)}</dl>\n' if shown else '<p class="none">no arguments</p>\n'
+
+
+PASSING_TEXT = 2_000
+FAILING_TEXT = 10_000
+REASON_TEXT = 2_000
+PASSAGES_SHOWN = 20
+
+
+def write_trial(trial: TrialResult, row: int, out: TextIO) -> None:
+    """The trial, folded; the anchor is inside the fold, so that a link to it opens it without any script."""
+    limit = FAILING_TEXT if trial.outcome in (Outcome.FAILED, Outcome.ERROR) else PASSING_TEXT
+    out.write(f'<details class="trial {trial.outcome.value}" data-outcome="{trial.outcome.value}" data-row="{row}">\n')
+    _write_summary(trial, out)
+    out.write(f'<div class="body" id="{anchor(trial.position)}">\n')
+    if trial.case.description:
+        out.write(f"<p>{inline(trial.case.description, REASON_TEXT)}</p>\n")
+    out.write(facts(_facts(trial)))
+    for warning in trial.warnings:
+        out.write(f'<p class="warning"><b>Warning:</b> {inline(warning, REASON_TEXT)}</p>\n')
+    if trial.reason:
+        out.write(f"<h5>Why</h5>\n{block(trial.reason, limit, trial.outcome.value)}")
+    if trial.replies or trial.outcome is not Outcome.SKIPPED:
+        _write_turns(trial, out, limit)
+    out.write("</div>\n</details>\n")
+
+
+def _write_summary(trial: TrialResult, out: TextIO) -> None:
+    reason = ""
+    if trial.outcome in (Outcome.FAILED, Outcome.ERROR):
+        reason = one_line_reason(trial)
+    elif trial.outcome is not Outcome.PASSED:
+        reason = why_open(trial)
+    told = f'<span class="why">{inline(reason)}</span>' if reason else ""
+    out.write(
+        f"<summary>{badge(trial.outcome)}<h4>{inline(trial_name(trial.case.id, trial.number), 200)}</h4>{told}"
+        f'<span class="time">{duration(trial.duration_ms)}</span></summary>\n'
+    )
+
+
+def _facts(trial: TrialResult) -> list[tuple[str, str]]:
+    pairs = [("Agent time", duration(trial.duration_ms)), *_usage(trial.usage)]
+    if trial.attempts > 1:
+        pairs.append(("Attempts", f"{trial.attempts:,}"))
+    if trial.reused:
+        pairs.append(("Reused", "taken from an earlier run"))
+    if trial.case.tags:
+        pairs.append(("Tags", inline(", ".join(trial.case.tags))))
+    return pairs
+
+
+def _usage(usage: Usage | None) -> list[tuple[str, str]]:
+    if usage is None:
+        return []
+    counts = ((usage.input_tokens, "in"), (usage.output_tokens, "out"))
+    tokens = ", ".join(f"{count:,} {way}" for count, way in counts if count is not None)
+    pairs = [("Tokens", tokens)] if tokens else []
+    if usage.model_calls is not None:
+        pairs.append(("Model calls", f"{usage.model_calls:,}"))
+    if usage.cost_usd is not None:
+        pairs.append(("Cost", escape(money(usage.cost_usd))))
+    return pairs
+
+
+def _write_turns(trial: TrialResult, out: TextIO, limit: int) -> None:
+    several = len(trial.case.turns) > 1
+    for index, turn in enumerate(trial.case.turns):
+        reply = trial.replies[index] if index < len(trial.replies) else None
+        own = [score for score in trial.scores if score.turn == index] if several else trial.scores
+        if several:
+            state = "" if reply else " <small>not reached</small>"
+            out.write(f'<section class="turn">\n<h5 class="number">Turn {index + 1}{state}</h5>\n')
+            if reply is not None:
+                out.write(facts(_turn_facts(reply)))
+        _write_turn(trial.case, turn, reply, out, limit)
+        if not several:
+            _write_state(trial, out, limit)
+        write_scores(own, out)
+        if several:
+            out.write("</section>\n")
+    whole = [score for score in trial.scores if score.turn is None]
+    if several and (whole or trial.case.final_state is not None):
+        out.write('<section class="turn">\n<h5 class="number">Whole conversation</h5>\n')
+        _write_state(trial, out, limit)
+        write_scores(whole, out)
+        out.write("</section>\n")
+
+
+def _turn_facts(reply: Reply) -> list[tuple[str, str]]:
+    time = [] if reply.duration_ms is None else [("Time", duration(reply.duration_ms))]
+    return [*time, *_usage(reply.usage)]
+
+
+def _write_turn(case: Case, turn: Turn, reply: Reply | None, out: TextIO, limit: int) -> None:
+    out.write(f"<h5>Input</h5>\n{block(pretty(_asked(case, turn)), limit)}")
+    if turn.attachments:
+        out.write(f'<p class="files">Files: {", ".join(_attachment(item) for item in turn.attachments)}</p>\n')
+    out.write('<div class="pair">\n')
+    if wanted := _expected(turn.expected, limit):
+        out.write(f"<div><h5>Expected</h5>\n{wanted}</div>\n")
+    if reply is not None:
+        out.write(f"<div><h5>Answer</h5>\n{block(pretty(_answer(reply)), limit)}</div>\n")
+    out.write("</div>\n")
+    write_calls(turn.expected.tool_calls, () if reply is None else reply.tool_calls, out, limit)
+    if reply is not None:
+        _write_passages(reply.retrieval_context or (), out, limit)
+
+
+def _asked(case: Case, turn: Turn) -> object:
+    """The words, or the values by name where there are no words."""
+    if turn.input is None and case.inputs:
+        return {item.name: item.value for item in case.inputs}
+    return turn.input
+
+
+def _answer(reply: Reply) -> object:
+    """What evaluators saw: the named outputs where there are any, else the words, else the data."""
+    if reply.outputs:
+        return collapse(reply.outputs)
+    return reply.text if reply.text or reply.structured is None else reply.structured
+
+
+def _expected(expected: Expected, limit: int) -> str:
+    text = "" if expected.output is UNSET else block(pretty(expected.output), limit)
+    if expected.keywords is not None:
+        for words, some in ((expected.keywords.any_of, "any"), (expected.keywords.all_of, "all")):
+            if words:
+                text += f'<p class="words">mentions {some} of {_list(words)}</p>\n'
+    if expected.context:
+        text += f'<p class="label">resting on</p>\n{_passages(expected.context, limit)}'
+    return text
+
+
+def _list(words: Sequence[str]) -> str:
+    more = f" and {len(words) - PASSAGES_SHOWN:,} more" if len(words) > PASSAGES_SHOWN else ""
+    return ", ".join(code(word) for word in words[:PASSAGES_SHOWN]) + more
+
+
+def _write_passages(passages: Sequence[str], out: TextIO, limit: int) -> None:
+    if passages:
+        out.write(f"<details><summary>{counted(len(passages), 'passage')} retrieved</summary>\n")
+        out.write(f"{_passages(passages, limit)}</details>\n")
+
+
+def _passages(passages: Sequence[str], limit: int) -> str:
+    more = f'<p class="cut">and {len(passages) - PASSAGES_SHOWN:,} more</p>\n'
+    shown = "".join(block(passage, limit) for passage in passages[:PASSAGES_SHOWN])
+    return shown + (more if len(passages) > PASSAGES_SHOWN else "")
+
+
+def _attachment(item: Attachment) -> str:
+    kind = f" ({inline(item.kind)})" if item.kind else ""
+    return f"{code(item.path or item.url or 'unnamed')}{kind}"
+
+
+def _write_state(trial: TrialResult, out: TextIO, limit: int) -> None:
+    if trial.case.final_state is None or not trial.replies:
+        return
+    out.write(
+        f'<div class="pair">\n<div><h5>Expected state</h5>\n{block(pretty(trial.case.final_state), limit)}</div>\n'
+        f"<div><h5>State</h5>\n{block(pretty(trial.replies[-1].state), limit)}</div>\n</div>\n"
+    )
+
+
+def write_scores(scores: Iterable[Score], out: TextIO) -> None:
+    """A table of scores with their reasons; nothing where there are none."""
+    rows = "".join(_score(score) for score in scores)
+    if not rows:
+        return
+    heads = "".join(f'<th scope="col">{title}</th>' for title in ("Evaluator", "Score", "Needs", "Outcome", "Reason"))
+    out.write(
+        '<h5>Scores</h5>\n<div class="scroll" role="region" aria-label="Scores" tabindex="0">\n'
+        f'<table class="scores">\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n</div>\n'
+    )
+
+
+def _score(score: Score) -> str:
+    informs = "" if score.gates else " <small>(informs)</small>"
+    value, threshold = _numbers(score)
+    bar = "" if score.value is None else f' style="--v:{percent(score.value)}"'
+    reason = inline(score.reasoning, REASON_TEXT)
+    if judge := judge_name(score):
+        reason += f" <small>judge {inline(judge)}</small>"
+    if score.details:
+        inside = block(pretty(score.details), REASON_TEXT)
+        reason += f"<details><summary>details</summary>\n{inside}</details>"
+    return (
+        f'<tr><th scope="row">{inline(score.evaluator, 200)}{informs}</th>'
+        f'<td><span class="cell {score.outcome.value}"{bar}>{value}</span></td>'
+        f'<td><span class="unseen">needs </span>{threshold}</td>'
+        f'<td>{badge(score.outcome)}</td><td class="reason">{reason}</td></tr>\n'
+    )
+
+
+def _numbers(score: Score) -> tuple[str, str]:
+    if score.value is not None and score.threshold is not None:
+        return told_apart(score.value, score.threshold, 2)
+    value, threshold = ("–" if number is None else f"{number:.2f}" for number in (score.value, score.threshold))
+    return value, threshold

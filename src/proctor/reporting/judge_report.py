@@ -1,0 +1,221 @@
+"""What judged scores and simulated users rest on: who was asked what, what they replied, and what it cost.
+
+Says who judged, on how many calls and at what cost, alike in every report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from proctor.base.json_data import Json, plain, show
+from proctor.judging.redaction import conceal
+from proctor.reporting.explain import FULL, Fact
+from proctor.reporting.terminal.narration import tell_facts
+from proctor.reporting.terminal.screen import Screen
+from proctor.reporting.wording import SHORT, STYLES, counted, money, score_value, trial_name
+from proctor.results.judge_calibration import Correction, corrections
+from proctor.results.judge_calls import EMBEDDED, JudgeSummary, account_of, calls_of, player_of
+from proctor.results.run import Run, Score, TrialResult
+
+Find = Callable[[str], Mapping[str, Json] | None]
+"""The kept words of a call, by its key."""
+
+WORDS = ("system", "user", "reply", "unfit")
+
+
+def judged_scores(trials: Iterable[TrialResult], find: Find) -> Iterator[dict[str, Json]]:
+    """Every judged score as data, with the words of its calls; nothing that looks like a key."""
+    for trial in trials:
+        for score in trial.scores:
+            if account_of(score) is not None:
+                yield _data(trial, score, find)
+
+
+def simulated_users(trials: Iterable[TrialResult], find: Find) -> Iterator[dict[str, Json]]:
+    """Every user that a model played, as data, with the words of its calls."""
+    for trial in trials:
+        if player_of(trial) is not None:
+            yield _user(trial, find)
+
+
+def tell_judge_calls(screen: Screen, trials: Iterable[TrialResult], find: Find, *, verbose: bool) -> int:
+    """Say of simulated users and judged scores what they rest on, with all words if `verbose`; how many there are."""
+    told = 0
+    for trial in trials:
+        for user in simulated_users([trial], find):
+            name = f"{trial.suite}/{trial_name(trial.case.id, trial.number)}"
+            played = f"{name}  the user, played by {user['model']}"
+            screen.line((f"{SHORT[trial.outcome]:<5}  ", STYLES[trial.outcome]), played)
+            tell_facts(screen, list(_user_facts(user, verbose)), FULL)
+            screen.line()
+            told += 1
+        for score in trial.scores:
+            if account_of(score) is None:
+                continue
+            data = _data(trial, score, find)
+            turn = "" if score.turn is None else f" at turn {score.turn + 1}"
+            name = f"{trial.suite}/{trial_name(trial.case.id, trial.number)}"
+            said = f"{score.evaluator} {score_value(score)}{turn}"
+            screen.line((f"{SHORT[score.outcome]:<5}  ", STYLES[score.outcome]), f"{name}  {said}")
+            tell_facts(screen, list(_facts(data, verbose)), FULL)
+            screen.line()
+            told += 1
+    return told
+
+
+def _user(trial: TrialResult, find: Find) -> dict[str, Json]:
+    account: Mapping[str, Json] = player_of(trial) or {}
+    return {
+        "suite": trial.suite,
+        "case": trial.case.id,
+        "number": trial.number,
+        "model": account["model"],
+        "ended": conceal(str(account.get("ended") or trial.reason)),
+        "usage": plain(account.get("usage") or {}),
+        "calls": [_call(call, find) for call in calls_of(account)],
+    }
+
+
+def _user_facts(user: Mapping[str, Json], verbose: bool) -> Iterator[Fact]:
+    if cost := _cost(user["usage"]):
+        yield Fact("cost", cost)
+    if user["ended"]:
+        yield Fact("ended", user["ended"])
+    yield from _calls(user["calls"], verbose)
+
+
+def _data(trial: TrialResult, score: Score, find: Find) -> dict[str, Json]:
+    account: Mapping[str, Json] = account_of(score) or {}
+    return {
+        "suite": trial.suite,
+        "case": trial.case.id,
+        "number": trial.number,
+        "evaluator": score.evaluator,
+        "turn": score.turn,
+        "outcome": score.outcome.value,
+        "value": score.value,
+        "threshold": score.threshold,
+        "reasoning": conceal(score.reasoning),
+        "model": account["model"],
+        "usage": plain(account.get("usage") or {}),
+        "votes": _concealed(account.get("votes") or []),
+        "calls": [_call(call, find) for call in calls_of(account)],
+        **({"unfit_reply": _concealed(account["unfit_reply"])} if "unfit_reply" in account else {}),
+    }
+
+
+def _call(call: Mapping[str, Json], find: Find) -> dict[str, Json]:
+    key = call.get("key")
+    kept = find(key) if isinstance(key, str) else None
+    words = {name: _concealed(kept[name]) for name in WORDS if name in kept} if kept is not None else {}
+    usage = {"usage": plain(kept["usage"])} if kept is not None and "usage" in kept else {}
+    return {**plain(call), **usage, **words}
+
+
+def _concealed(value: Json) -> Json:
+    if isinstance(value, str):
+        return conceal(value)
+    if isinstance(value, list):
+        return [_concealed(item) for item in value]
+    if isinstance(value, Mapping):
+        return {name: _concealed(item) for name, item in value.items()}
+    return value
+
+
+def _facts(data: Mapping[str, Json], verbose: bool) -> Iterator[Fact]:
+    cost = "" if data["model"] == EMBEDDED else _cost(data["usage"])
+    yield Fact("judge", data["model"] + (f"; {cost}" if cost else ""))
+    if data["reasoning"]:
+        yield Fact("reason", data["reasoning"])
+    for vote in data["votes"]:
+        yield Fact("vote", _vote(vote))
+    yield from _calls(data["calls"], verbose)
+    if verbose and "unfit_reply" in data:
+        yield Fact("wrote", data["unfit_reply"])
+
+
+def _calls(calls: Iterable[Mapping[str, Json]], verbose: bool) -> Iterator[Fact]:
+    for call in calls:
+        yield Fact("call", _title(call))
+        if verbose:
+            yield from _words(call)
+
+
+def _vote(vote: Json) -> str:
+    if not isinstance(vote, Mapping):
+        return show(vote)
+    who = f"{vote.get('judge', '')} (sample {_number(vote)})"
+    if vote.get("abstained"):
+        return f"{who} abstained: {vote['abstained']}"
+    reason = f": {vote['reasoning']}" if vote.get("reasoning") else ""
+    return f"{who} {show(vote.get('score'))}{reason}"
+
+
+def _title(call: Mapping[str, Json]) -> str:
+    parts = [f"{call.get('kind')} v{call.get('version')} by {call.get('model')}"]
+    if call.get("sample"):
+        parts.append(f"sample {_number(call)}")
+    if call.get("repaired"):
+        parts.append("the first reply did not fit")
+    if call.get("model") != EMBEDDED:
+        parts.append("from cache" if call.get("cached") else _cost(call.get("usage") or {}) or "cost not known")
+    return ", ".join(parts)
+
+
+def _number(item: Mapping[str, Json]) -> int:
+    sample = item.get("sample")
+    return sample + 1 if isinstance(sample, int) else 1
+
+
+def _words(call: Mapping[str, Json]) -> Iterator[Fact]:
+    if not any(name in call for name in WORDS):
+        yield Fact("", "(the words of this call are not kept in this store)")
+        return
+    for name in WORDS:
+        if name in call:
+            yield Fact(f"  {name}", show(call[name]))
+
+
+def _cost(usage: Mapping[str, Json]) -> str:
+    tokens = [usage[name] for name in ("input_tokens", "output_tokens") if isinstance(usage.get(name), int)]
+    parts = [counted(sum(tokens), "token")] if tokens else []
+    if isinstance(usage.get("cost_usd"), (int, float)):
+        parts.append(money(usage["cost_usd"]))
+    return ", ".join(parts)
+
+
+def judge_lines(run: Run) -> list[tuple[str, str]]:
+    """Each judge of a run with what it did; and what a budget did not cover."""
+    lines = [(judge.model, judge_text(judge)) for judge in run.judges]
+    return [*lines, ("not counted", run.uncounted)] if run.uncounted else lines
+
+
+def correction_lines(run: Run) -> list[str]:
+    """For each evaluator whose judge was compared with people: its pass rate, and what is left of it."""
+    return [correction_text(item) for item in corrections(run)]
+
+
+def correction_text(item: Correction) -> str:
+    """A pass rate as it was seen, and as it would be without the judge's known mistakes."""
+    seen = f"{item.evaluator} at {item.threshold:g} passed {item.observed.mean:.1%}"
+    by = f"by {item.judge}'s agreement with people on {counted(item.rows, 'row')}"
+    rate = item.corrected
+    if rate.value is None:
+        return f"{seen}; cannot be corrected {by}: {rate.reason}"
+    return f"{seen}; corrected {by}: {rate.value:.1%} [{rate.low:.1%}, {rate.high:.1%}]"
+
+
+def judge_text(judge: JudgeSummary) -> str:
+    """`12 calls (30 from cache), 15,210 tokens, $0.0040`; a judge that calls nobody has only given scores."""
+    if not judge.calls and not judge.cached:
+        return f"{counted(judge.scores, 'score')}, no model"
+    parts = [counted(judge.calls, "call") + (f" ({judge.cached:,} from cache)" if judge.cached else "")]
+    if judge.tokens:
+        parts.append(counted(judge.tokens, "token"))
+    if judge.cost_usd is not None and judge.unpriced:
+        parts.append(f"{money(judge.cost_usd)} and {counted(judge.unpriced, 'call')} of unknown cost")
+    elif judge.cost_usd is not None:
+        parts.append(money(judge.cost_usd))
+    elif judge.calls:
+        parts.append("cost not known")
+    return ", ".join(parts)

@@ -1,0 +1,1 @@
+"""The Markdown report, the analysis and the step summary."""

@@ -1,0 +1,248 @@
+"""The whole run as one Markdown document: summary, mean scores, then every trial.
+
+One trial as a section of the Markdown report: short when it passed, whole when it did not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TextIO
+
+from proctor.agents.agent import Reply
+from proctor.cases.suite import Attachment, Case, Turn
+from proctor.reporting.explain import answer, asked, call_text, expected_lines, missing_and_extra, shown
+from proctor.reporting.judge_report import correction_lines, judge_lines
+from proctor.reporting.markdown.escaping import MARKS, code, fence, inline, row, table_head
+from proctor.reporting.wording import (
+    counted,
+    counts_text,
+    duration,
+    informing,
+    money,
+    share,
+    suites_with_trials,
+    told_apart,
+    trial_name,
+    when,
+)
+from proctor.results.judge_calls import judge_name
+from proctor.results.run import Outcome, Run, Score, TrialResult
+from proctor.results.verdict import EvaluatorSummary, RunVerdict, SuiteVerdict
+
+PASSING_TEXT = 500
+FAILING_TEXT = 10_000
+REASON_TEXT = 2_000
+
+
+def write_trial(trial: TrialResult, out: TextIO) -> None:
+    """The section of one trial."""
+    full = trial.outcome in (Outcome.FAILED, Outcome.ERROR)
+    limit = FAILING_TEXT if full else PASSING_TEXT
+    out.write(f"#### {inline(trial_name(trial.case.id, trial.number))} {MARKS[trial.outcome]}\n\n")
+    _write_facts(trial, out)
+    if trial.reason:
+        title = "Errors" if full else "Reason"
+        out.write(f"**{title}:**\n\n{fence(trial.reason, limit)}\n")
+    if trial.outcome is Outcome.SKIPPED and not trial.replies:
+        return
+    several = len(trial.case.turns) > 1
+    for index, turn in enumerate(trial.case.turns):
+        reply = trial.replies[index] if index < len(trial.replies) else None
+        if several:
+            out.write(f"##### Turn {index + 1}{'' if reply else ' (not reached)'}\n\n")
+        _write_turn(trial.case, turn, reply, out, limit)
+        if several:
+            _write_scores([score for score in trial.scores if score.turn == index], out, full)
+    _write_state(trial, out, limit)
+    whole = [score for score in trial.scores if score.turn is None] if several else list(trial.scores)
+    if several and whole:
+        out.write("##### Whole conversation\n\n")
+    _write_scores(whole, out, full)
+
+
+def _write_facts(trial: TrialResult, out: TextIO) -> None:
+    if trial.case.description:
+        out.write(f"{inline(trial.case.description)}\n\n")
+    facts = [f"{duration(trial.duration_ms)}"]
+    if trial.attempts > 1:
+        facts.append(f"{trial.attempts} attempts")
+    if trial.reused:
+        facts.append("taken from an earlier run")
+    if (usage := trial.usage) is not None and usage.total_tokens is not None:
+        facts.append(f"{usage.total_tokens:,} tokens")
+    if trial.case.tags:
+        facts.append(f"tags {inline(', '.join(trial.case.tags))}")
+    out.write(f"**Time:** {', '.join(facts)}\n\n")
+    for warning in trial.warnings:
+        out.write(f"- **Warning:** {inline(warning)}\n")
+    if trial.warnings:
+        out.write("\n")
+
+
+def _write_turn(case: Case, turn: Turn, reply: Reply | None, out: TextIO, limit: int) -> None:
+    out.write(f"**Input:**\n\n{fence(asked(case, turn), limit)}\n")
+    if turn.attachments:
+        out.write(f"**Files:** {', '.join(_attachment(item) for item in turn.attachments)}\n\n")
+    if expected := "\n".join(expected_lines(turn.expected, limit)):
+        out.write(f"**Expected:**\n\n{fence(expected, limit)}\n")
+    if reply is not None:
+        said = answer(reply)
+        out.write(f"**Answer:**\n\n{fence(said, limit)}\n" if said else "**Answer:** *(an empty answer)*\n\n")
+        _write_tools(turn, reply, out, limit)
+
+
+def _write_tools(turn: Turn, reply: Reply, out: TextIO, limit: int) -> None:
+    expected = turn.expected.tool_calls
+    if reply.tool_calls:
+        lines = "\n".join(call_text(call, PASSING_TEXT) for call in reply.tool_calls)
+        out.write(f"**Tools called:**\n\n{fence(lines, limit)}\n")
+    elif expected is not None:
+        out.write("**Tools called:** none\n\n")
+    if expected is None:
+        return
+    missing, extra = missing_and_extra(expected, reply.tool_calls)
+    out.write(f"- **Expected tools:** {', '.join(code(call.name) for call in expected) or 'none'}\n")
+    if missing:
+        out.write(f"- **Missing:** {', '.join(code(name) for name in missing)}\n")
+    if extra:
+        out.write(f"- **Extra:** {', '.join(code(name) for name in extra)}\n")
+    out.write("\n")
+
+
+def _write_state(trial: TrialResult, out: TextIO, limit: int) -> None:
+    if trial.case.final_state is None or not trial.replies:
+        return
+    out.write(f"**Expected state:**\n\n{fence(shown(trial.case.final_state), limit)}\n")
+    out.write(f"**State:**\n\n{fence(shown(trial.replies[-1].state), limit)}\n")
+
+
+def _write_scores(scores: Sequence[Score], out: TextIO, full: bool) -> None:
+    if not scores:
+        return
+    out.write(table_head("Evaluator", "Score", "Threshold", "Outcome", "Time"))
+    for score in scores:
+        name = inline(score.evaluator) + ("" if score.gates else " (informs)")
+        out.write(row(name, *_numbers(score), MARKS[score.outcome], f"{score.duration_ms:.1f} ms"))
+    out.write("\n")
+    told = [score for score in scores if score.reasoning and (full or score.outcome is not Outcome.PASSED)]
+    for score in told:
+        judge = f" (judge {inline(name)})" if (name := judge_name(score)) else ""
+        out.write(f"- **{inline(score.evaluator)}{judge}:** {inline(score.reasoning, REASON_TEXT)}\n")
+    if told:
+        out.write("\n")
+
+
+def _numbers(score: Score) -> tuple[str, str]:
+    if score.value is not None and score.threshold is not None:
+        return told_apart(score.value, score.threshold, 3)
+    value, threshold = ("" if number is None else f"{number:.3f}" for number in (score.value, score.threshold))
+    return value, threshold
+
+
+def _attachment(item: Attachment) -> str:
+    kind = f" ({inline(item.kind)})" if item.kind else ""
+    return f"{code(item.path or item.url or 'unnamed')}{kind}"
+
+
+TITLES = {
+    Outcome.PASSED: "Passed",
+    Outcome.FAILED: "Failed",
+    Outcome.ERROR: "Errors",
+    Outcome.SKIPPED: "Skipped",
+    Outcome.PENDING: "Pending",
+}
+
+
+def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
+    """Write the report, one trial at a time."""
+    _write_header(run, verdict, out)
+    _write_summary(run, verdict, out)
+    _write_means(run, verdict, out)
+    out.write("---\n\n## Test results\n\n")
+    for info, judged, trials in suites_with_trials(run, verdict):
+        out.write(f"### Suite: {inline(judged.name)} {MARKS[judged.outcome]}\n\n")
+        out.write(f"{inline(judged.reason)}{_reliability(judged)}\n\n")
+        if info.path:
+            out.write(f"File {code(info.path)}, agent {code(info.agent)}\n\n")
+        for trial in trials:
+            write_trial(trial, out)
+    out.write("---\n\n## Report summary\n\n")
+    out.write(f"**{MARKS[verdict.outcome]}**: {inline(verdict.reason)} ({counts_text(verdict.counts)})\n")
+
+
+def _write_header(run: Run, verdict: RunVerdict, out: TextIO) -> None:
+    agents = list(dict.fromkeys(info.agent for info in run.suites if info.agent))
+    files = list(dict.fromkeys(info.path for info in run.suites if info.path))
+    environment = dict(run.environment)
+    version = environment.pop("proctor_version", "not recorded")
+    out.write(f"# Test report: {inline(', '.join(agents) or 'no agent')}\n\n")
+    out.write(f"**{MARKS[verdict.outcome]}**: {inline(verdict.reason)}\n\n")
+    for title, values in (
+        ("Configuration", [code(file) for file in files]),
+        ("Generated", [when(run.started_at if run.finished_at is None else run.finished_at)]),
+        ("Run", [code(run.id)]),
+        ("Proctor version", [inline(version)]),
+        ("Environment", [inline(f"{name.removesuffix('_version')} {value}") for name, value in environment.items()]),
+    ):
+        if values:
+            out.write(f"- **{title}:** {', '.join(values)}\n")
+    if run.interrupted:
+        out.write("- **Interrupted:** not all planned trials were made\n")
+    if run.note:
+        out.write(f"- **Note:** {inline(run.note)}\n")
+    out.write("\n")
+
+
+def _write_summary(run: Run, verdict: RunVerdict, out: TextIO) -> None:
+    out.write("## Summary\n\n")
+    out.write(table_head("Measure", "Value"))
+    out.write(row("Total trials", f"{len(run.summaries):,}"))
+    for outcome, title in TITLES.items():
+        out.write(row(title, f"{verdict.counts.get(outcome, 0):,}"))
+    for suite in verdict.suites:
+        title = "Pass rate" if len(verdict.suites) == 1 else f"Pass rate of {inline(suite.name)}"
+        rate = "not measured" if suite.pass_rate is None else f"{share(suite.pass_rate)} of {_settled(suite)}"
+        out.write(row(title, rate))
+    if run.finished_at is not None:
+        out.write(row("Duration", duration(max(0.0, run.finished_at - run.started_at) * 1000)))
+    out.write(row("Agent time", duration(sum(summary.duration_ms for summary in run.summaries))))
+    if verdict.tokens is not None:
+        out.write(row("Tokens", f"{verdict.tokens:,}"))
+    if verdict.cost_usd is not None:
+        out.write(row("Cost", money(verdict.cost_usd).replace("<", "&lt;")))
+    for model, text in judge_lines(run):
+        title = "Not counted" if model == "not counted" else f"Judge {inline(model)}"
+        out.write(row(title, inline(text)))
+    for text in correction_lines(run):
+        out.write(row("Corrected pass rate", inline(text)))
+    out.write("\nIntervals in brackets are 95 % intervals. Pass rates count the cases that have a verdict.\n\n")
+
+
+def _write_means(run: Run, verdict: RunVerdict, out: TextIO) -> None:
+    if not any(suite.evaluators for suite in verdict.suites):
+        return
+    informs = informing(run)
+    out.write("### Mean scores\n\n")
+    out.write(table_head("Suite", "Evaluator", "Mean score", "Threshold", *TITLES.values()))
+    for suite in verdict.suites:
+        for item in suite.evaluators:
+            out.write(_mean_row(suite.name, item, (suite.name, item.evaluator) in informs))
+    out.write("\n")
+
+
+def _mean_row(suite: str, item: EvaluatorSummary, informs: bool) -> str:
+    mean = "not measured" if item.scores is None else str(item.scores)
+    threshold = "informs" if informs else "" if item.threshold is None else f"{item.threshold:g}"
+    counts = (item.passed, item.failed, item.errors, item.skipped, item.pending)
+    return row(inline(suite), inline(item.evaluator), mean, threshold, *(f"{count:,}" for count in counts))
+
+
+def _settled(suite: SuiteVerdict) -> str:
+    return counted(0 if suite.pass_rate is None else suite.pass_rate.count, "case")
+
+
+def _reliability(suite: SuiteVerdict) -> str:
+    if suite.pass_hat_k is None or suite.pass_at_k is None:
+        return ""
+    k = suite.repeats
+    return f"; over {k} repeats, pass^{k} is {suite.pass_hat_k:.2f} and pass@{k} is {suite.pass_at_k:.2f}"

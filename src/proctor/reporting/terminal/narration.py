@@ -1,0 +1,186 @@
+"""Tells a screen how a run goes: one line per trial, and an explanation below what went wrong.
+
+A case as people follow it while tests run: which one, the tools it called, with arguments and results.
+"""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from proctor.agents.agent import ToolCall
+from proctor.base.json_data import show
+from proctor.reporting.explain import BRIEF, FULL, Detail, Fact, answer, explain, length_told, shorten, why_open
+from proctor.reporting.terminal.screen import Screen, Span, cells, encodable, one_line, visible
+from proctor.reporting.wording import SHORT, STYLES, counted, duration, score_texts, trial_name
+from proctor.results.run import Outcome, Run, TrialResult
+
+INDENT = 7
+NAME_WIDTH = 32
+WIDEST_NAME = 60
+WIDEST_LABEL = 26
+WARNINGS_SHOWN = 20
+
+
+def tell_start(screen: Screen, run: Run, planned: int, kept: int) -> None:
+    """What is about to happen."""
+    suites = run.suites
+    where = suites[0].name if len(suites) == 1 else counted(len(suites), "suite")
+    agents = list(dict.fromkeys(info.agent for info in suites if info.agent))
+    whom = f" with {agents[0]}" if len(agents) == 1 else f" with {len(agents)} agents" if agents else ""
+    before = f", of which {kept:,} are there already" if kept else ""
+    screen.line((where, "bold"), f"{whom}: {counted(planned, 'trial')}{before}")
+    screen.line()
+
+
+class NameColumn:
+    """Keeps what follows the names of trials in line: it grows with the names met so far, up to a point."""
+
+    def __init__(self) -> None:
+        self._width = NAME_WIDTH
+
+    def padded(self, name: str) -> str:
+        width = cells(name)
+        self._width = max(self._width, min(width, WIDEST_NAME))
+        return name + " " * (self._width - width)
+
+
+def tell_trial(
+    screen: Screen, trial: TrialResult, *, verbose: bool, warnings: Sequence[str], names: NameColumn
+) -> None:
+    """One line, with an explanation below if the trial went wrong or everything is asked for."""
+    screen.line(*_trial_line(trial, names))
+    detail = FULL if verbose else BRIEF
+    explained = verbose or trial.outcome in (Outcome.FAILED, Outcome.ERROR)
+    facts = explain(trial, detail) if explained else []
+    facts += [Fact("warning", warning, Outcome.ERROR) for warning in warnings]
+    if facts:
+        tell_facts(screen, facts, detail)
+        screen.line()
+
+
+def tell_facts(screen: Screen, facts: Sequence[Fact], detail: Detail) -> None:
+    """Facts in two columns: the word that introduces each, and its text."""
+    column = min(WIDEST_LABEL, max((len(fact.label) for fact in facts), default=0)) + 2
+    room = None if screen.width is None else max(30, screen.width - INDENT - column)
+    for fact in facts:
+        style = "dim" if fact.outcome is None else STYLES[fact.outcome]
+        label: Span = (f"{' ' * INDENT}{visible(fact.label):<{column}}", style)
+        if len(fact.label) > column - 2:
+            screen.line(label)
+            label = " " * (INDENT + column)
+        for line in _text_lines(fact.text, room, detail.lines):
+            screen.line(label, line)
+            label = " " * (INDENT + column)
+
+
+class Warnings:
+    """Says each warning once, and the first few only, so that five thousand alike do not bury the failures."""
+
+    def __init__(self) -> None:
+        self._said: set[str] = set()
+        self._unsaid = 0
+
+    def fresh(self, trial: TrialResult) -> list[str]:
+        """The warnings of a trial that have not been said yet."""
+        fresh = []
+        for warning in trial.warnings:
+            if warning in self._said:
+                continue
+            if len(self._said) >= WARNINGS_SHOWN:
+                self._unsaid += 1
+                continue
+            self._said.add(warning)
+            fresh.append(warning)
+        return fresh
+
+    def tell_rest(self, screen: Screen) -> None:
+        if self._unsaid:
+            screen.line(f"{counted(self._unsaid, 'more warning')} not shown; the JSON report has all of them")
+
+
+def _trial_line(trial: TrialResult, names: NameColumn) -> list[Span]:
+    spans: list[Span] = [
+        (f"{SHORT[trial.outcome]:<{INDENT - 2}}  ", STYLES[trial.outcome]),
+        f"{names.padded(one_line(f'{trial.suite}/{trial_name(trial.case.id, trial.number)}'))}  ",
+        (f"{'' if trial.outcome is Outcome.SKIPPED else duration(trial.duration_ms):>6}", "dim"),
+    ]
+    separator = "  "
+    for text, outcome in score_texts(trial.scores):
+        spans += [separator, (text, "" if outcome is Outcome.PASSED else STYLES[outcome])]
+        separator = ", "
+    if trial.outcome in (Outcome.SKIPPED, Outcome.PENDING) and (reason := why_open(trial)):
+        spans.append((f"  {reason}", "dim"))
+    if trial.attempts > 1:
+        spans.append((f"  ({trial.attempts} attempts)", "dim"))
+    if trial.reused:
+        spans.append(("  (from an earlier run)", "dim"))
+    return spans
+
+
+def _text_lines(text: str, room: int | None, most: int) -> list[str]:
+    lines = visible(text).expandtabs(4).split("\n")
+    if room is not None:
+        lines = [piece for line in lines for piece in textwrap.wrap(line, room, replace_whitespace=False) or [""]]
+    if len(lines) > most:
+        lines = [*lines[:most], length_told(text) or f"... ({counted(len(lines) - most, 'more line')})"]
+    return lines
+
+
+SIGNS = {"case": "🤖", "tool": "🔧", "ok": "✅", "bad": "❌", "answer": "💬"}
+PLAIN_SIGNS = {"case": ">", "tool": "*", "ok": "[ok]", "bad": "[x]", "answer": "-"}
+
+LONGEST = 500
+
+
+def case_line(case_id: str, number: int, signs: dict[str, str]) -> str:
+    return f"{signs['case']} Running test case: {trial_name(case_id, number)}"
+
+
+def tool_lines(trial: TrialResult, signs: dict[str, str]) -> Iterator[str]:
+    """Every call with its arguments and result; that there was none is worth a line as well."""
+    calls = [call for reply in trial.replies for call in reply.tool_calls]
+    if not calls and trial.replies:
+        yield f"{signs['tool']} No tool was called"
+    for call in calls:
+        yield f"{signs['tool']} Tool: {call.name}"
+        yield from _call_lines(call)
+
+
+def answer_lines(trial: TrialResult, signs: dict[str, str]) -> Iterator[str]:
+    """What was answered, or why there is no answer."""
+    if trial.replies:
+        yield f"{signs['answer']} {shorten(answer(trial.replies[-1]), LONGEST) or '(an empty answer)'}"
+    if trial.reason:
+        yield f"{signs['bad']} {shorten(trial.reason, LONGEST)}"
+
+
+def present_signs() -> dict[str, str]:
+    """Signs that can be shown now, and later on the terminal if what is printed is kept until then."""
+    for stream in (sys.stdout, sys.__stdout__):
+        encoding = getattr(stream, "encoding", None)
+        if encoding is not None and encodable("".join(SIGNS.values()), encoding) != "".join(SIGNS.values()):
+            return PLAIN_SIGNS
+    return SIGNS
+
+
+def tell(*lines: str) -> None:
+    """Print lines, whatever they hold and whatever the terminal can show."""
+    encoding = getattr(sys.stdout, "encoding", None)
+    for line in lines:
+        print(encodable(visible(line), encoding))  # noqa: T201  tests capture it, or show it with -s
+
+
+def _call_lines(call: ToolCall) -> Iterator[str]:
+    if call.raw_arguments is not None:
+        yield f"   Arguments, which are not a JSON object: {shorten(call.raw_arguments, LONGEST)}"
+    elif call.arguments:
+        yield "   Arguments:"
+        yield from (f"     - {name}: {shorten(show(value), LONGEST)}" for name, value in call.arguments.items())
+    else:
+        yield "   Arguments: none"
+    if call.error is not None:
+        yield f"   Raised: {shorten(call.error, LONGEST)}"
+    elif call.result is not None:
+        yield f"   Result: {shorten(show(call.result), LONGEST)}"

@@ -1,0 +1,163 @@
+"""What is kept of a run: outcomes, scores, trials and the run itself."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from proctor.agents.agent import Reply, Usage
+from proctor.base.json_data import Json
+from proctor.base.records import record
+from proctor.cases.suite import NOTHING, Case, Criteria
+
+if TYPE_CHECKING:  # a run in which nothing is observed does without spans
+    from proctor.results.judge_calls import JudgeSummary
+    from proctor.tracing.spans import ObservationNode, Span
+
+
+class Outcome(enum.StrEnum):
+    """Only `passed` and `failed` are verdicts on the agent."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    ERROR = "error"
+    """The instrument or the infrastructure broke: nothing is known about the agent."""
+    SKIPPED = "skipped"
+    """There was nothing to compare, or the case was left out on purpose."""
+    PENDING = "pending"
+    """A person or an agent has yet to say."""
+
+
+@record
+class Score:
+    """What one evaluator said of one turn, or of the whole conversation."""
+
+    evaluator: str
+    outcome: Outcome
+    value: float | None = None
+    threshold: float | None = None
+    reasoning: str = ""
+    """Why this score; for `error`, `skipped` and `pending`, why there is none."""
+    turn: int | None = None
+    """The index of the turn, or `None` for the whole conversation."""
+    gates: bool = True
+    details: Mapping[str, Json] = NOTHING
+    fingerprint: str = ""
+    duration_ms: float = 0.0
+
+
+@record
+class TrialResult:
+    """One run of one case, whole: what was asked, what came back, how it was scored."""
+
+    suite: str
+    case: Case
+    number: int
+    """Which repetition, from 1."""
+    position: int
+    """The place in the plan, which is the order of reports."""
+    outcome: Outcome
+    reason: str = ""
+    """Why the trial is not simply the sum of its scores: the agent raised, timed out, could not be reached."""
+    replies: tuple[Reply, ...] = ()
+    scores: tuple[Score, ...] = ()
+    started_at: float = 0.0
+    duration_ms: float = 0.0
+    """The agent's time, without the evaluators'."""
+    attempts: int = 1
+    agent: str = ""
+    """The agent's fingerprint."""
+    warnings: tuple[str, ...] = ()
+    reused: bool = False
+    """Taken from an earlier run instead of asked anew."""
+    spans: Sequence[Span] = field(default=(), compare=False, repr=False)
+    """What was seen inside the application; read from the store only when looked at."""
+
+    @property
+    def trace(self) -> list[ObservationNode]:
+        """The spans as the trees they form; empty where nothing was seen."""
+        if not self.spans:
+            return []
+        from proctor.tracing.spans import build_tree
+
+        return build_tree(self.spans)
+
+    @property
+    def usage(self) -> Usage | None:
+        total: Usage | None = None
+        for reply in self.replies:
+            if reply.usage is not None:
+                total = reply.usage if total is None else total + reply.usage
+        return total
+
+
+@record
+class TrialSummary:
+    """The little of a trial that a run keeps in memory."""
+
+    suite: str
+    case_id: str
+    number: int
+    position: int
+    outcome: Outcome
+    scores: tuple[tuple[str, Outcome, float | None, float | None, bool], ...]
+    """Per score: evaluator, outcome, value, threshold, gates."""
+    duration_ms: float
+    tokens: int | None = None
+    cost_usd: float | None = None
+
+    @classmethod
+    def of(cls, trial: TrialResult) -> TrialSummary:
+        usage = trial.usage
+        return cls(
+            trial.suite,
+            trial.case.id,
+            trial.number,
+            trial.position,
+            trial.outcome,
+            tuple((s.evaluator, s.outcome, s.value, s.threshold, s.gates) for s in trial.scores),
+            trial.duration_ms,
+            None if usage is None else usage.total_tokens,
+            None if usage is None else usage.cost_usd,
+        )
+
+
+@record
+class SuiteInfo:
+    """What a run remembers of a suite."""
+
+    name: str
+    path: str | None
+    format: str
+    agent: str
+    """The agent's name."""
+    agent_fingerprint: str
+    criteria: Criteria
+    cases: int
+    planned: int
+    """Trials planned, repeats included."""
+
+
+@dataclass(slots=True)
+class Run:
+    """One execution of one or more suites. `trials` reads the whole results in the order of the plan."""
+
+    id: str
+    started_at: float
+    suites: tuple[SuiteInfo, ...]
+    summaries: list[TrialSummary]
+    trials: Iterable[TrialResult]
+    """Iterates afresh each time; streams from the store, so that large runs need little memory."""
+    finished_at: float | None = None
+    interrupted: bool = False
+    note: str = ""
+    """Why the run stopped early, if it did."""
+    environment: Mapping[str, str] = NOTHING
+    options: Mapping[str, Json] = NOTHING
+    store: str | None = None
+    judges: Sequence[JudgeSummary] = ()
+    """Who judged, where evaluators asked a judge."""
+    uncounted: str = ""
+    """What a budget left out, since nobody knows what it cost."""

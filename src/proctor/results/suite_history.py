@@ -1,0 +1,59 @@
+"""What became of one suite over time: each run of it, with its verdict, its scores and the agent that answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from proctor.base.records import record
+from proctor.results.run import Outcome, SuiteInfo
+from proctor.results.store import RunRow, Store, run_info
+from proctor.results.verdict import judge_suite
+
+
+@record
+class SuiteRun:
+    """One run of one suite."""
+
+    row: RunRow
+    agent: str
+    agent_fingerprint: str
+    outcome: Outcome
+    trials: int
+    passed: int
+    """Cases."""
+    cases: int
+    """Cases that have a verdict."""
+    scores: dict[str, float]
+    """The mean of each evaluator that gave any."""
+
+    @property
+    def pass_rate(self) -> float | None:
+        return self.passed / self.cases if self.cases else None
+
+
+def runs_of(store: Store, suite: str) -> Iterator[SuiteRun]:
+    """Every run in which the suite took part, the latest first."""
+    for row in store.runs():
+        info = next((item for item in run_info(row).suites if item.name == suite), None)
+        if info is not None:
+            yield _suite_run(store, row, info)
+
+
+def suites_in(store: Store) -> list[str]:
+    """Every suite that any run knows, by name."""
+    return sorted({info.name for row in store.runs() for info in run_info(row).suites})
+
+
+def _suite_run(store: Store, row: RunRow, info: SuiteInfo) -> SuiteRun:
+    summaries = [summary for summary in store.summaries(row.no) if summary.suite == info.name]
+    verdict = judge_suite(info, summaries)
+    return SuiteRun(
+        row=row,
+        agent=info.agent,
+        agent_fingerprint=info.agent_fingerprint,
+        outcome=verdict.outcome,
+        trials=len(summaries),
+        passed=verdict.counts[Outcome.PASSED],
+        cases=verdict.counts[Outcome.PASSED] + verdict.counts[Outcome.FAILED],
+        scores={item.evaluator: item.scores.mean for item in verdict.evaluators if item.scores is not None},
+    )

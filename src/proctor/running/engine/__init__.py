@@ -1,0 +1,1 @@
+"""The engine: plan, ask, score and keep the trials of a run."""

@@ -1,0 +1,158 @@
+"""Gives agents that take no files the text of a turn's files, and tells what of them could not be read."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from proctor.agents.agent import Reply
+from proctor.base.json_data import canonical, plain, show
+from proctor.base.threads import call_in_thread
+from proctor.cases.files.attachments import FileReader, FileSettings, FileText, UnreadableFile, title, with_files
+from proctor.cases.suite import Attachment, Suite, Turn
+from proctor.running.engine.ask import Answer, ConversationSpoiled, User
+from proctor.running.engine.plan import PlannedTrial
+
+DOWNLOADS = ".proctor/files"
+_READ: contextvars.ContextVar[tuple[FileText, ...]] = contextvars.ContextVar("files of the turn", default=())
+
+
+def files_of_turn() -> tuple[FileText, ...]:
+    """What was read of the files of the turn that an agent is being asked, in their order."""
+    return _READ.get()
+
+
+class AttachedFiles:
+    """The files of a run; one that several trials name is read once."""
+
+    def __init__(self) -> None:
+        self._readers: dict[int, FileReader] = {}
+        self._texts: dict[tuple[int, str], asyncio.Task[FileText]] = {}
+
+    def of(self, planned: PlannedTrial) -> TrialFiles | None:
+        """`None` where there are none, or the agent sees to them itself."""
+        if not any(turn.attachments for turn in planned.case.turns):
+            return None
+        if getattr(planned.suite.agent, "takes_files", True):
+            return None
+        return TrialFiles(planned, self)
+
+    async def text(self, suite: Suite, attachment: Attachment) -> FileText:
+        if id(suite) not in self._readers:
+            self._readers[id(suite)] = FileReader(suite.base or Path.cwd(), settings_of(suite))
+        reader = self._readers[id(suite)]
+        key = id(suite), canonical(plain(attachment))
+        if key not in self._texts or self._texts[key].cancelled():
+            self._texts[key] = task = asyncio.create_task(_read(reader, attachment))
+            task.add_done_callback(_heeded)
+        return await asyncio.shield(self._texts[key])
+
+
+class TrialFiles:
+    """The files of one trial."""
+
+    def __init__(self, planned: PlannedTrial, files: AttachedFiles) -> None:
+        self._planned = planned
+        self._files = files
+        self._texts: dict[int, list[FileText]] = {}
+
+    def user(self, new_user: Callable[[], User]) -> Callable[[], User]:
+        """The same user, who brings the files along."""
+        return lambda: _Bringing(new_user(), self)
+
+    async def brought(self, turn: Turn, index: int) -> Turn:
+        _READ.set(())
+        if not turn.attachments or not isinstance(turn.input, str):
+            return turn
+        suite = self._planned.suite.suite
+        try:
+            texts = [await self._files.text(suite, item) for item in turn.attachments]
+        except UnreadableFile as error:
+            raise ConversationSpoiled(f"a file of the case cannot be given to the agent: {error}") from error
+        self._texts[index] = texts
+        _READ.set(tuple(texts))
+        files = [(item, found.text) for item, found in zip(turn.attachments, texts, strict=True)]
+        return replace(turn, input=with_files(turn.input, files))
+
+    def noted(self, answer: Answer) -> Answer:
+        """The answer with what there is to know of the files; what they say is what an answer may rest on."""
+        notes = [note for texts in self._texts.values() for found in texts for note in found.notes]
+        turns = self._planned.case.turns
+        if any(turn.attachments and not isinstance(turn.input, str) for turn in turns):
+            agent = self._planned.suite.agent.name
+            notes.append(f"the files of case {self._planned.case.id!r} are not given to {agent}: its input is no text")
+        replies = tuple(self._grounded(reply, index) for index, reply in enumerate(answer.replies))
+        return replace(answer, replies=replies, warnings=(*answer.warnings, *dict.fromkeys(notes)))
+
+    def _grounded(self, reply: Reply, index: int) -> Reply:
+        texts = tuple(found.text for found in self._texts.get(index, ()) if found.text.strip())
+        if not texts or reply.retrieval_context is not None:
+            return reply
+        told = (
+            show({"tool": call.name, "result": call.result}) for call in reply.tool_calls if call.result is not None
+        )
+        return replace(reply, retrieval_context=(*texts, *told))
+
+
+class _Bringing:
+    """A user who hands over files with what they say."""
+
+    def __init__(self, user: User, files: TrialFiles) -> None:
+        self._user = user
+        self._files = files
+        self._reading = 0.0
+        self._since: float | None = None
+
+    @property
+    def seconds(self) -> float:
+        at_it = 0.0 if self._since is None else time.perf_counter() - self._since
+        return self._user.seconds + self._reading + at_it
+
+    @property
+    def said(self) -> tuple[Turn, ...] | None:
+        return self._user.said
+
+    async def next_turn(self, replies: Sequence[Reply]) -> Turn | None:
+        turn = await self._user.next_turn(replies)
+        if turn is None:
+            return None
+        self._since = time.perf_counter()
+        try:
+            return await self._files.brought(turn, len(replies))
+        finally:
+            self._reading, self._since = self._reading + time.perf_counter() - self._since, None
+
+
+async def _read(reader: FileReader, attachment: Attachment) -> FileText:
+    seconds = reader.settings.read_seconds + (reader.settings.fetch_seconds if attachment.url else 0.0)
+    try:
+        async with asyncio.timeout(seconds):
+            text: FileText = await call_in_thread(reader.read, attachment)
+            return text
+    except TimeoutError:
+        raise UnreadableFile(f"{title(attachment)} was not read within {seconds:g} s") from None
+
+
+def _heeded(task: asyncio.Task[FileText]) -> None:
+    """A trial may be over before the file it waited for proves unreadable, and nobody else is told of it."""
+    if not task.cancelled():
+        task.exception()
+
+
+def settings_of(suite: Suite) -> FileSettings:
+    """What an agent.yaml says of files in `execution`; other suites have the defaults."""
+    base = suite.base or Path.cwd()
+    if suite.format != "holodeck":
+        return FileSettings(cache=base / DOWNLOADS)
+    from proctor.cases.formats.holodeck.agent_file import EXTENSION
+    from proctor.cases.formats.holodeck.configuration import config_files, resolve_execution
+
+    kept = suite.extra.get(EXTENSION)
+    own = kept.get("execution") if isinstance(kept, Mapping) else None
+    found, _ = resolve_execution(own or {}, str(suite.path), config_files(base)[0])
+    cache = base / str(found["cache_dir"].value) if found["cache_enabled"].value else None
+    return FileSettings(found["file_timeout"].value, found["download_timeout"].value, cache)

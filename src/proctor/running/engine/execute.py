@@ -1,0 +1,384 @@
+"""The engine: makes the trials of a plan, many at once, and comes back with a run, whatever happens on the way.
+
+Hands out trials in the order of the plan, never more of one suite at once than that suite allows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from proctor.base.errors import StoreError
+from proctor.base.references import describe
+from proctor.cases.suite import Case
+from proctor.results.run import Outcome, Run, Score, TrialResult
+from proctor.results.verdict import NOTHING_SCORES, RunVerdict, judge, trial_outcome
+from proctor.running.engine.ask import Answer, User, WrittenUser, ask
+from proctor.running.engine.deadline import Watchdog
+from proctor.running.engine.plan import Plan, PlannedTrial
+from proctor.running.engine.run_budget import Economy
+from proctor.running.engine.score import Bench, needs_only_a_judge, score
+from proctor.running.engine.store_writer import Booking, Keeper
+from proctor.running.engine.tool_reruns import answering_for_tools, reexecuted
+from proctor.running.options import Listener, RunOptions, environment, limits_of
+from proctor.tracing.thread_context import carry_context_into_threads
+
+
+class Dispatcher:
+    """What is still to be made. A suite that is at its limit does not hold up the ones behind it."""
+
+    def __init__(self, trials: Iterable[PlannedTrial]) -> None:
+        self._queues: dict[int, deque[PlannedTrial]] = {}
+        self._room: dict[int, int] = {}
+        for trial in trials:
+            key = id(trial.suite)
+            self._queues.setdefault(key, deque()).append(trial)
+            self._room[key] = trial.suite.limits.parallel
+        self._freed = asyncio.Event()
+
+    async def take(self) -> PlannedTrial | None:
+        """The next trial that may start; waits while all suites are at their limits, `None` when nothing is left."""
+        while self._queues:
+            for key, queue in self._queues.items():
+                if self._room[key] > 0:
+                    self._room[key] -= 1
+                    trial = queue.popleft()
+                    if not queue:
+                        del self._queues[key]
+                    return trial
+            self._freed.clear()
+            await self._freed.wait()
+        return None
+
+    def give_back(self, trial: PlannedTrial) -> None:
+        """The trial is over: its suite has room for another."""
+        self._room[id(trial.suite)] += 1
+        self._freed.set()
+
+    def close(self) -> None:
+        """Nothing more is handed out."""
+        self._queues.clear()
+        self._freed.set()
+
+
+if TYPE_CHECKING:
+    from proctor.running.engine.attach_files import AttachedFiles, TrialFiles
+
+STOP_SECONDS = 10.0
+"""How long an agent may take to shut down."""
+
+Recall = Callable[[PlannedTrial], TrialResult | None]
+"""Answers that are there already: from an earlier run, or from the run that is scored anew."""
+
+
+async def execute(
+    plan: Plan, options: RunOptions, booking: Booking, *, listener: Listener | None = None, recall: Recall | None = None
+) -> tuple[Run, RunVerdict]:
+    """Make every trial of `plan` that is not kept already."""
+    return await _Execution(plan, options, booking, listener, recall).run()
+
+
+class _Execution:
+    """One run while it lasts."""
+
+    def __init__(
+        self, plan: Plan, options: RunOptions, booking: Booking, listener: Listener | None, recall: Recall | None
+    ) -> None:
+        self._plan = plan
+        self._options = options
+        self._booking = booking
+        self._listener = listener
+        self._recall = recall
+        self._keeper = Keeper(booking.store, booking.no, listener, self._keeping_failed)
+        self._dispatcher = Dispatcher(self._waiting())
+        self._note = ""
+        self._interrupted = False
+        self._bad = 0
+        self._tasks: list[asyncio.Task[None]] = []
+        self._agents = {id(item.agent): item for item in plan.suites}
+        self._broken_agents: dict[int, str] = {}
+        self._watchdog = Watchdog()
+        self._parallel = max((item.limits.parallel for item in plan.suites), default=1)
+        self._economy = Economy(plan, options, booking)
+        self._files: AttachedFiles | None = None
+        self._bench = Bench(asyncio.Semaphore(self._parallel), self._watchdog, options.fast, self._economy.bar)
+
+    async def run(self) -> tuple[Run, RunVerdict]:
+        booking = self._booking
+        if booking.store is not None and booking.kept:
+            self._keeper.summaries.extend(booking.store.summaries(booking.no))
+        run = Run(
+            id=booking.run_id,
+            started_at=booking.started_at,
+            suites=tuple(item.info for item in self._plan.suites),
+            summaries=self._keeper.summaries,
+            trials=self._keeper.trials(),
+            environment=environment(),
+            store=None if booking.store is None else str(booking.store.folder),
+        )
+        if self._listener is not None:
+            self._listener.started(run, len(self._plan.trials), len(booking.kept))
+        with self._watchdog, self._signals():
+            try:
+                await self._stoppable([self._start_agents()])
+                await self._stoppable([self._worker() for _ in range(min(self._parallel, len(self._plan.trials)))])
+            finally:
+                self._keeper.flush()
+                await self._stop_agents()
+                await self._economy.close()
+        if self._keeper.listener_error is not None:
+            raise self._keeper.listener_error
+        self._keeper.summaries.sort(key=lambda summary: summary.position)
+        run.note = self._note or self._economy.note(len(self._plan.trials), len(self._keeper.summaries))
+        run.finished_at, run.interrupted = time.time(), self._interrupted
+        run.judges, run.uncounted = self._economy.judges, self._economy.uncounted
+        verdict = judge(run)
+        if self._listener is not None:
+            self._listener.finished(run, verdict)
+        return run, verdict
+
+    async def _stoppable(self, work: list[Coroutine[Any, Any, None]]) -> None:
+        """Wait for work that `_stop` may end before its time."""
+        self._tasks = [asyncio.create_task(item) for item in work]
+        if self._interrupted:
+            self._cancel()
+        with carry_context_into_threads():
+            results = await asyncio.gather(*self._tasks, return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException) and not isinstance(result, asyncio.CancelledError):
+                raise result
+
+    async def _worker(self) -> None:
+        while (planned := await self._dispatcher.take()) is not None:
+            try:
+                trial = await self._trial(planned)
+            except Exception as error:
+                trial = _result(planned, _unasked(Outcome.ERROR, _unforeseen(error)))
+            finally:
+                self._dispatcher.give_back(planned)
+            self._keeper.add(trial)
+            self._economy.count(trial)
+            if self._economy.is_spent:
+                self._dispatcher.close()
+            self._bad += trial.outcome in (Outcome.FAILED, Outcome.ERROR)
+            if self._options.maxfail is not None and self._bad >= self._options.maxfail:
+                self._stop(f"stopped after {self._bad} trials that did not pass (--maxfail)")
+
+    async def _trial(self, planned: PlannedTrial) -> TrialResult:
+        suite, case = planned.suite, planned.case
+        if case.skip is not None:
+            return _result(planned, _unasked(Outcome.SKIPPED, case.skip))
+        if self._options.fast and needs_only_a_judge(suite, case):
+            return _result(planned, _unasked(Outcome.SKIPPED, "all of its evaluators need a language model (--fast)"))
+        past = None if self._recall is None else self._recall(planned)
+        if past is not None:
+            return await self._scored(planned, _answer_of(past), reused=True)
+        if reason := self._unplayable(planned):
+            return _result(planned, _unasked(Outcome.SKIPPED, reason))
+        if id(suite.agent) in self._broken_agents:
+            return _result(planned, _unasked(Outcome.ERROR, self._broken_agents[id(suite.agent)]))
+        limits = suite.limits if case.timeout is None else limits_of(self._options, suite.suite, case)
+        new_user, files = self._user_for(planned), self._files_of(planned)
+        if files is not None:
+            new_user = files.user(new_user)
+        answer = await ask(suite.agent, case, limits, self._options.backoff, self._watchdog, new_user)
+        if files is not None:
+            answer = files.noted(answer)
+        if suite.suite.reexecute is not None and answer.outcome is None:
+            answer = await reexecuted(answer, case, suite)
+        return await self._scored(planned, answer, reused=False)
+
+    def _files_of(self, planned: PlannedTrial) -> TrialFiles | None:
+        """What reads files is loaded where there are some."""
+        if not any(turn.attachments for turn in planned.case.turns):
+            return None
+        if self._files is None:
+            from proctor.running.engine.attach_files import AttachedFiles
+
+            self._files = AttachedFiles()
+        return self._files.of(planned)
+
+    def _user_for(self, planned: PlannedTrial) -> Callable[[], User]:
+        """Who talks to the agent, anew for each try; nothing about simulated users is loaded where there are none."""
+        case, suite = planned.case, planned.suite.suite
+        if case.scenario is None:
+            return lambda: WrittenUser(case)
+        from proctor.running.simulation.simulated_user import player_of, users_of
+
+        player = player_of(case, self._options, suite)
+        return users_of(case, planned.number - 1, player, self._economy.bar)
+
+    async def _scored(self, planned: PlannedTrial, answer: Answer, *, reused: bool) -> TrialResult:
+        suite = planned.suite
+        if answer.outcome is not None:
+            return _result(planned, answer, reused=reused)
+        with answering_for_tools(planned.case):
+            scores, warnings = await score(suite, _case_of(planned, answer), answer, self._bench)
+        outcome, reason = trial_outcome(scores, suite.suite.criteria)
+        warnings = answer.warnings + warnings
+        settled = replace(answer, outcome=outcome, reason=reason, warnings=())
+        return _result(planned, settled, scores, warnings, reused=reused)
+
+    def _unplayable(self, planned: PlannedTrial) -> str:
+        """Why a conversation cannot be held for want of somebody to play its user."""
+        if planned.case.scenario is None:
+            return ""
+        if self._options.fast:
+            return "its user is simulated, which needs a language model (--fast)"
+        from proctor.running.simulation.simulated_user import WITHOUT_MODEL, cannot_play, player_of
+
+        return WITHOUT_MODEL if cannot_play(player_of(planned.case, self._options, planned.suite.suite)) else ""
+
+    def _waiting(self) -> Iterator[PlannedTrial]:
+        kept = self._booking.kept
+        for planned in self._plan.trials:
+            if not kept or (planned.suite.suite.name, planned.case.id, planned.number) not in kept:
+                yield planned
+
+    async def _start_agents(self) -> None:
+        """An agent that cannot start leaves its own suites unmeasured, and no others."""
+        for key, item in self._agents.items():
+            start = getattr(item.agent, "start", None)
+            if start is None:
+                continue
+            self._broken_agents[key] = f"the agent {item.agent.name} was not started"
+            seconds = max(item.limits.timeout, getattr(item.agent, "start_seconds", 0.0))
+            problem = await _problem(start, seconds)
+            if problem is None:
+                del self._broken_agents[key]
+            else:
+                self._broken_agents[key] = f"the agent {item.agent.name} could not start: {problem}"
+
+    async def _stop_agents(self) -> None:
+        for key, item in self._agents.items():
+            stop = getattr(item.agent, "stop", None)
+            if stop is None or key in self._broken_agents:
+                continue
+            problem = await _problem(stop, STOP_SECONDS)
+            if problem is not None:
+                self._note = self._note or f"the agent {item.agent.name} could not stop: {problem}"
+
+    def _keeping_failed(self, error: Exception) -> None:
+        if isinstance(error, StoreError):
+            self._stop(f"{error}; what was finished before is kept, the rest is only in this report")
+        else:
+            self._stop("the results could not be shown")
+
+    def _stop(self, note: str, *, interrupted: bool = False) -> None:
+        """Make no further trials; those under way are dropped, so that a resumed run makes them again."""
+        self._note = self._note or note
+        self._interrupted = self._interrupted or interrupted
+        self._dispatcher.close()
+        self._cancel()
+
+    def _cancel(self) -> None:
+        current = asyncio.current_task()
+        for task in self._tasks:
+            if task is not current:
+                task.cancel()
+
+    @contextlib.contextmanager
+    def _signals(self) -> Iterator[None]:
+        """The first Ctrl-C stops cleanly; the second one ends the process. Signals that others handle stay theirs."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        loop = asyncio.get_running_loop()
+        before = {}
+        for number in (signal.SIGINT, signal.SIGTERM):
+            handler = signal.getsignal(number)
+            if handler not in (signal.SIG_DFL, signal.default_int_handler):
+                continue
+            with contextlib.suppress(NotImplementedError, ValueError):
+                loop.add_signal_handler(number, self._on_signal, number)
+                before[number] = handler
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                loop.remove_signal_handler(number)
+                signal.signal(number, handler)
+
+    def _on_signal(self, number: signal.Signals) -> None:
+        asyncio.get_running_loop().remove_signal_handler(number)
+        signal.signal(number, signal.SIG_DFL)
+        self._stop("interrupted; run the same command with --resume to continue", interrupted=True)
+
+
+def _result(
+    planned: PlannedTrial,
+    answer: Answer,
+    scores: tuple[Score, ...] = (),
+    warnings: tuple[str, ...] = (),
+    *,
+    reused: bool = False,
+) -> TrialResult:
+    return TrialResult(
+        suite=planned.suite.suite.name,
+        case=_case_of(planned, answer),
+        number=planned.number,
+        position=planned.position,
+        outcome=answer.outcome or Outcome.ERROR,
+        reason=answer.reason,
+        replies=answer.replies,
+        scores=scores,
+        started_at=answer.started_at,
+        duration_ms=answer.duration_ms,
+        attempts=answer.attempts,
+        agent=planned.suite.agent_fingerprint,
+        warnings=warnings,
+        reused=reused,
+        spans=answer.spans,
+    )
+
+
+def _case_of(planned: PlannedTrial, answer: Answer) -> Case:
+    """The case with what was said, where a simulated user said it."""
+    return planned.case if answer.turns is None else replace(planned.case, turns=answer.turns)
+
+
+async def _problem(step: Callable[[], Any], seconds: float) -> str | None:
+    """Why a step in an agent's life did not succeed; that the run itself is cancelled is no such reason."""
+    try:
+        async with asyncio.timeout(seconds):
+            await step()
+    except asyncio.CancelledError:
+        current = asyncio.current_task()
+        if current is not None and current.cancelling():
+            raise
+        return "it cancelled itself"
+    except BaseException as error:
+        return describe(error)
+    return None
+
+
+def _unforeseen(error: Exception) -> str:
+    """What to say when a trial breaks in a way nobody thought of, even if the exception itself cannot say it."""
+    import traceback
+
+    return f"the trial could not be made: {traceback.format_exception_only(error)[-1].strip()}"
+
+
+def _unasked(outcome: Outcome, reason: str) -> Answer:
+    return Answer((), outcome, reason, attempts=0, started_at=time.time(), duration_ms=0.0)
+
+
+def broke_down(past: TrialResult) -> bool:
+    """Whether an earlier trial ended before evaluators had the word."""
+    return bool(past.reason) and not past.scores and past.reason != NOTHING_SCORES
+
+
+def _answer_of(past: TrialResult) -> Answer:
+    """What an earlier trial heard; an agent that broke down then has still broken down."""
+    broke = past.outcome if broke_down(past) else None
+    reason = past.reason if broke else ""
+    said = None if past.case.scenario is None else past.case.turns
+    times = past.attempts, past.started_at, past.duration_ms
+    return Answer(past.replies, broke, reason, *times, spans=past.spans, turns=said)

@@ -1,0 +1,225 @@
+"""Who judges a suite, and what that means for its evaluators. Nothing of `judging` is loaded where nobody judges.
+
+Points into a suite's file, also for what is only found out after it was read.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from proctor.base.errors import Problem, UsageError
+from proctor.base.json_data import Json, fingerprint, plain, show
+from proctor.base.records import record
+from proctor.cases.suite import Suite
+from proctor.evaluators.registry import Bound
+from proctor.running.options import RunOptions
+
+
+def line_with(path: Path | None, text: str) -> int | None:
+    """The first line of a file that mentions something, so that a problem found late still points into the file."""
+    if path is None or not text or not path.is_file():
+        return None
+    content = path.read_text(encoding="utf-8", errors="replace")
+    at = content.find(text)
+    return content.count("\n", 0, at) + 1 if at >= 0 else None
+
+
+if TYPE_CHECKING:
+    from proctor.judging.context import Waits
+    from proctor.judging.judge_cache import Recall
+    from proctor.judging.judge_factory import SharedChambers
+    from proctor.judging.limits import Budget
+
+T = TypeVar("T")
+
+EMBEDDED = "embedded"
+VARIABLE = "PROCTOR_JUDGE"
+GIVEN = "--judge"
+UNTELLING = frozenset(
+    "api_key api_key_env timeout concurrency requests_per_minute tokens_per_minute parallelism_limit threads "
+    "context".split()
+)
+"""What may change about a judge without making another judge of it."""
+NAMING = frozenset("model jury cascade provider judge_model judgeModel".split())
+"""What in an object names a judge; one without any of these has options for whoever judges anyhow."""
+
+
+@record
+class Choice:
+    """Who judges, and who says so."""
+
+    judge: Any
+    origin: str
+    path: Path | None = None
+    """The suite's file, where that is what says so."""
+
+
+def judge_of(options: RunOptions, suite: Suite | None = None) -> Choice:
+    """The first who says something wins: caller, suite, configuration, environment; else the embedded judge."""
+    if options.judge is not None:
+        return Choice(written_judge(options.judge, GIVEN), GIVEN)
+    if suite is not None and suite.judge is not None:
+        return Choice(suite.judge, f"suite {suite.name!r}", suite.path)
+    if options.usual_judge is not None:
+        return Choice(written_judge(options.usual_judge, "configuration"), "configuration")
+    if os.environ.get(VARIABLE):
+        return Choice(written_judge(os.environ[VARIABLE], VARIABLE), VARIABLE)
+    return Choice(EMBEDDED, "default")
+
+
+def written_judge(judge: Any, origin: str) -> Any:
+    """A judge as it is named where only text can be: a name, or an object in JSON."""
+    if not isinstance(judge, str) or not judge.lstrip().startswith("{"):
+        return judge
+    try:
+        return json.loads(judge)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{origin}: the judge is not valid JSON: {show(str(error), 200)}") from None
+
+
+def in_force(bound: Bound, judge: Any) -> Any:
+    """Who judges for an evaluator: its own model, else the suite's judge."""
+    own = getattr(bound.call, "model", None) if bound.judged else None
+    return judge if own is None else own
+
+
+def needs_model(bound: Bound, judge: Any) -> bool:
+    """Whether an evaluator asks a language model; one that the embedded judge judges does not."""
+    if not bound.judged:
+        return bound.needs_judge
+    named = judge if _names_nobody(in_force(bound, judge)) else in_force(bound, judge)
+    return (named.get("model") if isinstance(named, Mapping) else named) != EMBEDDED
+
+
+def _names_nobody(judge: Any) -> bool:
+    return isinstance(judge, Mapping) and NAMING.isdisjoint(judge)
+
+
+def _nobody(judge: Any) -> str:
+    """What is wrong with options alone where there is nobody else for whom they could be meant."""
+    return "has options and names nobody; name a judge with the key model" if _names_nobody(judge) else ""
+
+
+def judged_by(bound: Bound, choice: Choice) -> Bound:
+    """The evaluator with its judge, under a fingerprint of its own for each: another may come to other scores.
+
+    Whoever is named on the command line judges also where a file names a judge for one evaluator alone.
+    """
+    if not bound.judged:
+        return bound
+    judge, own = choice.judge, in_force(bound, choice.judge)
+    if choice.origin == GIVEN and own is not judge and not _names_nobody(own):
+        call = copy.copy(bound.call)
+        object.__setattr__(call, "model", judge)
+        bound, own = replace(bound, call=call), judge
+    who = [_itself(own), _itself(judge)] if _names_nobody(own) else [_itself(own)]
+    return replace(bound, fingerprint=fingerprint(bound.fingerprint, *who))
+
+
+def telling(judge: Any) -> Json:
+    """What tells one judge from another, in any process and without secrets."""
+    if judge is None:
+        return None
+    if isinstance(judge, Mapping):
+        return {name: plain(value) for name, value in judge.items() if name not in UNTELLING}
+    if isinstance(judge, (str, list, tuple)):
+        return plain(judge)
+    return str(getattr(judge, "name", None) or type(judge).__qualname__)
+
+
+def _itself(judge: Any) -> Json:
+    """The same, where a model file is known by its content: it may be moved, and another may come to its place."""
+    told = telling(judge)
+    return _with_contents(told) if isinstance(told, (str, Mapping, list)) else told
+
+
+def _with_contents(told: Json) -> Json:
+    if isinstance(told, Mapping):
+        return {name: _with_contents(value) for name, value in told.items()}
+    if isinstance(told, list):
+        return [_with_contents(item) for item in told]
+    if not isinstance(told, str) or not told.strip().startswith("local:"):
+        return told
+    from proctor.judging.local_model import known_by_content
+
+    return known_by_content(told)
+
+
+def unfit_judges(suite: Suite, bounds: Iterable[Bound], options: RunOptions) -> list[Problem]:
+    """Judges that are asked for and cannot be had: a name nobody knows, a package or a key that is missing."""
+    judged = [bound for bound in bounds if bound.judged]
+    choice = judge_of(options, suite)
+    if options.fast:
+        judged = [bound for bound in judged if not needs_model(bound, choice.judge)]
+    problems: list[Problem] = []
+    asked = any(in_force(bound, choice.judge) is choice.judge for bound in judged)
+    if asked or (not options.fast and (choice.origin == GIVEN or choice.path is not None)):
+        reason = _nobody(choice.judge) or (refusal(choice.judge) if asked else _misnamed(choice.judge))
+        where = GIVEN if choice.origin == GIVEN else "judge"
+        line = line_with(choice.path, _as_written(choice.judge))
+        problems += [Problem(reason, choice.path, line, f"{where}:")] if reason else []
+    for bound in judged:
+        own = in_force(bound, choice.judge)
+        if own is not choice.judge and (reason := refusal(own)):
+            line = line_with(suite.path, _as_written(own))
+            problems.append(Problem(reason, suite.path, line, f"evaluator {bound.title!r}: model:"))
+    return problems
+
+
+def _as_written(judge: Any) -> str:
+    """What to look for in the file that names a judge."""
+    if isinstance(judge, Mapping):
+        return str(judge.get("name") or judge.get("model") or "judge")
+    return judge if isinstance(judge, str) else ""
+
+
+def refusal(judge: Any) -> str:
+    """Why a judge cannot be had; empty where it can, as far as that shows without a call."""
+    from proctor.judging.judge_factory import SharedChambers
+
+    try:
+        SharedChambers().panel(judge)
+    except UsageError as error:
+        return str(error)
+    return ""
+
+
+def _misnamed(judge: Any) -> str:
+    """Why a judge that nobody asks is still a mistake: it was named, and there is none of that name."""
+    if not isinstance(judge, (str, Mapping)):
+        return ""
+    from proctor.judging.judge_specs import read_panel
+
+    try:
+        read_panel(judge)
+    except UsageError as error:
+        return str(error)
+    return ""
+
+
+@record
+class Bar:
+    """Where the evaluators of a run find their judges."""
+
+    chambers: SharedChambers
+    recall: Recall | None = None
+    """Where embeddings are kept."""
+    budget: Budget | None = None
+
+    def waits(self) -> Waits:
+        from proctor.judging.context import Waits
+
+        return Waits()
+
+    async def seated(self, work: Callable[[], Awaitable[T]], judge: Any, threshold: float, waits: Waits) -> T:
+        """What comes of `work`, during which whoever asks for the judge gets this one."""
+        from proctor.judging.context import Sitting, counted, sitting
+
+        with sitting(Sitting(self.chambers, judge, threshold, self.recall, self.budget)), counted(waits):
+            return await work()

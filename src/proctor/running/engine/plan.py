@@ -1,0 +1,318 @@
+"""What is going to happen: which trials, of which agent, scored by what; all that is wrong is found before it runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from proctor.agents.agent import Agent
+from proctor.agents.resolving import resolve_agent
+from proctor.base.errors import InvalidSuite, Problem, UsageError
+from proctor.base.json_data import canonical, fingerprint, plain
+from proctor.base.records import record
+from proctor.cases.evaluator_specs import with_implied
+from proctor.cases.files.attachments import Contents
+from proctor.cases.suite import Case, EvaluatorSpec, Suite
+from proctor.evaluators.registry import Bound, build
+from proctor.results.run import SuiteInfo
+from proctor.running.engine.judges import Choice, judge_of, judged_by, line_with, unfit_judges
+from proctor.running.options import Limits, RunOptions, limits_of
+
+UNSAID_OPTIONS = RunOptions()
+
+
+@dataclass(slots=True)
+class PlannedSuite:
+    """A suite with its agent and its evaluators ready."""
+
+    suite: Suite
+    agent: Agent
+    agent_fingerprint: str
+    limits: Limits
+    judge: Any
+    """Who judges for evaluators that name no judge of their own."""
+    bound: dict[int, Bound] = field(default_factory=dict)
+    """By the identity of the spec, which lives as long as the suite: looked up for every turn of every trial."""
+    planned: int = 0
+
+    @property
+    def info(self) -> SuiteInfo:
+        suite = self.suite
+        return SuiteInfo(
+            name=suite.name,
+            path=None if suite.path is None else str(suite.path),
+            format=suite.format,
+            agent=self.agent.name,
+            agent_fingerprint=self.agent_fingerprint,
+            criteria=suite.criteria,
+            cases=len(suite.cases),
+            planned=self.planned,
+        )
+
+    def evaluators(self, specs: Iterable[EvaluatorSpec]) -> list[Bound]:
+        return [self.bound[id(spec)] for spec in specs]
+
+
+@record
+class PlannedTrial:
+    """One trial to be made."""
+
+    suite: PlannedSuite
+    case: Case
+    number: int
+    position: int
+
+
+@record
+class Plan:
+    """All trials, in the order of reports."""
+
+    suites: tuple[PlannedSuite, ...]
+    trials: Sequence[PlannedTrial]
+    key: str
+    """Equal for two runs of the same thing, so that one can continue the other."""
+
+
+_HOW = {
+    "native": "add `agent: app.py:agent`, or ",
+    "holodeck": "describe one with `model` and `instructions`, add `agent: app.py:agent`, or ",
+    "pixie": 'add "runnable": "app.py:App", or ',
+}
+
+
+def scoring_key(suites: Iterable[PlannedSuite]) -> str:
+    """Changes when the same answers could get other scores or another verdict: evaluators, thresholds, criteria."""
+    return fingerprint(
+        [
+            [
+                item.suite.name,
+                plain(item.suite.criteria),
+                sorted({(b.fingerprint, b.threshold) for b in item.bound.values()}),
+            ]
+            for item in suites
+        ]
+    )
+
+
+Selection = Callable[[Suite, Case], bool]
+
+
+def make_plan(
+    suites: Sequence[Suite], options: RunOptions, *, agent: Any = None, select: Selection | None = None, key: str = ""
+) -> Plan:
+    """Resolve every agent and evaluator, check every case, and lay out the trials; raises with all problems at once."""
+    problems = _ambiguities(suites)
+    planned = [_plan_suite(_scored(suite), options, agent, problems) for suite in suites]
+    if problems:
+        raise InvalidSuite(problems)
+    ready = [item for item in planned if item is not None]
+    trials: list[PlannedTrial] = []
+    for item in ready:
+        before, contents = len(trials), Contents(item.suite.base)
+        for case in item.suite.cases:
+            if select is not None and not select(item.suite, case):
+                continue
+            whole = case if case.evaluators is not None else replace(case, evaluators=item.suite.evaluators)
+            whole = contents.of(whole)
+            repeat = item.limits.repeat if case.repeat is None else limits_of(options, item.suite, case).repeat
+            first = len(trials)
+            trials.extend(PlannedTrial(item, whole, n + 1, first + n) for n in range(repeat))
+        item.planned = len(trials) - before
+    kept = tuple(item for item in ready if item.planned)
+    return Plan(kept, trials, fingerprint(key, [[item.suite.name, str(item.suite.path)] for item in ready]))
+
+
+def _ambiguities(suites: Sequence[Suite]) -> list[Problem]:
+    """What a file cannot say but a program can: nothing to ask, or two things under one address."""
+    problems: list[Problem] = []
+    for name, count in Counter(suite.name for suite in suites).items():
+        if count > 1:
+            problems.append(Problem(f"more than one suite is called {name!r}; give each a name of its own"))
+    for suite in suites:
+        place = f"suite {suite.name!r}"
+        if not suite.cases:
+            problems.append(Problem("has no cases", suite.path, where=place))
+        for case_id, count in Counter(case.id for case in suite.cases).items():
+            if count > 1 or not case_id.strip():
+                wrong = "is given more than once" if count > 1 else "is blank"
+                problems.append(Problem(f"has the case id {case_id!r}, which {wrong}", suite.path, where=place))
+        problems.extend(
+            Problem(f"has the case {case.id!r}, which has no turns", suite.path, where=place)
+            for case in suite.cases
+            if not case.turns
+        )
+    return problems
+
+
+def _scored(suite: Suite) -> Suite:
+    """Cases for which nobody names an evaluator are scored by what they expect, as in files."""
+    if suite.evaluators or all(case.evaluators is not None for case in suite.cases):
+        return suite
+    cases = (
+        case
+        if case.evaluators is not None
+        else replace(case, evaluators=with_implied((), case.turns, final_state=case.final_state is not None))
+        for case in suite.cases
+    )
+    return replace(suite, cases=tuple(cases))
+
+
+def unresolved(suite: Suite, options: RunOptions = UNSAID_OPTIONS) -> list[Problem]:
+    """What a suite names and nobody finds: evaluators, their judges, and the agent if it names or describes one."""
+    problems: list[Problem] = []
+    _bind_all(suite, options, problems)
+    problems.extend(_unknown_tools(suite))
+    if suite.agent is not None or _describes_agent(suite):
+        agent = _agent_of(suite, None, problems)
+        problems.extend([] if agent is None else _misfits(suite, agent))
+    return problems
+
+
+def _plan_suite(suite: Suite, options: RunOptions, agent: Any, problems: list[Problem]) -> PlannedSuite | None:
+    found = _agent_of(suite, agent, problems)
+    bound = _bind_all(suite, options, problems)
+    problems.extend(_unknown_tools(suite))
+    if found is None:
+        return None
+    mark = getattr(found, "fingerprint", None) or fingerprint(found.name)
+    planned = PlannedSuite(suite, found, str(mark), limits_of(options, suite), judge_of(options, suite).judge, bound)
+    problems.extend(_misfits(suite, found))
+    return planned
+
+
+def _unknown_tools(suite: Suite) -> list[Problem]:
+    """Tools that a suite names, to be called again, and nobody finds."""
+    if suite.reexecute is None:
+        return []
+    from proctor.agents.toolbox import toolbox
+
+    try:
+        toolbox(suite.reexecute, suite.base)
+    except UsageError as error:
+        return [Problem(f"reexecute: {error}", suite.path, line_with(suite.path, "reexecute"))]
+    return []
+
+
+def _agent_of(suite: Suite, override: Any, problems: list[Problem]) -> Agent | None:
+    reference, base = (override, Path.cwd()) if override is not None else (suite.agent, suite.base)
+    if reference is None and _describes_agent(suite):
+        return _declared(suite, problems)
+    if reference is None:
+        problems.append(
+            Problem(f"names no agent; {_HOW.get(suite.format, '')}give one with --agent app.py:agent", suite.path)
+        )
+        return None
+    try:
+        return resolve_agent(reference, base)
+    except UsageError as error:
+        where = None if override is not None else suite.path
+        problem = Problem(f"agent: {error}", where, line_with(where, str(reference)))
+        if problem not in problems:
+            problems.append(problem)
+        return None
+
+
+def _describes_agent(suite: Suite) -> bool:
+    """Whether the suite's own file says what its agent is made of."""
+    if suite.format != "holodeck":
+        return False
+    from proctor.declared.agent_reader import describes_agent
+
+    return describes_agent(suite)
+
+
+def _declared(suite: Suite, problems: list[Problem]) -> Agent | None:
+    from proctor.declared.declared_agent import declared_agent
+
+    try:
+        return declared_agent(suite)
+    except InvalidSuite as error:
+        problems.extend(error.problems)
+        return None
+
+
+def _bind_all(suite: Suite, options: RunOptions, problems: list[Problem]) -> dict[int, Bound]:
+    """Every evaluator of the suite, made once however many cases name it."""
+    choice = judge_of(options, suite)
+    made: dict[str, Bound | None] = {}
+    bound: dict[int, Bound] = {}
+    for specs in _spec_lists(suite):
+        taken = {bound[id(spec)].title for spec in specs if id(spec) in bound}
+        for spec in specs:
+            if id(spec) in bound:
+                continue
+            key = _spec_key(spec)
+            if key not in made:
+                made[key] = _bind(spec, suite, choice, problems)
+            ready = made[key]
+            if ready is not None:
+                bound[id(spec)] = _told_apart(ready, taken)
+                taken.add(bound[id(spec)].title)
+    ready_made = [ready for ready in made.values() if ready is not None]
+    problems.extend(found for found in unfit_judges(suite, ready_made, options) if found not in problems)
+    if any(case.scenario is not None for case in suite.cases):
+        from proctor.running.simulation.simulated_user import unfit_players
+
+        told = {problem.message for problem in problems}
+        problems.extend(found for found in unfit_players(suite, options) if found.message not in told)
+    return bound
+
+
+def _told_apart(bound: Bound, taken: set[str]) -> Bound:
+    """Two evaluators of one list have two names: scores are summed up by name."""
+    title, number = bound.title, 2
+    while title in taken:
+        title, number = f"{bound.title} #{number}", number + 1
+    return bound if title == bound.title else replace(bound, title=title)
+
+
+def _bind(spec: EvaluatorSpec, suite: Suite, choice: Choice, problems: list[Problem]) -> Bound | None:
+    try:
+        return judged_by(build(spec, suite.base), choice)
+    except UsageError as error:
+        problems.append(Problem(str(error), suite.path, line_with(suite.path, spec.name)))
+        return None
+
+
+def _spec_lists(suite: Suite) -> Iterable[tuple[EvaluatorSpec, ...]]:
+    yield suite.evaluators
+    for case in suite.cases:
+        if case.evaluators is not None:
+            yield case.evaluators
+        for turn in case.turns:
+            if turn.evaluators is not None:
+                yield turn.evaluators
+
+
+def _misfits(suite: Suite, agent: Agent) -> list[Problem]:
+    """Cases whose input the agent itself says it cannot take."""
+    check = getattr(agent, "check", None)
+    if check is None:
+        return []
+    misfits = ((case, check(case)) for case in suite.cases if case.skip is None)
+    return [
+        Problem(reason, suite.path, line_with(suite.path, case.description or case.id), f"case {case.id!r}")
+        for case, reason in misfits
+        if reason
+    ]
+
+
+def _spec_key(spec: EvaluatorSpec) -> str:
+    return canonical(
+        [
+            spec.name,
+            plain(spec.arguments),
+            spec.threshold,
+            spec.label,
+            spec.gates,
+            spec.scope,
+            spec.output,
+            spec.timeout,
+            spec.path,
+            spec.retries,
+            spec.optional,
+        ]
+    )

@@ -1,0 +1,96 @@
+"""Which cases run: by words, by tags, by what failed last time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+from proctor.base.errors import UsageError
+from proctor.base.records import record
+from proctor.cases.suite import Case, Suite
+from proctor.results.run import Outcome
+from proctor.results.store import Store
+
+Predicate = Callable[[str], bool]
+
+DEEPEST = 100
+"""How many parentheses or negations an expression may have; more is not a person's doing."""
+
+
+@record
+class CaseFilter:
+    """Cases that satisfy everything that was asked for."""
+
+    words: Predicate | None = None
+    tags: frozenset[str] = frozenset()
+    """A case needs one of them."""
+    addresses: frozenset[tuple[str, str]] | None = None
+    """(suite, case id) pairs; `None` is any."""
+
+    def __call__(self, suite: Suite, case: Case) -> bool:
+        if self.addresses is not None and (suite.name, case.id) not in self.addresses:
+            return False
+        if self.tags and not self.tags & set(case.tags):
+            return False
+        text = " ".join((f"{suite.name}/{case.id}", case.description, *case.tags))
+        return self.words is None or self.words(text.casefold())
+
+
+def parse_words(expression: str) -> Predicate:
+    """`refund and not (slow or flaky)`: words are looked for anywhere in a case's address, description and tags."""
+    tokens = re.findall(r'\(|\)|"[^"]*"|[^\s()]+', expression)
+    if not tokens:
+        raise UsageError("-k needs an expression, such as: refund and not slow")
+    if tokens.count("(") > DEEPEST or tokens.count("not") > DEEPEST:
+        raise UsageError("-k is nested too deeply")
+    predicate, rest = _either(tokens)
+    if rest:
+        raise UsageError(f"-k {expression!r}: did not expect {rest[0]!r}")
+    return predicate
+
+
+def last_failed(store: Store) -> frozenset[tuple[str, str]]:
+    """The cases of the latest run that did not pass; empty when all did or nothing was run."""
+    runs = store.runs(limit=1)
+    if not runs:
+        return frozenset()
+    bad = (Outcome.FAILED, Outcome.ERROR, Outcome.PENDING)
+    return frozenset((s.suite, s.case_id) for s in store.summaries(runs[0].no) if s.outcome in bad)
+
+
+def tag_set(tags: Iterable[str]) -> frozenset[str]:
+    return frozenset(part.strip() for tag in tags for part in tag.split(",") if part.strip())
+
+
+def _either(tokens: list[str]) -> tuple[Predicate, list[str]]:
+    first, tokens = _both(tokens)
+    options = [first]
+    while tokens and tokens[0] == "or":
+        option, tokens = _both(tokens[1:])
+        options.append(option)
+    return (first if len(options) == 1 else lambda text: any(option(text) for option in options)), tokens
+
+
+def _both(tokens: list[str]) -> tuple[Predicate, list[str]]:
+    first, tokens = _one(tokens)
+    parts = [first]
+    while tokens and tokens[0] not in ("or", ")"):
+        part, tokens = _one(tokens[1:] if tokens[0] == "and" else tokens)
+        parts.append(part)
+    return (first if len(parts) == 1 else lambda text: all(part(text) for part in parts)), tokens
+
+
+def _one(tokens: list[str]) -> tuple[Predicate, list[str]]:
+    if not tokens or tokens[0] in (")", "and", "or"):
+        raise UsageError(f"-k: a word is missing{f' before {tokens[0]!r}' if tokens else ' at the end'}")
+    head, rest = tokens[0], tokens[1:]
+    if head == "not":
+        inner, rest = _one(rest)
+        return (lambda text: not inner(text)), rest
+    if head == "(":
+        inner, rest = _either(rest)
+        if not rest or rest[0] != ")":
+            raise UsageError("-k: a closing parenthesis is missing")
+        return inner, rest[1:]
+    word = head.strip('"').casefold()
+    return (lambda text: word in text), rest

@@ -1,0 +1,57 @@
+"""Tools called again after an answer, which is then held against what they really give."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from proctor.agents.agent import Reply
+from proctor.agents.tool_doubles import DOUBLES, Doubles
+from proctor.cases.suite import Case
+from proctor.running.engine.ask import Answer
+from proctor.running.engine.plan import PlannedSuite
+
+if TYPE_CHECKING:
+    from proctor.agents.toolbox import Tool
+
+
+@contextmanager
+def answering_for_tools(case: Case) -> Iterator[None]:
+    """While a case is scored, nobody calls the tools that it answers for."""
+    if not case.doubles:
+        yield
+        return
+    token = DOUBLES.set(Doubles(case.doubles))
+    try:
+        yield
+    finally:
+        DOUBLES.reset(token)
+
+
+async def reexecuted(answer: Answer, case: Case, planned: PlannedSuite) -> Answer:
+    """The answer whose passages are what the tools give now, with a warning for each that cannot be relied on."""
+    from proctor.agents.toolbox import toolbox
+    from proctor.tracing.capture import untraced
+
+    tools = toolbox(planned.suite.reexecute, planned.suite.base, planned.agent)
+    replies: list[Reply] = []
+    warnings: list[str] = []
+    with answering_for_tools(case), untraced():
+        for reply in answer.replies:
+            passages, found = await _passages(reply, tools)
+            replies.append(replace(reply, retrieval_context=passages))
+            warnings += found
+    return replace(answer, replies=tuple(replies), warnings=answer.warnings + tuple(dict.fromkeys(warnings)))
+
+
+async def _passages(reply: Reply, tools: dict[str, Tool]) -> tuple[tuple[str, ...] | None, list[str]]:
+    """What the agent says it read, then what its tools give."""
+    from proctor.agents.tool_reexecution import passages_of, reexecute
+    from proctor.evaluators.tools.correctness import describe
+
+    again = await reexecute(reply.tool_calls, tools)
+    passages = dict.fromkeys([*(reply.retrieval_context or ()), *passages_of(again)])
+    found = [item for item in again if item.differs or (item.error is not None and item.differs is None)]
+    return tuple(passages) or reply.retrieval_context, [f"called again, {describe(item)}" for item in found]

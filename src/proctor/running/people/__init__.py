@@ -1,0 +1,1 @@
+"""What people add to a run: grades, accepted expectations, labelled rows."""

@@ -1,0 +1,182 @@
+"""Measures a judge against people: puts every labelled row to it, and some of them twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from proctor.base.errors import JudgeFailed, UsageError
+from proctor.base.json_data import Json
+from proctor.base.records import record
+from proctor.base.references import describe
+from proctor.cases.suite import EvaluatorSpec
+from proctor.evaluators.calling import BadVerdict
+from proctor.evaluators.evaluation import Evaluation, NothingToCompare
+from proctor.evaluators.registry import Bound, build
+from proctor.results.judge_calibration import Calibration, Calibrations, Measured, prompt_versions
+from proctor.running.engine.judges import EMBEDDED, GIVEN, Choice, judged_by, refusal
+from proctor.running.people.calibration_rows import LabelledRow, LabelledRows
+
+Progress = Callable[[int, int], None]
+Named = str | Mapping[str, Json]
+"""A judge as it is named on the command line or in a suite."""
+
+
+@record
+class Unjudged:
+    """A row without a verdict: neither right nor wrong."""
+
+    id: str
+    outcome: str
+    """`error` or `skipped`."""
+    reason: str
+
+
+@record
+class Measurement:
+    """What came of putting rows to a judge."""
+
+    calibration: Calibration
+    rows: tuple[LabelledRow, ...]
+    """Those that were judged, in the order of the calibration's."""
+    unjudged: tuple[Unjudged, ...]
+    again: tuple[tuple[float, float], ...] | None
+    """Of rows that were asked twice, both scores; `None` where the judge answers the same each time."""
+
+
+@record
+class CalibrationOptions:
+    """How a judge is measured."""
+
+    parallel: int = 8
+    retest: int = 20
+    progress: Progress = lambda done, planned: None
+
+
+async def calibrate(
+    judge: Named, data: LabelledRows, spec: EvaluatorSpec, store: Path, options: CalibrationOptions
+) -> Measurement:
+    """Put every row to the judge, and keep what comes of it; answers that are kept already are not asked for again."""
+    from proctor.judging.judge_factory import SharedChambers
+    from proctor.results.judge_calls import JudgeCalls
+    from proctor.results.store import Store
+
+    bound = _bound(judge, spec)
+    with closing(Store(store)) as opened, closing(JudgeCalls(opened.path)) as ledger:
+        chambers = SharedChambers(ledger=ledger)
+        bench = _Bench(bound, judge, chambers, options)
+        heard = await bench.hear(data.rows)
+        judged = [(row, said) for row, said in zip(data.rows, heard, strict=True) if isinstance(said, Evaluation)]
+        again = await bench.hear_again(judged)
+        measured = tuple(Measured(row.id, said.score, row.label) for row, said in judged)
+        calibration = Calibration(
+            judge=chambers.panel(judge).name,
+            evaluator=bound.title,
+            fingerprint=bound.fingerprint,
+            threshold=bound.threshold,
+            versions=prompt_versions(said.details for _, said in judged),
+            data=data.fingerprint,
+            source=data.path.name,
+            rows=measured,
+        )
+        if measured:
+            with closing(Calibrations(opened.path)) as kept:
+                kept.add(calibration)
+    unjudged = tuple(said for said in heard if isinstance(said, Unjudged))
+    return Measurement(calibration, tuple(row for row, _ in judged), unjudged, again)
+
+
+def _bound(judge: Named, spec: EvaluatorSpec) -> Bound:
+    bound = build(spec)
+    if not bound.judged:
+        raise UsageError(f"{spec.name} asks no judge; a measure that is always the same needs no calibration")
+    reason = refusal(judge)
+    if reason:
+        raise UsageError(reason)
+    return judged_by(bound, Choice(judge, GIVEN))
+
+
+class _Bench:
+    """Where rows are put to the judge, a few at once."""
+
+    def __init__(self, bound: Bound, judge: Named, chambers: Any, options: CalibrationOptions) -> None:
+        self._bound = bound
+        self._judge = judge
+        self._chambers = chambers
+        self._options = options
+
+    async def hear(self, rows: Sequence[LabelledRow]) -> list[Evaluation | Unjudged]:
+        return await self._all(rows, self._chambers.panel(self._judge))
+
+    async def hear_again(
+        self, judged: Sequence[tuple[LabelledRow, Evaluation]]
+    ) -> tuple[tuple[float, float], ...] | None:
+        """The scores of the first rows, and those of an independent answer; rows it now cannot judge are left out."""
+        panel = self._chambers.panel(self._judge)
+        if all(judge.name == EMBEDDED for judge in panel.judges):
+            return None
+        from dataclasses import replace
+
+        chosen = judged[: self._options.retest]
+        other = replace(panel, judges=tuple(_Again(judge, panel.samples) for judge in panel.judges))
+        heard = await self._all([row for row, _ in chosen], other)
+        both = zip(chosen, heard, strict=True)
+        return tuple((first.score, said.score) for (_, first), said in both if isinstance(said, Evaluation))
+
+    async def _all(self, rows: Sequence[LabelledRow], panel: Any) -> list[Evaluation | Unjudged]:
+        free = asyncio.Semaphore(self._options.parallel)
+        done = 0
+
+        async def one(row: LabelledRow) -> Evaluation | Unjudged:
+            nonlocal done
+            async with free:
+                said = await self._heard(row, panel)
+            done += 1
+            self._options.progress(done, len(rows))
+            return said
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(row)) for row in rows]
+        return [task.result() for task in tasks]
+
+    async def _heard(self, row: LabelledRow, panel: Any) -> Evaluation | Unjudged:
+        from proctor.evaluators.calling import evaluate
+        from proctor.judging.context import Sitting, sitting
+
+        try:
+            with sitting(Sitting(_Appointed(self._chambers, self._judge, panel), self._judge, self._bound.threshold)):
+                said = await evaluate(self._bound.call, row.evaluable)
+        except NothingToCompare as error:
+            return Unjudged(row.id, "skipped", str(error))
+        except (JudgeFailed, BadVerdict) as error:
+            return Unjudged(row.id, "error", str(error))
+        except Exception as error:  # an evaluator of somebody's own may raise anything
+            return Unjudged(row.id, "error", describe(error))
+        return said or Unjudged(row.id, "skipped", "there was nothing to compare")
+
+
+class _Again:
+    """A judge who is asked for an answer that it has not given yet."""
+
+    def __init__(self, judge: Any, asked: int) -> None:
+        self.name = judge.name
+        self._judge = judge
+        self._asked = asked
+
+    async def ask(self, question: Any, *, sample: int = 0) -> Any:
+        return await self._judge.ask(question, sample=self._asked + sample)
+
+
+class _Appointed:
+    """Chambers in which the judge that is measured goes by its name, also when it is asked again."""
+
+    def __init__(self, chambers: Any, judge: Named, panel: Any) -> None:
+        self._chambers = chambers
+        self._judge = judge
+        self._panel = panel
+
+    def panel(self, named: Any) -> Any:
+        return self._panel if named == self._judge else self._chambers.panel(named)

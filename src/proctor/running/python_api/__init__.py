@@ -1,0 +1,1 @@
+"""Evaluating from Python code: AgentRunner, assert_pass and their kin."""

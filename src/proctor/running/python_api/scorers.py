@@ -1,0 +1,228 @@
+"""Evaluators as Python code gives them: callables, classes, or names as in files.
+
+The matrix `[inputs][evaluators]` of what was found, and whether it passes.
+
+What could not be measured has a place in it as well: an evaluation whose score is not a number, so that it is neither a
+pass nor a zero. Its `details["outcome"]` says `error`, `skipped` or `pending`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from proctor.base.errors import ProctorError, UsageError
+from proctor.base.json_data import Json, plain, show
+from proctor.base.records import record
+from proctor.base.references import describe
+from proctor.cases.suite import EvaluatorSpec
+from proctor.evaluators.calling import BadVerdict, evaluate
+from proctor.evaluators.datasets.dataset_file import read_evaluators
+from proctor.evaluators.evaluation import Evaluable, Evaluation, EvaluationPending, NothingToCompare
+from proctor.results.passing import ScoreThreshold
+from proctor.results.run import Outcome
+from proctor.running.python_api.run_application import is_being_cancelled
+from proctor.tracing.capture import untraced
+
+Matrix: TypeAlias = list[list[Evaluation]]
+PassCriteria: TypeAlias = Callable[[Matrix], tuple[bool, str]]
+
+LONGEST = 40
+"""Lines of one kind that a message has."""
+SHOWN = 80
+
+NOTHING_MEASURED = "Fail: nothing was measured"
+
+
+class EvalAssertionError(AssertionError):
+    """The pass criteria were not met."""
+
+    def __init__(self, message: str, results: Matrix) -> None:
+        super().__init__(message)
+        self.results = results
+        """`[inputs][evaluators]`; what could not be measured has the score NaN, and `details["outcome"]` says why."""
+
+
+def unmeasured(outcome: Outcome, reason: str) -> Evaluation:
+    """The place of a score that there is not."""
+    return Evaluation(math.nan, reason, {"outcome": outcome.value})
+
+
+def unanswered(reason: str) -> Evaluation:
+    """The place of a score for an answer that there is not."""
+    return Evaluation(math.nan, reason, {"outcome": Outcome.ERROR.value, "unanswered": True})
+
+
+def outcome_of(cell: Evaluation) -> Outcome | None:
+    """Why there is no score; `None` where there is one."""
+    return Outcome(cell.details["outcome"]) if math.isnan(cell.score) else None
+
+
+def judge_matrix(matrix: Matrix, criteria: PassCriteria) -> tuple[bool, str]:
+    """Whether the criteria are met, however what could not be measured might have turned out."""
+    if all(outcome_of(cell) is not None for row in matrix for cell in row):
+        return False, NOTHING_MEASURED if matrix else "Fail: there were no inputs"
+    if isinstance(criteria, ScoreThreshold):
+        return criteria([[cell for cell in row if outcome_of(cell) is not Outcome.SKIPPED] for row in matrix])
+    passed, message = criteria(matrix)
+    worst = [_at_worst(row) for row in matrix]
+    if passed and worst != matrix:
+        passed = criteria(worst)[0]
+        message = message if passed else f"Fail: what could not be measured might have failed ({message})"
+    return passed, message
+
+
+def _at_worst(row: list[Evaluation]) -> list[Evaluation]:
+    """A skip beside real scores says nothing against a row; a row of nothing but skips has nothing to say for it."""
+    outcomes = [outcome_of(cell) for cell in row]
+    harmless = Outcome.SKIPPED if None in outcomes else None
+    return [
+        cell if outcome in (None, harmless) else replace(cell, score=0.0)
+        for cell, outcome in zip(row, outcomes, strict=True)
+    ]
+
+
+def explain(
+    message: str, matrix: Matrix, questions: Sequence[Evaluable], evaluators: Sequence[str], criteria: PassCriteria
+) -> str:
+    """The criteria's own sentence, then each input that did not pass, by evaluator, with its score and why."""
+    threshold = criteria.threshold if isinstance(criteria, ScoreThreshold) else 1.0
+    lines: dict[str, list[str]] = {"failed": [], "errors": [], "pending": [], "skipped": []}
+    for number, (row, question) in enumerate(zip(matrix, questions, strict=True), 1):
+        place = f"input {number} ({show(plain(question.input), SHOWN)})"
+        for kind, text in _row_lines(row, evaluators, threshold):
+            lines[kind].append(f"  {place}: {text}")
+    parts = [message]
+    for kind, found in lines.items():
+        heading = "errors, which say nothing about the application" if kind == "errors" else kind
+        parts += [f"{heading}:", *found[:LONGEST]] if found else []
+        parts += [f"  and {len(found) - LONGEST} more"] if len(found) > LONGEST else []
+    return "\n".join(parts)
+
+
+def _row_lines(row: list[Evaluation], evaluators: Sequence[str], threshold: float) -> list[tuple[str, str]]:
+    found: list[tuple[str, str]] = []
+    for cell, title in zip(row, evaluators, strict=True):
+        outcome = outcome_of(cell)
+        if outcome is not None and "unanswered" in cell.details:
+            return [("errors", cell.reasoning)]
+        if outcome is None:
+            if cell.score < threshold:
+                found.append(("failed", f"{title} scored {cell.score:.4g}{_because(cell.reasoning)}"))
+        else:
+            kind = "errors" if outcome is Outcome.ERROR else outcome.value
+            found.append((kind, f"{title}{_because(cell.reasoning)}"))
+    return found
+
+
+def _because(reasoning: str) -> str:
+    return f": {show(' '.join(str(reasoning).split()), 300)}" if reasoning else ""
+
+
+EvaluatorLike: TypeAlias = "Callable[..., Any] | str | Mapping[str, Json] | EvaluatorSpec"
+"""An evaluator, or how files name one: `"ExactMatch"`, `{"Contains": {"any_of": ["yes"]}}`, `"checks.py:mine"`."""
+
+
+@record
+class Scorer:
+    """One evaluator, ready to be called, and the name it goes by in messages."""
+
+    title: str
+    call: Callable[..., Any]
+    output: str | None = None
+    """The named output it looks at."""
+    timeout: float | None = None
+
+    async def evaluate(self, evaluable: Evaluable) -> Evaluation | None:
+        """What it says; raises what it raises. Its own model calls are no part of any trace."""
+        with untraced():
+            try:
+                return await asyncio.wait_for(evaluate(self.call, self._selected(evaluable)), self.timeout)
+            except TimeoutError:
+                if self.timeout is None:
+                    raise
+                raise BadVerdict(f"gave no score within {self.timeout:g} s") from None
+
+    async def cell(self, evaluable: Evaluable) -> Evaluation:
+        """What it says, or why it says nothing; one that breaks takes no other with it."""
+        try:
+            found = await self.evaluate(evaluable)
+        except NothingToCompare as error:
+            return unmeasured(Outcome.SKIPPED, str(error) or "it had nothing to compare")
+        except EvaluationPending as error:
+            return unmeasured(Outcome.PENDING, str(error) or "its verdict is yet to come")
+        except (BadVerdict, ProctorError) as error:
+            return unmeasured(Outcome.ERROR, str(error))
+        except (Exception, SystemExit) as error:
+            return unmeasured(Outcome.ERROR, f"raised {describe(error)}")
+        except asyncio.CancelledError:
+            if is_being_cancelled():
+                raise
+            return unmeasured(Outcome.ERROR, "cancelled its own task")
+        return unmeasured(Outcome.SKIPPED, "it had nothing to compare") if found is None else found
+
+    def _selected(self, evaluable: Evaluable) -> Evaluable:
+        if self.output is None:
+            return evaluable
+        chosen = [item for item in evaluable.eval_output if item.name == self.output]
+        if not chosen:
+            names = ", ".join(item.name for item in evaluable.eval_output)
+            raise BadVerdict(
+                f"looks at the output {self.output!r}, which the application did not give; it gave {names}"
+            )
+        return replace(evaluable, eval_output=tuple(chosen[-1:]))
+
+
+def scorers_of(evaluators: Sequence[EvaluatorLike]) -> list[Scorer]:
+    """All of them, before anything is run; raises `UsageError` for one that cannot be used."""
+    if isinstance(evaluators, (str, Mapping, EvaluatorSpec)) or callable(evaluators):
+        evaluators = [evaluators]
+    return [scorer_of(item) for item in evaluators]
+
+
+def scorer_of(evaluator: EvaluatorLike) -> Scorer:
+    """A name as in files is looked up, a class is made, everything else that can be called is called."""
+    if isinstance(evaluator, (str, Mapping, EvaluatorSpec)):
+        [spec] = read_evaluators([evaluator])
+        return _named(spec)
+    if not callable(evaluator):
+        raise UsageError(f"{evaluator!r} is no evaluator: give something that can be called, or a name as in files")
+    title = _title(evaluator)
+    if isinstance(evaluator, type):
+        evaluator = _made(evaluator)
+    return Scorer(title, evaluator)
+
+
+def _named(spec: EvaluatorSpec) -> Scorer:
+    from proctor.evaluators.registry import build
+
+    said = {"threshold": spec.threshold is not None, "gate": not spec.gates, "scope": spec.scope is not None}
+    for name, given in said.items():
+        if given:
+            raise UsageError(f"evaluator {spec.title!r}: {name!r} has no effect here; pass_criteria say what passes")
+    if spec.path is not None or spec.retries or spec.optional:
+        raise UsageError(f"evaluator {spec.title!r}: output_path, retries and optional have an effect in suites only")
+    return Scorer(spec.title, build(spec).call, spec.output, spec.timeout)
+
+
+def _made(kind: type[Any]) -> Callable[..., Any]:
+    try:
+        made = kind()
+    except TypeError as error:
+        raise UsageError(f"the evaluator {kind.__name__} cannot be made without arguments: {error}") from None
+    if not callable(made):
+        raise UsageError(f"{kind.__name__} is no evaluator: it cannot be called")
+    return made  # type: ignore[no-any-return]
+
+
+def _title(evaluator: Any) -> str:
+    while isinstance(evaluator, functools.partial):
+        evaluator = evaluator.func
+    for name in (getattr(evaluator, "__name__", None), getattr(evaluator, "name", None)):
+        if isinstance(name, str) and name:
+            return name
+    return type(evaluator).__name__

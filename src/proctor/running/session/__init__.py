@@ -1,0 +1,1 @@
+"""One run shared by all tests of a pytest session."""

@@ -1,0 +1,141 @@
+"""Simulated users: a model says what the user of a scenario would say next, until the plan is done."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from proctor.agents.agent import Reply
+from proctor.base.errors import JudgeFailed, Problem
+from proctor.base.json_data import Json
+from proctor.cases.scenario import SIMULATED, Scenario
+from proctor.cases.suite import Case, Suite, Turn
+from proctor.running.engine.ask import ConversationSpoiled, User, WrittenUser
+from proctor.running.engine.judges import EMBEDDED, GIVEN, NAMING, Bar, judge_of, line_with, refusal
+from proctor.running.options import RunOptions
+from proctor.tracing.capture import untraced
+
+if TYPE_CHECKING:
+    from proctor.judging.judge import Judge, JudgeCall
+
+WITHOUT_MODEL = "its user is simulated, which needs a model: name one with --judge or as the scenario's model"
+
+
+def users_of(case: Case, sample: int, judge: Any, bar: Bar | None) -> Callable[[], User]:
+    """Whoever talks to the agent, anew for each try of one trial; `sample` tells repetitions apart."""
+    scenario = case.scenario
+    calls: list[JudgeCall] = []
+    if scenario is None or bar is None:
+        return lambda: WrittenUser(case)
+    return lambda: SimulatedUser(scenario, _played_by(bar, judge), sample, calls)
+
+
+def player_of(case: Case, options: RunOptions, suite: Suite) -> Any:
+    """Who plays the user of a case: whoever the command line names, else the scenario's own model, else the judge."""
+    choice = judge_of(options, suite)
+    own = None if case.scenario is None else case.scenario.model
+    names_nobody = own is None or (isinstance(own, Mapping) and NAMING.isdisjoint(own))
+    return choice.judge if names_nobody or choice.origin == GIVEN else own
+
+
+def cannot_play(player: Any) -> bool:
+    """Whether somebody is named who has no words of their own."""
+    return bool((player.get("model") if isinstance(player, Mapping) else player) == EMBEDDED)
+
+
+def unfit_players(suite: Suite, options: RunOptions) -> list[Problem]:
+    """Models that are to play a user and cannot be had."""
+    problems: list[Problem] = []
+    for case in suite.cases:
+        player = player_of(case, options, suite)
+        if case.scenario is None or case.skip is not None or options.fast or cannot_play(player):
+            continue
+        if reason := refusal(player):
+            place = f"case {case.id!r}: scenario: model:" if player is case.scenario.model else "judge:"
+            problem = Problem(reason, suite.path, line_with(suite.path, case.id), place)
+            problems += [problem] if all(problem.message != known.message for known in problems) else []
+    return problems
+
+
+class SimulatedUser:
+    """Asks a model for each message but the first; what it says is checked, and the end is its own to choose."""
+
+    def __init__(self, scenario: Scenario, judge: Judge, sample: int, calls: list[JudgeCall]) -> None:
+        self._scenario = scenario
+        self._judge = judge
+        self._sample = sample
+        self._turns: list[Turn] = []
+        self._calls = calls
+        """Those of earlier tries as well, which were paid for too."""
+        self._ended: dict[str, Json] = {}
+        self._before = 0.0
+        self._since: float | None = None
+
+    async def next_turn(self, replies: Sequence[Reply]) -> Turn | None:
+        if not self._turns:
+            message: str | None = self._scenario.start
+        elif len(self._turns) >= self._scenario.max_turns:
+            self._ended = {"ended": f"the limit of {self._scenario.max_turns} turns was reached"}
+            message = None
+        else:
+            message = await self._made_up(replies)
+        if message is None:
+            return None
+        self._turns.append(Turn(message))
+        return self._turns[-1]
+
+    @property
+    def seconds(self) -> float:
+        return self._before + (0.0 if self._since is None else time.monotonic() - self._since)
+
+    @property
+    def said(self) -> tuple[Turn, ...]:
+        if not self._turns:
+            return (Turn(self._scenario.start),)
+        first, *others = self._turns
+        return (replace(first, extra={SIMULATED: self._account()}), *others)
+
+    async def _made_up(self, replies: Sequence[Reply]) -> str | None:
+        from proctor.judging.context import docket
+        from proctor.running.simulation.user_messages import next_message
+
+        question = next_message(self._scenario, [turn.input for turn in self._turns], replies)
+        with self._thinking(), docket() as calls, untraced():
+            try:
+                reply = await self._judge.ask(question, sample=self._sample)
+            except JudgeFailed as error:
+                raise ConversationSpoiled(f"the simulated user ({self._judge.name}) broke down: {error}") from error
+            finally:
+                self._calls += calls
+        if reply.status == "finished" or self._scenario.stop in reply.message:
+            closing = reply.message.replace(self._scenario.stop, "").strip()
+            self._ended = {"ended": "the user ended it", "closing": closing}
+            return None
+        return reply.message.strip()
+
+    @contextmanager
+    def _thinking(self) -> Iterator[None]:
+        self._since = time.monotonic()
+        try:
+            yield
+        finally:
+            self._before, self._since = self.seconds, None
+
+    def _account(self) -> dict[str, Json]:
+        from proctor.evaluators.judged import call_account, spent_on
+
+        return {
+            "model": self._judge.name,
+            "calls": [call_account(call) for call in self._calls],
+            "usage": spent_on(self._calls),
+            **self._ended,
+        }
+
+
+def _played_by(bar: Bar, player: Any) -> Judge:
+    """The first of those named who can speak."""
+    judges: Sequence[Judge] = bar.chambers.panel(player).judges
+    return next((judge for judge in judges if judge.name != EMBEDDED), judges[0])

@@ -1,0 +1,106 @@
+"""Carries a trial into the plain threads that an application starts: Python itself would leave them without context."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from proctor.tracing.capture import DELIVERY, SCOPE
+from proctor.tracing.trial_recording import CURRENT
+
+
+@contextlib.contextmanager
+def carry_context_into_threads() -> Iterator[None]:
+    """While inside, threads and pooled jobs that are started in a trial or a capture belong to it.
+
+    Several may be inside at once; the last to leave puts back what the first one found.
+    """
+    _CARRIER.enter()
+    try:
+        yield
+    finally:
+        _CARRIER.leave()
+
+
+class _Carrier:
+    """Counts who is inside, and stands in for the two functions of the standard library as long as anybody is."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._put_back: list[Callable[[], None]] = []
+
+    def enter(self) -> None:
+        from concurrent.futures import ThreadPoolExecutor
+
+        with self._lock:
+            self._inside += 1
+            if self._inside == 1:
+                self._replace(threading.Thread, "start", self._starting)
+                self._replace(ThreadPoolExecutor, "submit", self._submitting)
+
+    def leave(self) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                for put_back in reversed(self._put_back):
+                    put_back()
+                self._put_back.clear()
+
+    def _replace(self, owner: type, name: str, make: Callable[[Any], Any]) -> None:
+        found = owner.__dict__[name]
+        ours = make(found)
+        setattr(owner, name, ours)
+
+        def put_back() -> None:
+            if owner.__dict__[name] is ours:  # somebody else may stand in front by now, and passes through us
+                setattr(owner, name, found)
+
+        self._put_back.append(put_back)
+
+    def _carries(self) -> bool:
+        return self._inside > 0 and (CURRENT.get() is not None or SCOPE.get() is not None)
+
+    def _starting(self, found: Any) -> Any:
+        def start(thread: threading.Thread) -> None:
+            if self._carries() and not _outlives_its_starter(thread):
+                _carry(thread)
+            found(thread)
+
+        return start
+
+    def _submitting(self, found: Any) -> Any:
+        def submit(executor: Any, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+            if not self._carries():
+                return found(executor, fn, *args, **kwargs)
+            return found(executor, contextvars.copy_context().run, fn, *args, **kwargs)
+
+        return submit
+
+
+def _outlives_its_starter(thread: threading.Thread) -> bool:
+    """A worker of a pool serves whoever comes next as well, so that it must not belong to who came first."""
+    from concurrent.futures import thread as pool
+
+    from proctor.base import threads
+
+    target = getattr(thread, "_target", None)
+    owner = getattr(target, "__self__", None)
+    return target is not None and (target is getattr(pool, "_worker", None) or owner in (threads._WORKERS, DELIVERY))
+
+
+def _carry(thread: threading.Thread) -> None:
+    context = contextvars.copy_context()
+
+    def run() -> None:
+        vars(thread).pop("run", None)  # the thread must not hold itself
+        context.run(thread.run)
+
+    if "run" not in vars(thread):
+        thread.run = run  # type: ignore[method-assign]
+
+
+_CARRIER = _Carrier()

@@ -1,0 +1,266 @@
+"""Runs with the real claude-agent-sdk in an environment of its own: `make frameworks-all`. Starts no Claude Code."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from repository import ROOT
+
+import proctor
+from proctor.agents.frameworks.claude_agent_sdk import ClaudeAgent
+from proctor.cases.suite import Case, Double, EvaluatorSpec, Expected, ExpectedCall, Suite, Turn
+
+pytest.importorskip("claude_agent_sdk", reason="claude-agent-sdk has an environment of its own: make frameworks-all")
+
+from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, HookMatcher, create_sdk_mcp_server, tool
+
+sys.path.insert(0, str(ROOT / "examples" / "frameworks" / "claude_agent_sdk"))
+from claude_code import RuledClaudeCode
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+EXAMPLE = ROOT / "examples" / "frameworks"
+TOUCHED: list[str] = []
+
+
+@tool("get_rate", "The rate in a city.", {"city": str})
+async def get_rate(arguments: dict[str, Any]) -> dict[str, Any]:
+    TOUCHED.append(arguments["city"])
+    if arguments["city"] == "Atlantis":
+        raise ValueError("no such city")
+    return {"content": [{"type": "text", "text": f"rate of {arguments['city']}"}]}
+
+
+OPTIONS = ClaudeAgentOptions(
+    system_prompt="Use tools.", mcp_servers={"rates": create_sdk_mcp_server("rates", tools=[get_rate])}
+)
+
+
+def step(questions: list[str], result: Any) -> Any:
+    """Calls one tool with the user's words, then tells its result."""
+    return f"It says {result}" if result else SimpleNamespace(name="get_rate", arguments={"city": questions[-1]})
+
+
+def agent(decide: Any = step, options: Any = OPTIONS, seen: list[Any] | None = None) -> ClaudeAgent:
+    def client(given: Any) -> ClaudeSDKClient:
+        if seen is not None:
+            seen.append(given)
+        return ClaudeSDKClient(given, RuledClaudeCode("rates", decide))
+
+    return ClaudeAgent(options, "rates", client)
+
+
+def case(name: str, **more: Any) -> Case:
+    expected = Expected(tool_calls=(ExpectedCall("get_rate", {"city": name}),))
+    return Case(name, (Turn(name, expected),), **more)
+
+
+def ran(target: Any, *cases: Case) -> list[proctor.TrialResult]:
+    TOUCHED.clear()
+    suite = Suite("claude", cases, evaluators=(EvaluatorSpec("ToolTrajectory"),))
+    return list(proctor.run(suite, agent=target).trials)
+
+
+class Replay(RuledClaudeCode):
+    """Answers every question with the same frames."""
+
+    def __init__(self, *turns: list[dict[str, Any]]) -> None:
+        super().__init__("rates", step)
+        self._left = list(turns)
+
+    async def _answer(self) -> None:
+        for frame in self._left.pop(0):
+            await self._frames.put(frame)
+
+
+def replayed(*turns: list[dict[str, Any]]) -> ClaudeAgent:
+    return ClaudeAgent(OPTIONS, "replay", lambda given: ClaudeSDKClient(given, Replay(*turns)))
+
+
+def used(identity: str, name: str, parent: str | None = None) -> dict[str, Any]:
+    block = {"type": "tool_use", "id": identity, "name": name, "input": {"of": identity}}
+    return {"type": "assistant", "parent_tool_use_id": parent, "message": {"model": "m", "content": [block]}}
+
+
+def told(identity: str, content: Any, parent: str | None = None, **more: Any) -> dict[str, Any]:
+    block = {"type": "tool_result", "tool_use_id": identity, "content": content, **more}
+    return {"type": "user", "parent_tool_use_id": parent, "message": {"role": "user", "content": [block]}}
+
+
+def result(text: str = "done", **more: Any) -> dict[str, Any]:
+    fixed = {"type": "result", "subtype": "success", "is_error": False, "num_turns": 1, "session_id": "s"}
+    return {**fixed, "duration_ms": 1, "duration_api_ms": 1, "result": text, **more}
+
+
+def test_text_calls_with_results_tokens_and_costs_are_seen() -> None:
+    (trial,) = ran(agent(), case("Oslo"))
+    (reply,) = trial.replies
+    (call,) = reply.tool_calls
+    assert trial.outcome == "passed", trial.reason
+    assert reply.text == "It says rate of Oslo"
+    assert (call.name, dict(call.arguments), call.result) == ("get_rate", {"city": "Oslo"}, "rate of Oslo")
+    assert call.duration_ms is not None
+    assert call.started_at is not None
+    assert reply.usage is not None
+    assert (reply.usage.input_tokens, reply.usage.output_tokens, reply.usage.model_calls) == (22, 14, 2)
+    assert reply.usage.cost_usd == pytest.approx(0.01)
+
+
+def test_many_at_once_have_clients_of_their_own() -> None:
+    names = [f"city{i}" for i in range(24)]
+    for trial in ran(agent(), *map(case, names)):
+        assert trial.outcome == "passed", trial.reason
+        assert trial.replies[0].text == f"It says rate of {trial.case.id}"
+    assert sorted(TOUCHED) == sorted(names)
+
+
+def test_turns_of_one_case_share_a_client_and_each_tells_its_own_cost() -> None:
+    def remembering(questions: list[str], told: Any) -> Any:
+        return " then ".join(questions) if told else step(questions, told)
+
+    (trial,) = ran(agent(remembering), Case("two", (Turn("Oslo"), Turn("Rome"))))
+    assert [reply.text for reply in trial.replies] == ["Oslo", "Oslo then Rome"]
+    assert [len(reply.tool_calls) for reply in trial.replies] == [1, 1]
+    assert [reply.usage and reply.usage.cost_usd for reply in trial.replies] == pytest.approx([0.01, 0.01])
+
+
+def test_tokens_by_model_are_told_for_the_session_and_counted_for_the_turn() -> None:
+    def spent(tokens: int) -> dict[str, Any]:
+        return {"modelUsage": {"a": {"inputTokens": tokens, "outputTokens": 1, "cacheReadInputTokens": tokens}}}
+
+    turns = [[result(**spent(100))], [result(**spent(250))]]
+    (trial,) = ran(replayed(*turns), Case("two", (Turn("a"), Turn("b"))))
+    assert [reply.usage and reply.usage.input_tokens for reply in trial.replies] == [200, 300]
+
+
+def test_calls_of_a_subagent_are_inside_the_call_that_started_it_and_parallel_calls_are_not() -> None:
+    frames = [
+        used("t1", "Task"),
+        used("t2", "Read"),
+        used("i1", "mcp__rates__get_rate", "t1"),
+        told("t2", [{"type": "text", "text": "a file"}]),
+        told("i1", "rate", "t1"),
+        told("t1", "the report"),
+        result(),
+    ]
+    (trial,) = ran(replayed(frames), Case("a", (Turn("a"),)))
+    calls = [(call.name, call.result, call.parent) for call in trial.replies[0].tool_calls]
+    assert calls == [("Task", "the report", None), ("Read", "a file", None), ("get_rate", "rate", "t1")]
+
+
+def test_a_result_that_nobody_asked_for_does_not_end_the_turn() -> None:
+    aside = result("a task has ended", origin={"kind": "task-notification"})
+    (trial,) = ran(replayed([aside, result("the answer")]), Case("a", (Turn("a"),)))
+    assert trial.replies[0].text == "the answer"
+
+
+def test_a_tool_that_raises_is_an_error_of_the_call() -> None:
+    (trial,) = ran(agent(), case("Atlantis"))
+    assert trial.replies[0].tool_calls[0].error == "no such city"
+
+
+def test_a_doubled_tool_of_the_application_is_not_called() -> None:
+    (trial,) = ran(agent(), case("Oslo", doubles={"get_rate": (Double(result="doubled"),)}))
+    assert TOUCHED == []
+    assert trial.replies[0].text == "It says doubled"
+    assert trial.replies[0].tool_calls[0].result == "doubled"
+    (trial,) = ran(agent(), case("Oslo", doubles={"get_rate": (Double(error="out of order"),)}))
+    assert "out of order" in str(trial.replies[0].tool_calls[0].error)
+    (trial,) = ran(agent(), case("Oslo", doubles={"another": (Double(result="doubled"),)}))
+    assert TOUCHED == ["Oslo"]
+    assert trial.outcome == "passed"
+
+
+def test_doubles_at_once_answer_their_own_trials() -> None:
+    cases = [case(f"city{i}", doubles={"get_rate": (Double(result=f"double {i}"),)}) for i in range(12)]
+    for number, trial in enumerate(ran(agent(), *cases)):
+        assert trial.replies[0].text == f"It says double {number}"
+
+
+def test_a_doubled_tool_of_claude_code_itself_is_refused_and_says_so() -> None:
+    def reading(questions: list[str], told: Any) -> Any:
+        return f"It says {told}" if told else SimpleNamespace(name="Bash", arguments={"command": "ls"})
+
+    (trial,) = ran(agent(reading), case("Oslo", doubles={"Bash": (Double(result="doubled"),)}))
+    assert trial.outcome != "passed"
+    assert "the case doubles Bash" in trial.reason
+
+
+def test_doubles_without_a_server_of_the_application_are_refused_before_anything_runs() -> None:
+    target = ClaudeAgent(ClaudeAgentOptions())
+    assert "in-process" in str(target.check(case("Oslo", doubles={"Bash": (Double(result="x"),)})))
+    assert target.check(case("Oslo")) is None
+
+
+def test_no_trial_goes_on_with_the_session_of_another() -> None:
+    seen: list[Any] = []
+    options = dataclasses.replace(OPTIONS, continue_conversation=True, session_id="fixed")
+    ran(agent(options=options, seen=seen), case("Oslo"))
+    ran(agent(options=dataclasses.replace(OPTIONS, resume="earlier"), seen=seen), case("Oslo"))
+    assert [(given.session_id, given.continue_conversation) for given in seen] == [(None, False)] * 2
+    assert (seen[1].resume, seen[1].fork_session) == ("earlier", True)
+    assert (options.session_id, options.continue_conversation) == ("fixed", True)
+
+
+def test_hooks_of_the_application_are_kept_beside_those_for_doubles() -> None:
+    heard: list[str] = []
+
+    async def hook(call: Any, *_: Any) -> dict[str, Any]:
+        heard.append(call["tool_name"])
+        return {}
+
+    options = dataclasses.replace(OPTIONS, hooks={"PreToolUse": [HookMatcher(hooks=[hook])]})
+    ran(agent(options=options), case("Oslo", doubles={"get_rate": (Double(result="doubled"),)}))
+    assert heard == ["mcp__rates__get_rate"]
+    assert len(options.hooks["PreToolUse"]) == 1
+
+
+def test_an_answer_with_a_schema_is_data() -> None:
+    (trial,) = ran(replayed([result("", structured_output={"city": "Oslo"})]), Case("a", (Turn("a"),)))
+    assert trial.replies[0].structured == {"city": "Oslo"}
+    assert trial.replies[0].text == '{"city": "Oslo"}'
+
+
+def test_a_result_that_is_an_error_is_a_failure_with_its_reason() -> None:
+    (trial,) = ran(replayed([result("out of turns", is_error=True)]), case("Oslo"))
+    assert trial.outcome == "failed"
+    assert "out of turns" in trial.reason
+
+
+def test_a_busy_service_is_not_held_against_the_agent() -> None:
+    async def ask() -> None:
+        target = replayed([result("overloaded", is_error=True, api_error_status=529)])
+        async with target.session(case("Oslo")) as session:
+            await session.send(Turn("Oslo"))
+
+    with pytest.raises(proctor.base.errors.AgentFailed) as caught:
+        asyncio.run(ask())
+    assert caught.value.transient
+
+
+def test_options_that_differ_have_other_fingerprints() -> None:
+    changed = dataclasses.replace(OPTIONS, system_prompt="Be brief")
+    assert agent().fingerprint == agent().fingerprint
+    assert agent().fingerprint != agent(options=changed).fingerprint
+
+
+def test_options_are_recognised_by_their_type_from_a_reference(tmp_path: Path) -> None:
+    (tmp_path / "app.py").write_text(
+        "from claude_agent_sdk import ClaudeAgentOptions\nagent = ClaudeAgentOptions(system_prompt='Be kind')\n"
+    )
+    from proctor.agents.resolving import resolve_agent
+
+    found = resolve_agent("app.py:agent", tmp_path)
+    assert type(found).__name__ == "ClaudeAgent"
+    assert found.name == "app.py:agent"
+
+
+def test_the_example_passes() -> None:
+    run = proctor.run(EXAMPLE / "cases.yaml", agent=f"{EXAMPLE / 'claude_agent_sdk' / 'agent.py'}:agent")
+    assert [trial.outcome for trial in run.trials] == ["passed"] * 3, [trial.reason for trial in run.trials]

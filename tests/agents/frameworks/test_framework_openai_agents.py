@@ -1,0 +1,360 @@
+"""Runs with the real openai-agents in an environment of its own: `make frameworks`."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from repository import ROOT
+
+import proctor
+from proctor.agents.resolving import resolve_agent
+from proctor.agents.tool_reexecution import reexecute
+from proctor.agents.toolbox import toolbox
+from proctor.base.errors import InvalidSuite, UsageError
+from proctor.cases.suite import Case, Double, EvaluatorSpec, Expected, ExpectedCall, Suite, Turn
+
+pytest.importorskip("agents.run", reason="openai-agents has an environment of its own: make frameworks")
+
+from openai.types.responses import (
+    ResponseFunctionToolCall,
+    ResponseFunctionWebSearch,
+    ResponseOutputMessage,
+    ResponseOutputText,
+)
+from pydantic import BaseModel
+
+from agents import (
+    Agent,
+    Model,
+    ModelResponse,
+    RunConfig,
+    RunContextWrapper,
+    Runner,
+    ToolGuardrailFunctionOutput,
+    Usage,
+    WebSearchTool,
+    function_tool,
+    tool_input_guardrail,
+    tracing,
+)
+
+EXAMPLES = ROOT / "examples" / "frameworks"
+TOUCHED: list[str] = []
+NUMBERS = itertools.count(1)
+
+
+def calls(name: str, **arguments: Any) -> ResponseFunctionToolCall:
+    return ResponseFunctionToolCall(
+        call_id=f"call{next(NUMBERS)}", name=name, arguments=json.dumps(arguments), type="function_call"
+    )
+
+
+def says(text: str) -> ResponseOutputMessage:
+    part = ResponseOutputText(text=text, type="output_text", annotations=[])
+    return ResponseOutputMessage(
+        id=f"message{next(NUMBERS)}", content=[part], role="assistant", status="completed", type="message"
+    )
+
+
+class Scripted(Model):
+    """Calls one tool with the user's words, then tells what it said."""
+
+    def __init__(self, tool: str = "get_rate", argument: str = "city", usage: Usage | None = None) -> None:
+        self.tool, self.argument = tool, argument
+        self.usage = Usage(requests=1, input_tokens=11, output_tokens=7, total_tokens=18) if usage is None else usage
+
+    async def get_response(self, system_instructions: Any, *given: Any, **named: Any) -> ModelResponse:
+        said = named.pop("input") if "input" in named else given[0]
+        items = [{"role": "user", "content": said}] if isinstance(said, str) else said
+        asked = [item["content"] for item in items if item.get("role") == "user"]
+        return ModelResponse(output=[self.step(items, asked)], usage=self.usage, response_id=None)
+
+    def step(self, items: list[Any], asked: list[str]) -> Any:
+        if items[-1].get("type") == "function_call_output" and not items[-1]["output"].startswith('{"assistant"'):
+            return says(f"{len(asked)}: {items[-1]['output']}")
+        return calls(self.tool, **({self.argument: asked[-1]} if self.argument else {}))
+
+    def stream_response(self, *given: Any, **named: Any) -> AsyncIterator[Any]:
+        raise NotImplementedError
+
+
+@function_tool
+def get_rate(city: str) -> dict[str, str]:
+    """The rate in a city."""
+    TOUCHED.append(city)
+    return {"rate": f"rate of {city}"}
+
+
+def agent(*tools: Any, model: Model | None = None, **more: Any) -> Agent[Any]:
+    return Agent(
+        name="rates", instructions="Use tools.", model=model or Scripted(), tools=list(tools or [get_rate]), **more
+    )
+
+
+def case(name: str, **more: Any) -> Case:
+    return Case(name, (Turn(name, Expected(tool_calls=(ExpectedCall("get_rate", {"city": name}),))),), **more)
+
+
+def ran(target: Any, *cases: Case) -> list[proctor.TrialResult]:
+    TOUCHED.clear()
+    suite = Suite("openai agents", cases, evaluators=(EvaluatorSpec("ToolTrajectory"),))
+    return list(proctor.run(suite, agent=target).trials)
+
+
+def test_text_calls_with_results_and_tokens_are_seen() -> None:
+    (trial,) = ran(agent(), case("Oslo"))
+    (reply,) = trial.replies
+    (call,) = reply.tool_calls
+    assert trial.outcome == "passed", trial.reason
+    assert reply.text == "1: {'rate': 'rate of Oslo'}"
+    assert (call.name, dict(call.arguments), call.result) == ("get_rate", {"city": "Oslo"}, {"rate": "rate of Oslo"})
+    assert call.duration_ms is not None
+    assert call.started_at is not None
+    assert reply.usage == proctor.Usage(22, 14, model_calls=2)
+
+
+@dataclass
+class Visit:
+    customer: str
+    seen: list[str] = field(default_factory=list)
+
+
+@function_tool(name_override="get_rate")
+def rate_for_visitor(context: RunContextWrapper[Visit], city: str) -> str:
+    """The rate in a city, for this customer."""
+    context.context.seen.append(city)
+    return f"{city} for {context.context.customer}"
+
+
+def visits() -> Agent[Visit]:
+    return Agent[Visit](name="rates", model=Scripted(), tools=[rate_for_visitor])
+
+
+def test_many_at_once_keep_their_input_and_context_apart() -> None:
+    names = [f"city{i}" for i in range(24)]
+    for trial in ran(visits(), *(case(name, state={"customer": name.upper()}) for name in names)):
+        name = trial.case.id
+        assert trial.replies[0].text == f"1: {name} for {name.upper()}"
+        assert trial.replies[0].state == {"customer": name.upper(), "seen": [name]}
+        assert [call.arguments["city"] for call in trial.replies[0].tool_calls] == [name]
+
+
+def test_turns_of_one_case_share_history_and_context() -> None:
+    evaluators = (EvaluatorSpec("ToolCount", {"exactly": 1}),)
+    turns = (Turn("Oslo"), Turn("Rome"))
+    (trial,) = ran(visits(), Case("two", turns, evaluators=evaluators, state={"customer": "Ann"}))
+    assert [reply.text for reply in trial.replies] == ["1: Oslo for Ann", "2: Rome for Ann"]
+    assert [reply.state and reply.state["seen"] for reply in trial.replies] == [["Oslo"], ["Oslo", "Rome"]]
+
+
+def test_a_state_that_does_not_fit_the_context_is_refused_before_anything_runs() -> None:
+    with pytest.raises((UsageError, InvalidSuite), match="does not fit Visit"):
+        ran(visits(), case("Oslo", state={"costumer": "Ann"}))
+
+
+def nested(outer_tool: Any, argument: str = "input") -> proctor.TrialResult:
+    outer = agent(outer_tool, model=Scripted("ask_rates", argument))
+    steps = {"steps": [{"name": "ask_rates", "steps": ["get_rate"]}], "extra": False}
+    suite = Suite("nested", (Case("Oslo", (Turn("Oslo"),)),), evaluators=(EvaluatorSpec("Trajectory", steps),))
+    (trial,) = proctor.run(suite, agent=outer).trials
+    outside, inside = trial.replies[0].tool_calls
+    assert (outside.name, inside.name, inside.parent) == ("ask_rates", "get_rate", outside.id)
+    assert trial.outcome == "passed", trial.scores
+    return trial
+
+
+def test_calls_of_an_agent_used_as_a_tool_are_inside_its_call_and_its_tokens_count() -> None:
+    trial = nested(agent().as_tool("ask_rates", "Rates."))
+    assert trial.replies[0].usage == proctor.Usage(44, 28, model_calls=4)
+
+
+def test_calls_of_a_run_that_a_tool_starts_itself_are_inside_its_call() -> None:
+    inner = agent()
+
+    @function_tool
+    async def ask_rates(request: str) -> str:
+        """Rates."""
+        return str((await Runner.run(inner, request)).final_output)
+
+    nested(ask_rates, "request")
+
+
+def test_after_a_handoff_calls_are_inside_it_and_the_new_agent_answers_the_next_turn() -> None:
+    desk = Agent(name="desk", model=Scripted("transfer_to_rates", ""), handoffs=[agent()])
+    evaluators = (EvaluatorSpec("ToolCount", {"at_least": 1}),)
+    (trial,) = ran(desk, Case("two", (Turn("Oslo"), Turn("Rome")), evaluators=evaluators))
+    first, second = trial.replies
+    handoff, rate = first.tool_calls
+    assert (handoff.name, handoff.result) == ("transfer_to_rates", {"agent": "rates"})
+    assert (rate.name, rate.parent) == ("get_rate", handoff.id)
+    assert [(call.name, call.parent) for call in second.tool_calls] == [("get_rate", None)]
+    assert second.text == "2: {'rate': 'rate of Rome'}"
+
+
+def test_a_doubled_tool_is_not_called_not_even_inside_another_agent() -> None:
+    doubles = {"get_rate": (Double(result={"rate": "doubled"}),)}
+    (trial,) = ran(agent(), case("Oslo", doubles=doubles))
+    assert trial.replies[0].text == "1: {'rate': 'doubled'}"
+    assert trial.replies[0].tool_calls[0].result == {"rate": "doubled"}
+    outer = agent(agent().as_tool("ask_rates", "Rates."), model=Scripted("ask_rates", "input"))
+    (trial,) = ran(outer, case("Oslo", doubles=doubles))
+    assert trial.replies[0].text == "1: 1: {'rate': 'doubled'}"
+    assert TOUCHED == []
+
+
+def test_a_tool_that_raises_is_an_error_of_the_call_whatever_the_sdk_tells_the_model() -> None:
+    @function_tool
+    def get_rate(city: str) -> str:
+        """The rate in a city."""
+        raise ValueError("no such city")
+
+    (trial,) = ran(agent(get_rate), case("Oslo"))
+    (reply,) = trial.replies
+    assert reply.tool_calls[0].error == "ValueError: no such city"
+    assert "error occurred" in reply.text
+
+
+def test_a_double_that_fails_is_handled_as_the_tool_handles_failures() -> None:
+    @function_tool(failure_error_function=lambda context, error: f"Sorry: {error}")
+    def get_rate(city: str) -> str:
+        """The rate in a city."""
+        return city
+
+    (trial,) = ran(agent(get_rate), case("Oslo", doubles={"get_rate": (Double(error="the bank is closed"),)}))
+    (reply,) = trial.replies
+    assert reply.text == "1: Sorry: the bank is closed"
+    assert "the bank is closed" in str(reply.tool_calls[0].error)
+
+
+def test_an_answer_with_a_type_is_data() -> None:
+    class Quote(BaseModel):
+        rate: float
+
+    class Typed(Scripted):
+        def step(self, items: list[Any], asked: list[str]) -> Any:
+            return says('{"rate": 4.5}')
+
+    (trial,) = ran(agent(model=Typed(), output_type=Quote), Case("Oslo", (Turn("Oslo", Expected(tool_calls=())),)))
+    assert trial.outcome == "passed", trial.reason
+    assert (trial.replies[0].structured, trial.replies[0].text) == ({"rate": 4.5}, '{"rate": 4.5}')
+
+
+def test_tokens_that_the_model_does_not_tell_are_unknown_rather_than_zero() -> None:
+    (trial,) = ran(agent(model=Scripted(usage=Usage(requests=1))), case("Oslo"))
+    assert trial.replies[0].usage == proctor.Usage(model_calls=2)
+
+
+def test_an_agent_that_waits_for_approval_has_not_answered() -> None:
+    @function_tool(needs_approval=True)
+    def get_rate(city: str) -> str:
+        """The rate in a city."""
+        return city
+
+    (trial,) = ran(agent(get_rate), case("Oslo"))
+    assert trial.outcome == "failed"
+    assert "approve get_rate" in trial.reason
+
+
+def test_calls_that_the_service_runs_or_a_guardrail_turns_away_are_seen_too() -> None:
+    @tool_input_guardrail
+    def never(data: Any) -> ToolGuardrailFunctionOutput:
+        return ToolGuardrailFunctionOutput.reject_content("not today")
+
+    @function_tool(tool_input_guardrails=[never])
+    def get_rate(city: str) -> str:
+        """The rate in a city."""
+        TOUCHED.append(city)
+        return city
+
+    search = ResponseFunctionWebSearch.model_validate(
+        {"id": "s1", "status": "completed", "type": "web_search_call", "action": {"type": "search", "query": "rates"}}
+    )
+
+    class Both(Scripted):
+        async def get_response(self, *given: Any, **named: Any) -> ModelResponse:
+            response = await super().get_response(*given, **named)
+            if response.output[0].type == "function_call":
+                response.output.insert(0, search)
+            return response
+
+    (trial,) = ran(agent(get_rate, WebSearchTool(), model=Both()), case("Oslo"))
+    (reply,) = trial.replies
+    assert TOUCHED == []
+    assert reply.text == "1: not today"
+    found = {call.name: (dict(call.arguments), call.result) for call in reply.tool_calls}
+    assert found["get_rate"] == ({"city": "Oslo"}, "not today")
+    assert found["web_search"][0]["query"] == "rates"
+
+
+def test_nothing_is_traced_also_not_by_agents_with_a_configuration_of_their_own() -> None:
+    heard: list[Any] = []
+
+    class Spy(tracing.TracingProcessor):
+        def on_trace_start(self, trace: Any) -> None:
+            heard.append(trace)
+
+        def on_span_start(self, span: Any) -> None:
+            heard.append(span)
+
+        def on_trace_end(self, trace: Any) -> None: ...
+        def on_span_end(self, span: Any) -> None: ...
+        def shutdown(self) -> None: ...
+        def force_flush(self) -> None: ...
+
+    tracing.set_trace_processors([Spy()])
+    inner = agent().as_tool("ask_rates", "Rates.", run_config=RunConfig(tracing_disabled=False))
+    nested(inner)
+    assert heard == []
+
+
+def test_tools_can_be_called_again_with_what_the_agent_gave_them() -> None:
+    (trial,) = ran(agent(), case("Oslo"))
+    tools = toolbox(agent=resolve_agent(agent()))
+    (again,) = asyncio.run(reexecute(trial.replies[0].tool_calls, tools))
+    assert (again.differs, again.error, again.skipped) == (False, None, None)
+    assert again.result == {"rate": "rate of Oslo"}
+
+
+def test_outside_a_trial_an_agent_runs_as_if_nobody_watched() -> None:
+    target = agent()
+    before = list(target.tools)
+    ran(target, case("Oslo"))
+    result = asyncio.run(Runner.run(target, "Rome", run_config=RunConfig(tracing_disabled=True)))
+    assert result.final_output == "1: {'rate': 'rate of Rome'}"
+    assert all(now is then for now, then in zip(target.tools, before, strict=True))
+
+
+def test_the_object_is_recognised_by_its_type_from_a_reference(tmp_path: Path) -> None:
+    (tmp_path / "openai_app.py").write_text("from agents import Agent\nagent = Agent(name='rates', model='gpt-5')\n")
+    found = resolve_agent("openai_app.py:agent", tmp_path)
+    assert type(found).__name__ == "OpenAiAgent"
+    assert found.name == "openai_app.py:agent"
+
+
+def test_a_function_that_makes_an_agent_stands_for_it() -> None:
+    (trial,) = ran(lambda: agent(), case("Oslo"))
+    assert trial.outcome == "passed", trial.reason
+    assert [call.name for call in trial.replies[0].tool_calls] == ["get_rate"]
+
+
+def test_the_fingerprint_changes_with_the_agents_below_and_survives_a_circle() -> None:
+    inner, other = agent(), Agent(name="rates", instructions="Be brief.", tools=[get_rate])
+    targets = [Agent(name="desk", handoffs=[below]) for below in (inner, inner, other)]
+    targets += [agent(below.as_tool("ask", "Rates.")) for below in (inner, other)]
+    prints = [resolve_agent(target).fingerprint for target in targets]  # type: ignore[attr-defined]
+    assert prints[0] == prints[1]
+    assert len(set(prints)) == 4
+    inner.handoffs.append(targets[0])
+    assert resolve_agent(inner).fingerprint  # type: ignore[attr-defined]
+
+
+def test_the_example_passes_the_three_cases() -> None:
+    run = proctor.run(EXAMPLES / "cases.yaml", agent=f"{EXAMPLES}/openai_agents/agent.py:agent")
+    assert [str(trial.outcome) for trial in run.trials] == ["passed"] * 3

@@ -1,0 +1,60 @@
+"""Two suites may each have a `tools.py`, and a change in one of them must not go unnoticed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from proctor.base.references import load_file, resolve, source_fingerprint
+
+
+@pytest.fixture(autouse=True)
+def _as_if_nothing_were_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "modules", dict(sys.modules))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+
+def project(folder: Path, says: str) -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "sibling_tools.py").write_text(f"LOADED = []\ndef say():\n    return {says!r}\n")
+    (folder / "agent.py").write_text("import sibling_tools\ndef agent(q):\n    return sibling_tools.say()\n")
+    (folder / "checks.py").write_text("import sibling_tools\ntools = sibling_tools\n")
+    return folder
+
+
+def test_each_folder_imports_the_module_beside_it(tmp_path: Path) -> None:
+    first, second = project(tmp_path / "a", "first"), project(tmp_path / "b", "second")
+    assert resolve("agent.py:agent", first)("") == "first"
+    assert resolve("agent.py:agent", second)("") == "second"
+    assert resolve("agent.py:agent", first)("") == "first"
+
+
+def test_a_module_is_shared_by_the_files_beside_it_and_executed_once(tmp_path: Path) -> None:
+    first, second = project(tmp_path / "a", "first"), project(tmp_path / "b", "second")
+    agent = load_file(first / "agent.py")
+    load_file(second / "agent.py")
+    assert load_file(first / "checks.py").tools is agent.sibling_tools
+
+
+def test_an_agents_fingerprint_changes_with_the_modules_it_imports(tmp_path: Path) -> None:
+    folder = project(tmp_path / "a", "first")
+    agent = resolve("agent.py:agent", folder)
+    before = source_fingerprint(agent)
+    assert source_fingerprint(agent) == before
+    (folder / "sibling_tools.py").write_text("def say():\n    return 'other'\n")
+    assert source_fingerprint(agent) != before
+
+
+def test_tests_that_pytest_has_loaded_are_no_part_of_the_agent(tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text("def agent(question):\n    return question\n")
+    agent = resolve("agent.py:agent", base=tmp_path)
+    before = source_fingerprint(agent)
+    for name in ("test_agent.py", "agent_test.py", "conftest.py"):
+        (tmp_path / name).write_text("def loaded(): ...\n")
+        resolve(f"{name}:loaded", base=tmp_path)
+    assert source_fingerprint(agent) == before
+    (tmp_path / "tools.py").write_text("def loaded(): ...\n")
+    resolve("tools.py:loaded", base=tmp_path)
+    assert source_fingerprint(agent) != before

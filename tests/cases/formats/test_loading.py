@@ -1,0 +1,234 @@
+"""Finding suites: which files are some, in which format, and everything that is wrong with them, at once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from mutated import VALUES
+
+from proctor.base.errors import InvalidSuite
+from proctor.cases.formats import loading
+from proctor.cases.formats.loading import load
+
+Write = Callable[[str, Any], Path]
+
+ADK = {
+    "evalSetId": "set",
+    "evalCases": [
+        {
+            "evalId": "one",
+            "conversation": [
+                {"userContent": {"parts": [{"text": "hi"}]}, "finalResponse": {"parts": [{"text": "hello"}]}}
+            ],
+        }
+    ],
+}
+PIXIE = {
+    "name": "set",
+    "runnable": "app.py:App",
+    "evaluators": ["ExactMatch"],
+    "entries": [{"entry_kwargs": {"q": "hi"}, "description": "says hi", "expectation": "hello"}],
+}
+HOLODECK = {
+    "name": "agent",
+    "model": {"provider": "openai", "name": "gpt"},
+    "instructions": {"inline": "be kind"},
+    "evaluations": {"metrics": [{"type": "standard", "metric": "bleu"}]},
+    "test_cases": [{"name": "hi", "input": "hi", "ground_truth": "hello"}],
+}
+KEYWORDS = [{"id": "a", "input": "hi", "expected_output_contains": ["hello"]}]
+NATIVE = {"cases": [{"id": "a", "input": "hi", "expected": "hello"}]}
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def write(name: str, content: Any) -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+        return path
+
+    return write
+
+
+def problems(*paths: Any) -> list[str]:
+    with pytest.raises(InvalidSuite) as error:
+        load(paths)
+    return [str(problem) for problem in error.value.problems]
+
+
+@pytest.mark.parametrize(
+    ("content", "known"),
+    [
+        (ADK, "adk"),
+        (PIXIE, "pixie"),
+        (HOLODECK, "holodeck"),
+        (KEYWORDS, "keywords"),
+        ({"test_cases": KEYWORDS}, "keywords"),
+        (NATIVE, "native"),
+        (NATIVE["cases"], "native"),
+    ],
+)
+@pytest.mark.parametrize("name", ["anything.json", "anything.yaml"])
+def test_a_format_is_told_by_what_a_file_holds_and_not_by_its_name(
+    write: Write, content: Any, known: str, name: str
+) -> None:
+    [suite] = load([write(name, content)])
+    assert suite.format == known
+    assert len(suite.cases) == 1
+
+
+def test_a_table_is_the_sixth_format(write: Write) -> None:
+    assert load([write("a.csv", "input,expected\nhi,hello\n")])[0].format == "csv"
+
+
+def test_a_folder_gives_its_suites_in_order_and_leaves_the_rest_alone(write: Write, tmp_path: Path) -> None:
+    for name in ("b.json", "a.json", "deep/er/c.yaml", "z.test.json"):
+        write(name, ADK if name.startswith("z") else NATIVE)
+    for name in ("node_modules/x/a.json", ".hidden/a.json", ".hidden.json", "venv/a.json", "__pycache__/a.json"):
+        write(name, NATIVE)
+    write("test_config.json", {"criteria": {"tool_trajectory_avg_score": 1.0}})
+    write("package.json", {"name": "x", "cases": []})
+    write("foreign.json", {"rows": [1, 2, 3]})
+    write("foreign.yaml", "jobs:\n  build: {{ steps }}\n")
+    write("foreign.jsonl", '{"level": "info"}\n')
+    write("foreign.csv", "a,b\n1,2\n")
+    write("notes.txt", "cases:")
+    suites = load([tmp_path])
+    assert [suite.path.relative_to(tmp_path).as_posix() for suite in suites if suite.path] == [
+        "a.json",
+        "b.json",
+        "z.test.json",
+        "deep/er/c.yaml",
+    ]
+
+
+def test_a_link_that_leads_back_to_its_own_folder_is_not_followed(write: Write, tmp_path: Path) -> None:
+    write("in/a.json", NATIVE)
+    (tmp_path / "in" / "loop").symlink_to(tmp_path / "in", target_is_directory=True)
+    assert len(load([tmp_path])) == 1
+
+
+def test_an_empty_folder_is_a_problem_and_so_is_one_of_foreign_files(write: Write, tmp_path: Path) -> None:
+    assert problems(tmp_path) == [f"{tmp_path}: holds no suite in any known format"]
+    path = write("broken.yaml", "a: [")
+    assert problems(tmp_path)[1].startswith(f"{path}:1: is not valid YAML")
+
+
+def test_a_file_in_a_folder_that_is_called_a_suite_must_be_one(write: Write, tmp_path: Path) -> None:
+    write("good.json", NATIVE)
+    for name in ("a.test.json", "b.evalset.json", "c.proctor.yaml", "agent.yaml"):
+        write(name, '{"rows": []}')
+    assert len(problems(tmp_path)) == 4
+
+
+def test_a_file_in_a_folder_that_reads_like_a_suite_must_be_one(write: Write, tmp_path: Path) -> None:
+    write("good.json", NATIVE)
+    write("a.json", '{"cases": [{"input": 1,}]}')
+    write("b.yaml", "test_cases:\n - {a\n")
+    write("c.jsonl", '{"input": "a", "expected": "b"}\n{\n')
+    write("d.csv", "input,expected\na\n")
+    write("e.json", '{"notes": "our cases", ]')
+    assert [problem.split(": ")[0].removeprefix(f"{tmp_path}/") for problem in problems(tmp_path)] == [
+        "a.json:1",
+        "b.yaml:2",
+        "c.jsonl:2",
+        "d.csv:2",
+    ]
+
+
+def test_problems_of_all_paths_come_together(write: Write, tmp_path: Path) -> None:
+    paths = [write("a.json", "{"), tmp_path / "nowhere.yaml", tmp_path / "nowhere.py", write("b.yaml", "cases: []")]
+    assert [problem.removeprefix(f"{tmp_path}/") for problem in problems(*paths, f"{tmp_path}/c.py:CASES")][1:4] == [
+        "nowhere.yaml: cannot be read: No such file or directory",
+        "nowhere.py: does not exist",
+        "b.yaml:1: cases is empty; give at least one",
+    ]
+
+
+def test_the_same_file_twice_is_a_problem_even_by_another_way(write: Write, tmp_path: Path) -> None:
+    path = write("a.json", NATIVE)
+    assert problems(path, tmp_path / "." / "a.json", tmp_path) == [f"{path}: is given more than once"] * 2
+
+
+def test_suites_of_one_name_are_told_apart(write: Write, tmp_path: Path) -> None:
+    for name in ("x/a.json", "y/a.json", "z.json"):
+        write(name, {**NATIVE, "name": "same"})
+    write("w.json", {**NATIVE, "name": "other"})
+    names = [suite.name for suite in load([tmp_path])]
+    assert names == ["other", "same (z.json)", "same (a.json)", "same (a.json) #2"]
+
+
+def test_a_list_in_a_python_file_is_a_suite(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write("test_agent.py", f"TEST_CASES = {KEYWORDS!r}\nNUMBER = 5\n")
+    monkeypatch.chdir(tmp_path)
+    [suite] = load(["test_agent.py:TEST_CASES"])
+    assert (suite.format, suite.cases[0].id) == ("keywords", "a")
+    assert "must be a list of cases" in problems("test_agent.py:NUMBER")[0]
+    assert "did you mean 'TEST_CASES'?" in problems("test_agent.py:TEST_CASE")[0]
+    assert "write" in problems(tmp_path / "test_agent.py")[0]
+
+
+def test_a_name_that_is_no_path_is_a_problem(tmp_path: Path) -> None:
+    for name in ("a" * 5000, "a" * 5000 + ".json", "a\0b.json"):
+        assert "cannot be read" in problems(name)[0]
+
+
+def test_a_broken_plug_in_is_named(monkeypatch: pytest.MonkeyPatch, write: Write) -> None:
+    import importlib.metadata
+
+    def entry_points(group: str) -> list[importlib.metadata.EntryPoint]:
+        return [importlib.metadata.EntryPoint("mine", "nowhere_at_all", group)]
+
+    monkeypatch.setattr(importlib.metadata, "entry_points", entry_points)
+    loading._installed.cache_clear()
+    assert "the format 'mine' (nowhere_at_all) could not be loaded" in problems(write("a.json", {"rows": []}))[0]
+    loading._installed.cache_clear()
+
+
+TEXTS = (
+    st.text()
+    | VALUES.map(json.dumps)
+    | st.text("{}[]:,\"'-&*!|>\\#? \n\tacest01.~<")
+    | st.lists(st.sampled_from(["cases:", "- input: a", "  expected: b", "a: &x", "*x", "<<: *x", "[", "!!map", "? "]))
+    .map("\n".join)
+    | VALUES.map(lambda value: json.dumps({"cases": value}))
+    | VALUES.map(lambda value: json.dumps({"cases": [{"input": value, "expected": value, "evaluators": value}]}))
+    | VALUES.map(lambda value: json.dumps({"test_cases": value, "name": value}))
+    | VALUES.map(lambda value: json.dumps({"evalCases": value, "eval_set_id": value}))
+    | VALUES.map(lambda value: json.dumps({"entries": value, "runnable": value}))
+)  # fmt: skip
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    content=st.binary(max_size=80) | TEXTS.map(lambda text: text.encode("utf-8", "surrogatepass")),
+    ending=st.sampled_from([*loading.ENDINGS, ".test.json", ".txt", ""]),
+)
+def test_no_file_whatever_is_in_it_raises_anything_but_its_problems(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes, ending: str
+) -> None:
+    path = tmp_path_factory.getbasetemp() / f"fuzz{ending}"
+    path.write_bytes(content)
+    try:
+        suites = load([path])
+    except InvalidSuite as error:
+        assert error.problems
+    else:
+        assert all(suite.cases for suite in suites)
+
+
+def test_what_looks_like_a_pickle_stays_data(write: Write, tmp_path: Path) -> None:
+    reduce = {"py/reduce": [{"py/function": "os.mkdir"}, {"py/tuple": [str(tmp_path / "made")]}]}
+    [suite] = load([write("a.json", {"cases": [{"input": reduce, "expected": {"output": reduce}}]})])
+    assert suite.cases[0].turns[0].input == reduce
+    made = tmp_path / "made"
+    for tag in ("object/apply:os.mkdir", "object/new:os.mkdir", "name:os.mkdir", "module:os"):
+        assert "could not determine a constructor" in problems(write("a.yaml", f"a: !!python/{tag} ['{made}']\n"))[0]
+    assert not made.exists()

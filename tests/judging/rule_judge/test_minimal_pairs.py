@@ -1,0 +1,78 @@
+"""One changed number, name, date, unit or negation makes a right answer wrong, and the embedded judge sees it."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from proctor.judging.rule_judge import agreement, grounding
+
+HERE = Path(__file__).resolve().parent
+SCRIPT = HERE.parents[2] / "scripts" / "minimal_pairs.py"
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("minimal_pairs", SCRIPT)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["minimal_pairs"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def rows() -> list[dict[str, str]]:
+    return [json.loads(line) for line in (HERE / "supported_rows.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def refused(row: dict[str, str]) -> bool:
+    return any(judged.verdict != "supported" for _, judged in grounding(row["answer"], row["context"]).statements)
+
+
+def test_at_most_a_tenth_of_the_right_answers_is_refused() -> None:
+    assert sum(map(refused, rows())) <= 0.1 * len(rows())
+
+
+@pytest.mark.parametrize("kind", ["number", "name", "date", "unit", "negation"])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_nine_tenths_of_the_changed_answers_are_caught(script: ModuleType, kind: str, seed: int) -> None:
+    changed = [row for row in script.pairs(rows(), seed) if row["kind"] == kind and row["label"] == "unsupported"]
+    assert len(changed) >= 10
+    assert sum(map(refused, changed)) >= 0.9 * len(changed)
+
+
+def test_the_same_seed_gives_the_same_pairs_and_another_one_others(script: ModuleType) -> None:
+    assert list(script.pairs(rows(), 7)) == list(script.pairs(rows(), 7))
+    assert list(script.pairs(rows(), 7)) != list(script.pairs(rows(), 8))
+
+
+def test_each_changed_row_stands_beside_the_row_as_it_was(script: ModuleType) -> None:
+    made = list(script.pairs(rows(), 0))
+    for before, after in zip(made[::2], made[1::2], strict=True):
+        assert (before["kind"], before["context"], before["label"]) == (after["kind"], after["context"], "supported")
+        assert after["label"] == "unsupported"
+        assert before["answer"] != after["answer"]
+
+
+def test_rows_that_allow_no_change_or_are_wrong_already_are_left_out(script: ModuleType) -> None:
+    unfit = [
+        {"id": "a", "context": "x", "answer": "Nothing here.", "label": "supported"},
+        {"id": "b", "context": "It took 5 days.", "answer": "It took 5 days.", "label": "unsupported"},
+        {"id": "c", "context": "x", "label": "supported"},
+    ]
+    assert list(script.pairs(unfit, 0)) == []
+
+
+def test_of_an_answer_with_a_reference_only_what_the_reference_says_is_changed(script: ModuleType) -> None:
+    answer = "In 2019 the winner was Mia Holm from Oslo."
+    row = {"id": "q", "input": "who won in 2019", "reference": "Mia Holm", "answer": answer, "label": "correct"}
+    made = [changed for changed in script.pairs([row], 0) if changed["label"] == "incorrect"]
+    assert {changed["kind"] for changed in made} == {"name", "negation"}
+    for changed in made:
+        assert "from Oslo" in changed["answer"]
+        assert agreement(row["input"], row["reference"], changed["answer"]).verdict != "same"

@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor.agents.agent import Usage
+from proctor.base.json_data import UNSET
+from proctor.cases.suite import NamedData
+from proctor.evaluators.choice.classifiers import Battle, ClosedQA, Factuality
+from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
+from proctor.evaluators.rag.answer_quality import AnswerCorrectness, AnswerRelevancy, Faithfulness, Hallucination
+from proctor.evaluators.rag.retrieval import (
+    ContextEntityRecall,
+    ContextRelevancy,
+    ContextualPrecision,
+    ContextualRecall,
+    ContextualRelevancy,
+)
+from proctor.evaluators.safety.moderation import Moderation
+from proctor.judging.context import Sitting, docket, sitting
+from proctor.judging.judge import NeedsModel
+from proctor.judging.judge_factory import SharedChambers
+from proctor.judging.questions import (
+    agreements,
+    attributions,
+    claims,
+    comparison,
+    entities,
+    relevant_sentences,
+    statements,
+    useful_passages,
+)
+from proctor.judging.rule_judge import rule_judge as embedded_judge
+from proctor.judging.rule_judge.relevance import RELEVANT_FROM, relevances
+from proctor.judging.rule_judge.rule_judge import ANSWERS, EmbeddedJudge, graded
+
+QUESTION = "When does the Harbour Museum open, and what does a ticket cost?"
+PASSAGES = (
+    "The Harbour Museum opens at 9 am from Tuesday to Sunday. It is closed on Mondays.",
+    "A ticket to the Harbour Museum costs 12 euros; children under six enter free.",
+    "The city's bakery guild was founded in 1883.",
+)
+RIGHT = "The Harbour Museum opens at 9 am and a ticket costs 12 euros."
+WRONG = "The Harbour Museum opens at 11 am and a ticket costs 30 euros."
+
+
+def seen(output: Any, expectation: Any = UNSET, question: str = QUESTION, **more: Any) -> Evaluable:
+    more.setdefault("retrieval_context", PASSAGES)
+    given = [NamedData("input", question)]
+    return Evaluable(eval_input=given, eval_output=[NamedData("output", output)], expectation=expectation, **more)
+
+
+def judged(evaluator: Any, evaluable: Evaluable) -> Evaluation:
+    with sitting(Sitting(SharedChambers())):
+        evaluation = asyncio.run(evaluator(evaluable))
+    assert isinstance(evaluation, Evaluation)
+    return evaluation
+
+
+def test_what_the_passages_say_is_faithful_and_a_changed_number_is_not() -> None:
+    right, wrong = judged(Faithfulness(), seen(RIGHT)), judged(Faithfulness(), seen(WRONG))
+    assert right.score >= 0.8 > 0.5 > wrong.score
+    assert "contradicted" in wrong.reasoning
+
+
+def test_one_invented_claim_among_true_ones_is_noticed() -> None:
+    assert judged(Faithfulness(), seen(f"{RIGHT} It was designed by Zaha Hadid in 1999.")).score < 0.5
+
+
+def test_contradictions_alone_can_be_held_against_an_answer() -> None:
+    unmentioned = seen("The Harbour Museum has a lovely garden.")
+    assert judged(Faithfulness(), unmentioned).score < 0.5
+    assert judged(Faithfulness(mode="contradicted"), unmentioned).score == 1
+
+
+@pytest.mark.parametrize("answer", ["I don't know.", "Sorry, but I cannot help with that.", "Hello!", "…"])
+def test_an_answer_that_claims_nothing_is_skipped_by_faithfulness(answer: str) -> None:
+    with pytest.raises(NothingToCompare, match="claims nothing"):
+        judged(Faithfulness(), seen(answer))
+
+
+def test_an_answer_about_something_else_is_less_relevant() -> None:
+    other = "Penguins are flightless birds of the southern hemisphere."
+    assert judged(AnswerRelevancy(), seen(RIGHT)).score > 0.5 > judged(AnswerRelevancy(), seen(other)).score
+    assert judged(AnswerRelevancy(), seen("I don't know.")).score < 0.5
+
+
+def test_hallucination_names_the_passage_that_is_contradicted_and_no_other() -> None:
+    assert judged(Hallucination(), seen(RIGHT)).score == 1
+    wrong = judged(Hallucination(), seen("A ticket to the Harbour Museum costs 30 euros."))
+    assert wrong.score == pytest.approx(2 / 3)
+    assert [item["verdict"] for item in wrong.details["findings"]] == ["agrees", "contradicts", "agrees"]
+
+
+@pytest.mark.parametrize("evaluator", [Factuality(), AnswerCorrectness(answer_similarity_weight=0)])
+def test_the_same_answer_in_other_words_is_correct_and_another_one_is_not(evaluator: Any) -> None:
+    question = "When was the bakery guild founded?"
+    assert judged(evaluator, seen("It was founded in 1883.", "1883", question)).score >= 0.5
+    assert judged(evaluator, seen("It was founded in 1921.", "1883", question)).score < 0.5
+    assert judged(evaluator, seen("I don't know.", "1883", question)).score < 0.5
+
+
+def test_an_empty_answer_is_not_factual() -> None:
+    assert judged(Factuality(), seen("", "1883")).score < 0.5
+
+
+def test_retrieval_is_judged_too() -> None:
+    expected = "The Harbour Museum opens at 9 am. A ticket costs 12 euros."
+    ahead, behind = seen("x", expected), seen("x", expected, retrieval_context=PASSAGES[::-1])
+    assert judged(ContextualPrecision(), ahead).score == 1
+    assert judged(ContextualPrecision(), behind).score == pytest.approx((1 / 2 + 2 / 3) / 2)
+    assert judged(ContextualRecall(), ahead).score > 0.8
+    assert judged(ContextualRecall(), seen("x", expected, retrieval_context=PASSAGES[2:])).score < 0.5
+    assert 0 < judged(ContextualRelevancy(), ahead).score < 1
+    assert 0 < judged(ContextRelevancy(), ahead).score < 1
+    assert judged(ContextEntityRecall(), seen("x", "The Harbour Museum costs 12 euros.")).score == 1
+    assert judged(ContextEntityRecall(), seen("x", "The Louvre costs 99 euros.")).score == 0
+
+
+@pytest.mark.parametrize("evaluator", [ClosedQA(), Battle(), Moderation()])
+def test_what_rules_cannot_tell_is_skipped_and_says_how_to_name_a_judge(evaluator: Any) -> None:
+    with pytest.raises(NothingToCompare, match=r"needs a model: .*--judge provider:model"):
+        judged(evaluator, seen(RIGHT, "expected"))
+
+
+def test_every_call_is_accounted_for_and_costs_nothing() -> None:
+    account = judged(Faithfulness(), seen(RIGHT)).details["judge"]
+    assert account["model"] == "embedded"
+    assert [call["kind"] for call in account["calls"]] == ["statements", "claims"]
+    assert account["usage"] == {"input_tokens": 0, "output_tokens": 0, "cost_usd": 0.0, "model_calls": 0}
+
+
+def test_a_call_is_noted_with_zero_usage() -> None:
+    with docket() as calls:
+        asyncio.run(EmbeddedJudge().ask(statements("q", "It is nine.")))
+    assert [(call.kind, call.model, call.usage) for call in calls] == [("statements", "embedded", Usage(0, 0, 0.0, 0))]
+
+
+def test_an_unknown_kind_needs_a_model() -> None:
+    question: Any = statements("q", "a")
+    unknown = type(question)("telepathy", 1, "", {}, question.reply)
+    with pytest.raises(NeedsModel, match="'telepathy'"):
+        asyncio.run(EmbeddedJudge().ask(unknown))
+
+
+def test_large_material_leaves_the_event_loop_to_others() -> None:
+    question = claims(["The museum opens at 9 am."], ["x " * embedded_judge.APART_FROM, *PASSAGES])
+    beats = 0
+
+    async def beat() -> None:
+        nonlocal beats
+        while True:
+            beats += 1
+            await asyncio.sleep(0)
+
+    async def both() -> None:
+        heart = asyncio.create_task(beat())
+        await EmbeddedJudge().ask(question)
+        heart.cancel()
+
+    asyncio.run(both())
+    assert beats > 1
+
+
+UGLY = st.one_of(
+    st.text(max_size=200),
+    st.sampled_from(
+        ["", " ", "\ud800", "?", "...", "0", "{}", "[1, 2]", "a\x00b", "١٢٣", "1" * 400, "(" * 300, "½ cup"]
+    ),
+)
+SEVERAL = st.lists(UGLY, min_size=1, max_size=4)
+
+
+@given(UGLY, UGLY, UGLY, SEVERAL, SEVERAL)
+def test_every_known_question_is_answered_in_its_shape_whatever_the_texts(
+    question: str, answer: str, expected: str, passages: list[str], claimed: list[str]
+) -> None:
+    asked: list[Any] = [
+        statements(question, answer),
+        claims(claimed, passages),
+        agreements(answer, passages),
+        useful_passages(question, expected, passages),
+        attributions(expected, passages),
+        relevant_sentences(question, passages),
+        comparison(question, expected, answer),
+        entities(expected, passages),
+    ]
+    judge = EmbeddedJudge()
+    replies = [asyncio.run(judge.ask(each)) for each in asked]
+    again = [asyncio.run(judge.ask(each, sample=1)) for each in asked]
+    assert replies == again
+    assert {each.kind for each in asked} <= set(ANSWERS)
+
+
+@given(st.floats(0, 1), st.floats(0, 1), st.floats(0.05, 0.95))
+def test_degrees_keep_the_order_of_scores_and_part_at_the_line(one: float, other: float, line: float) -> None:
+    low, high = sorted([one, other])
+    assert 0 <= graded(low, line) <= graded(high, line) <= 1
+    assert (graded(one, line) >= 0.5) == (one >= line)
+
+
+def test_a_statement_that_carries_on_what_a_relevant_one_says_is_relevant_too() -> None:
+    question = "What would a $50,000 loan at 5% over 48 months cost?"
+    told = ["A $50,000 loan at 5% over 48 months costs $1,151.46 a month.", "You would pay $55,270.30 in total."]
+    scores = [score for score, _ in relevances(question, [*told, "Bananas are rich in potassium."])]
+    assert [score >= RELEVANT_FROM for score in scores] == [True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("answer", "relevant"), [("Paris.", True), ("In 1945.", True), ("I like cheese.", False), ("I don't know.", False)]
+)
+def test_a_short_answer_counts_if_it_names_something(answer: str, relevant: bool) -> None:
+    [(score, _)] = relevances("What is the capital of France?", [answer])
+    assert (score >= RELEVANT_FROM) is relevant

@@ -1,0 +1,202 @@
+"""The embedded judge's reading of support: what counts as the same, and what does not."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor.judging.rule_judge import SUPPORTED_FROM, attributable, entities, grounding, statements, support
+
+POLICY = "Refunds are given within 30 days. The Berlin office is not open on Sundays. Shipping takes 5 km by bike."
+
+
+@pytest.mark.parametrize(
+    ("statement", "passage"),
+    [
+        ("The total is 1498.", "The total is $1,498.00."),
+        ("It grew by 10 percent.", "It grew by 10% last year."),
+        ("There are twenty rooms.", "The hotel has 20 rooms; there are no more."),
+        ("It lasts 2 hours.", "It lasts 120 minutes."),
+        ("It opened on 3 May 2021.", "It opened on May 3rd, 2021."),
+        ("It opened on 2021-05-03.", "It opened on 3 May 2021."),
+        ("It opened in 2021.", "It opened on 3 May 2021."),
+        ("It costs about 400 dollars.", "It costs $398."),
+        ("He was born in the US.", "He was born in the United States."),
+        ("They purchased the firm.", "They bought the company."),
+        ("The room is unavailable.", "The room is not available."),
+        ("The NFL has teams.", "The National Football League has teams."),
+        ("The order is not refundable.", '{"order": {"refundable": false}}'),
+        ("It starts at 3 pm.", "It starts at 15:00."),
+        ("It is 7.8 km long.", "It is 7.8 kilometres long."),
+        ("The Canadian plan is free.", "The plan is free in Canada."),
+    ],
+)
+def test_the_same_claim_in_other_words_is_supported(statement: str, passage: str) -> None:
+    assert support(statement, [passage]).verdict == "supported"
+
+
+@pytest.mark.parametrize(
+    ("statement", "passage"),
+    [
+        ("The total is 1499.", "The total is $1,498.00."),
+        ("It grew by 12%.", "It grew by 10% last year."),
+        ("It is 5 miles long.", "It is 5 km long."),
+        ("It costs 5 million.", "It costs 5 billion."),
+        ("It opened on 4 May 2021.", "It opened on May 3rd, 2021."),
+        ("It opened in May 2020.", "It opened on May 3rd, 2021."),
+        ("The office is open on Sundays.", POLICY),
+        ("Refunds are never given within 30 days.", POLICY),
+        ("Sales increased in March.", "Sales decreased in March."),
+        ("The claim was approved.", "The claim was denied."),
+        ("Apply before the deadline.", "Apply after the deadline."),
+        ("Ajax beat Celtic.", "Celtic beat Ajax."),
+        ("The order is refundable.", '{"order": {"refundable": false}}'),
+        ("It starts at 4 pm.", "It starts at 15:00."),
+        ("They earned five platinum and two gold albums.", "They earned two platinum and five gold albums."),
+    ],
+)
+def test_a_claim_that_the_passage_speaks_against_is_contradicted(statement: str, passage: str) -> None:
+    judged = support(statement, [passage])
+    assert judged.verdict == "contradicted"
+    assert judged.score < SUPPORTED_FROM
+
+
+@pytest.mark.parametrize(
+    "statement", ["The Hamburg office is not open on Sundays.", "Refunds need a receipt signed by Ms Okafor."]
+)
+def test_a_name_that_is_nowhere_is_unmentioned(statement: str) -> None:
+    judged = support(statement, [POLICY])
+    assert judged.verdict == "unmentioned"
+    assert judged.score < SUPPORTED_FROM
+
+
+def test_the_reason_says_what_is_missing_and_what_stands_there_instead() -> None:
+    assert support("It grew by 12 %.", "It grew by 10 %.").reason == (
+        "the number 12 % is not in the context (it says 10 %)"
+    )
+    assert "Okafor" in support("Ms Okafor signs the refunds.", POLICY).reason
+
+
+def test_not_only_is_no_denial() -> None:
+    assert support("It is not only cheap but fast.", "It is cheap and fast.").verdict == "supported"
+
+
+def test_an_answering_no_denies_nothing() -> None:
+    assert support("No, refunds are given within 30 days.", POLICY).verdict == "supported"
+
+
+def test_one_wrong_name_in_a_long_statement_is_enough() -> None:
+    passage = (
+        "The committee met in Geneva and discussed water, energy, transport, housing, schools, hospitals and taxes."
+    )
+    assert support(passage, passage).verdict == "supported"
+    assert support(passage.replace("Geneva", "Toronto"), passage).verdict == "unmentioned"
+
+
+def test_words_scattered_over_a_long_text_do_not_add_up_to_support() -> None:
+    scattered = [
+        f"Section {number}: {word} matters here." for number, word in enumerate("llama tango violin iron soup".split())
+    ]
+    filler = [f"Paragraph {number} is about something else entirely." for number in range(50)]
+    judged = support("A llama plays tango on an iron violin and eats soup.", [*scattered, *filler])
+    assert judged.verdict == "unmentioned"
+
+
+def test_the_passage_that_backs_a_statement_is_named() -> None:
+    index, judged = attributable("Refunds are given within 30 days.", ["The sky is blue.", POLICY])
+    assert (index, judged.verdict) == (1, "supported")
+    assert attributable("Refunds take 90 days.", ["The sky is blue.", POLICY])[0] is None
+    assert attributable("Refunds take 90 days.", [])[0] is None
+
+
+def test_an_answer_is_as_good_as_its_parts() -> None:
+    good = grounding("Refunds are given within 30 days. The Berlin office is not open on Sundays.", POLICY)
+    mixed = grounding("Refunds are given within 30 days. The Berlin office is open on Sundays.", POLICY)
+    assert good.score is not None
+    assert mixed.score is not None
+    assert mixed.score < good.score
+    assert [judged.verdict for _, judged in mixed.statements] == ["supported", "contradicted"]
+
+
+@pytest.mark.parametrize("answer", ["", "   ", "Yes.", "Well, yes!", "...", "\ud800"])
+def test_an_answer_that_claims_nothing_has_no_score(answer: str) -> None:
+    assert grounding(answer, POLICY).score is None
+
+
+def test_nothing_is_supported_by_no_passage() -> None:
+    assert support("Refunds are given within 30 days.", []).verdict == "unmentioned"
+    assert support("Refunds are given within 30 days.", [""]).verdict == "unmentioned"
+
+
+def test_abbreviations_decimals_and_initials_do_not_end_a_statement() -> None:
+    text = "Dr. Smith paid $3.50 to J. K. Rowling in the U.S. on Jan. 5. He left at 5 p.m. with e.g. two bags."
+    assert statements(text) == [
+        "Dr. Smith paid $3.50 to J. K. Rowling in the U.S. on Jan. 5.",
+        "He left at 5 p.m. with e.g. two bags.",
+    ]
+
+
+def test_bullets_rows_headings_and_wrapped_lines_become_statements() -> None:
+    listed = "- costs nothing\n* has 5 GB\n1. first\n\n| plan | price |\n|---|---|\n| a | 2 |"
+    text = f"# Plans\nThe free plan\nis small.\n{listed}"
+    assert statements(text) == [
+        "Plans", "The free plan is small.", "costs nothing", "has 5 GB", "first", "plan, price", "a, 2",
+    ]  # fmt: skip
+
+
+def test_sentences_without_spaces_between_them_are_parted() -> None:
+    assert statements("彼は来た。彼女は行った！") == ["彼は来た。", "彼女は行った！"]
+
+
+def test_json_documents_become_statements_of_key_and_value() -> None:
+    document = {"orderTotal": 12, "items": [{"in_stock": True}, {"in_stock": None}], "note": "Call first."}
+    assert statements(json.dumps(document)) == [
+        "order Total: 12", "items in stock: true", "items in stock: null", "note: Call first.",
+    ]  # fmt: skip
+
+
+def test_text_that_only_begins_like_json_is_read_as_text() -> None:
+    assert statements("{not json} at all}") == ["{not json} at all}"]
+    assert [statement.strip("[]") for statement in statements("[" * 100_000 + "x" + "]" * 100_000)] == ["x"]
+
+
+def test_names_numbers_and_dates_are_entities() -> None:
+    found = entities("Marie Curie moved to Paris on 3 May 1891 with 40 rubles. Marie Curie won.")
+    assert found == ["Marie Curie", "Paris", "3 May 1891", "40"]
+
+
+ANY_TEXT = st.text(st.characters(codec=None), max_size=300)
+CLAIMS = st.lists(
+    st.sampled_from(
+        "the not no never 5 km $1,498 10% May 3 2021 Ajax beat Celtic is 3 pm . , ; \n - | { } : \" ' don't".split(" ")
+    ),
+    max_size=40,
+).map(" ".join)
+
+
+@given(ANY_TEXT | CLAIMS, ANY_TEXT | CLAIMS)
+def test_any_text_can_be_read(statement: str, passage: str) -> None:
+    judged = support(statement, [passage])
+    assert 0 <= judged.score <= 1
+    assert (judged.verdict == "supported") == (judged.score >= SUPPORTED_FROM)
+    whole = grounding(statement, passage)
+    assert whole.score is None or 0 <= whole.score <= 1
+    assert isinstance(entities(statement), list)
+
+
+@given(ANY_TEXT | CLAIMS)
+def test_statements_lose_no_word(text: str) -> None:
+    if text.strip()[:1] in ("{", "["):
+        return
+    kept = "".join(statements(text))
+    letters = [character for character in text if character.isalpha()]
+    assert all(character in kept for character in letters if not text.strip().startswith("```"))
+
+
+@given(st.lists(st.sampled_from("refund order Berlin 30 days river Ajax costs green".split()), min_size=1, max_size=12))
+def test_a_passage_supports_itself(words: list[str]) -> None:
+    text = " ".join(words)
+    assert support(text, [text]).verdict == "supported"

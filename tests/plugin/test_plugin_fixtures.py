@@ -1,0 +1,355 @@
+"""The fixtures, and the workflow of the loan advisor guide from TEST_CASES to its displays."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+
+import pytest
+from repository import ROOT
+
+pytest_plugins = "pytester"
+
+EXAMPLE = ROOT / "examples" / "loan_advisor"
+GUIDE = """
+import pytest
+from proctor import AnswerRelevancy, Faithfulness, Hallucination, ScoreThreshold, assert_pass_sync
+from proctor.running.python_api.agent_runner import AgentRunner
+
+TEST_CASES = [
+    {
+        "id": "loan_calculation_basic",
+        "input": "Calculate my monthly payment for a $50,000 loan at 5% interest over 36 months.",
+        "expected_output_contains": ["1,498", "monthly payment"],
+    },
+    {
+        "id": "eligibility_check",
+        "input": "My credit score is 720 and I earn $95,000 a year. Am I eligible for a $40,000 loan?",
+        "expected_output_contains": ["eligible"],
+    },
+]
+
+
+@pytest.fixture(scope="session")
+def reference_free_metrics():
+    return [AnswerRelevancy(), Faithfulness(), Hallucination()]
+
+
+@pytest.mark.proctor_full
+def test_agent_with_reference_free_metrics(evaluation_dataset, reference_free_metrics):
+    assert_pass_sync(
+        None,
+        [case.input for case in evaluation_dataset],
+        reference_free_metrics,
+        evaluables=[case.evaluable for case in evaluation_dataset],
+        pass_criteria=ScoreThreshold(0.7),
+    )
+
+
+def test_tool_calls_info(evaluation_dataset, show_case):
+    for case in evaluation_dataset:
+        assert len(case.tools_called) == len(case.tool_calls_with_args)
+        show_case(case)
+    show_case.ok("Tool call information extracted successfully")
+
+
+def test_expected_output_keywords(evaluation_dataset, show_case):
+    for case in evaluation_dataset:
+        assert any(word in case.actual_output for word in case.expected_output_contains)
+    show_case.ok("All outputs contain expected keywords")
+
+
+def test_individual_case_example(agent_runner):
+    result = agent_runner.run_test_case(TEST_CASES[0]["input"])
+    assert result["tools_called"] == ["calculate_loan_payment"]
+    assert result.tool_calls_with_args == [
+        {
+            "name": "calculate_loan_payment",
+            "arguments": {"loan_amount": 50000, "annual_interest_rate": 0.05, "loan_term_months": 36},
+        }
+    ]
+    assert '"monthly_payment": 1498.54' in result["retrieval_context"][0]
+
+
+if __name__ == "__main__":
+    print(AgentRunner("agent.py:agent").run_test_case(TEST_CASES[0]["input"]).actual_output)
+"""
+
+
+@pytest.fixture
+def loan(pytester: pytest.Pytester) -> pytest.Pytester:
+    for path in EXAMPLE.glob("*.py"):
+        shutil.copy(path, pytester.path)
+    (pytester.path / "test_cases.py").unlink()
+    (pytester.path / "test_loan_advisor_agent.py").write_text(GUIDE, encoding="utf-8")
+    pytester.makeini("[pytest]\nproctor_agent = agent.py:agent\n")
+    return pytester
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester) -> pytest.Pytester:
+    (pytester.path / "agent.py").write_text(
+        "from pathlib import Path\n"
+        "def agent(question):\n"
+        "    with Path(__file__).with_name('asked.log').open('a') as log: log.write(question + '\\n')\n"
+        "    if question == 'raise': raise KeyError('lost')\n"
+        "    return question.upper()\n"
+    )
+    pytester.makeini("[pytest]\nproctor_agent = agent.py:agent\n")
+    return pytester
+
+
+def asked(project: pytest.Pytester) -> list[str]:
+    return sorted((project.path / "asked.log").read_text().split("\n")[:-1])
+
+
+def test_the_guides_module_passes_offline_and_shows_what_the_guide_shows(loan: pytest.Pytester) -> None:
+    done = loan.runpytest("test_loan_advisor_agent.py", "-v", "-s")
+
+    done.assert_outcomes(passed=4)
+    done.stdout.fnmatch_lines(
+        [
+            "*Running test case: loan_calculation_basic",
+            "*Running test case: eligibility_check",
+            "*Tool: calculate_loan_payment",
+            "   Arguments:",
+            "     - loan_amount: 50000",
+            "     - annual_interest_rate: 0.05",
+            "     - loan_term_months: 36",
+            "*Tool call information extracted successfully",
+            "*All outputs contain expected keywords",
+        ]
+    )
+
+
+def test_one_test_of_the_guide_runs_alone_and_finds_the_answers_of_the_last_session(loan: pytest.Pytester) -> None:
+    loan.runpytest("test_loan_advisor_agent.py")
+
+    done = loan.runpytest("test_loan_advisor_agent.py::test_tool_calls_info", "-v", "-s")
+
+    done.assert_outcomes(passed=1)
+    done.stdout.fnmatch_lines(["2 answers reused from earlier sessions*"])
+
+
+def test_quick_mode_leaves_out_the_metrics_that_may_need_a_model(loan: pytest.Pytester) -> None:
+    loan.runpytest("test_loan_advisor_agent.py", "--proctor-fast").assert_outcomes(passed=3, skipped=1)
+
+
+def test_the_guides_module_runs_as_a_script_too(loan: pytest.Pytester) -> None:
+    done = loan.run(sys.executable, "test_loan_advisor_agent.py")
+
+    done.stdout.fnmatch_lines(["*monthly payment of $1,498.54*"])
+
+
+def test_every_case_is_run_once_in_a_session_whoever_asks(project: pytest.Pytester) -> None:
+    (project.path / "faq.proctor.json").write_text(
+        '{"agent": "agent.py:agent", "cases": [{"id": "a", "input": "a", "expected": "A"}]}'
+    )
+    for name in ("first", "second"):
+        (project.path / f"test_{name}.py").write_text(
+            "TEST_CASES = [{'id': 'b', 'input': 'b', 'expected_output_contains': ['B']}]\n"
+            "def test_dataset(evaluation_dataset): assert evaluation_dataset['b'].actual_output == 'B'\n"
+            "def test_runner(agent_runner): assert agent_runner.run_test_case('b').actual_output == 'B'\n"
+            "def test_suite(proctor_run): proctor_run('faq.proctor.json').assert_passed()\n"
+            "def test_case(proctor_run): assert proctor_run('faq.proctor.json', case='a').passed\n"
+        )
+
+    done = project.runpytest()
+
+    done.assert_outcomes(passed=9)
+    assert asked(project) == ["a", "b"]
+
+
+def test_processes_share_the_answers_of_a_session(project: pytest.Pytester) -> None:
+    for number in range(6):
+        (project.path / f"test_{number}.py").write_text(
+            "TEST_CASES = [{'id': n, 'input': n, 'expected_output_contains': [n.upper()]} for n in 'abcdef']\n"
+            "def test_dataset(evaluation_dataset): assert len(evaluation_dataset) == 6\n"
+        )
+
+    done = project.runpytest_subprocess("-n", "2", "--proctor-fresh")
+
+    done.assert_outcomes(passed=6)
+    assert asked(project) == list("abcdef")
+
+
+def test_an_agent_that_loads_more_of_itself_when_it_is_asked_is_still_the_same_in_a_session(
+    project: pytest.Pytester,
+) -> None:
+    source = (project.path / "agent.py").read_text()
+    (project.path / "agent.py").write_text(source.replace("    return", "    import loaded_late\n    return"))
+    (project.path / "loaded_late.py").write_text("")
+    (project.path / "faq.proctor.json").write_text(
+        '{"agent": "agent.py:agent", "cases": [{"id": "a", "input": "a", "expected": "A"}]}'
+    )
+    (project.path / "test_late.py").write_text(
+        "import pytest\n"
+        "pytestmark = pytest.mark.proctor(suites='faq.proctor.json')\n"
+        "def test_dataset(evaluation_dataset): assert evaluation_dataset['a'].actual_output == 'A'\n"
+    )
+    project.syspathinsert()
+
+    project.runpytest("faq.proctor.json", "test_late.py").assert_outcomes(passed=2)
+
+    assert asked(project) == ["a"]
+
+
+def test_suites_and_tests_in_several_processes_ask_each_case_once(project: pytest.Pytester) -> None:
+    cases = ", ".join(f'{{"id": "{name}", "input": "{name}", "expected": "{name.upper()}"}}' for name in "abcdef")
+    (project.path / "faq.proctor.json").write_text(f'{{"agent": "agent.py:agent", "cases": [{cases}]}}')
+    for number in range(3):
+        (project.path / f"test_{number}.py").write_text(
+            "TEST_CASES = [{'id': n, 'input': n, 'expected_output_contains': [n.upper()]} for n in 'abcdef']\n"
+            "def test_dataset(evaluation_dataset): assert len(evaluation_dataset) == 6\n"
+            "def test_suite(proctor_run): proctor_run('faq.proctor.json').assert_passed()\n"
+        )
+
+    done = project.runpytest_subprocess("-n", "3", "--proctor-fresh", "--proctor-agent", "agent.py:agent")
+
+    done.assert_outcomes(passed=12)
+    assert asked(project) == list("abcdef")
+    done = project.runpytest_subprocess("-n", "2", "--proctor-agent", "agent.py:agent")
+    done.stdout.fnmatch_lines(["6 answers reused from earlier sessions; *"])
+
+
+def test_a_failing_test_shows_the_run_it_was_looking_at(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        """
+        TEST_CASES = [
+            {"id": n, "input": n, "expected_output_contains": ["A"]} for n in ("a", "b", "c")
+        ]
+
+        def test_it(evaluation_dataset):
+            for case in evaluation_dataset:
+                assert case.actual_output == "A"
+        """
+    )
+
+    project.runpytest().stdout.fnmatch_lines(["*- case b -*", "input*b", "*mentions any of*", "got*B"])
+
+
+def test_a_failure_ends_in_the_users_own_line(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        """
+        from proctor.compat.deepeval import ExactMatchMetric, LLMTestCase, assert_test
+
+        TEST_CASES = [{"id": "lost", "input": "raise", "expected_output_contains": ["A"]}]
+
+        def test_answer(evaluation_dataset): evaluation_dataset["lost"].actual_output
+        def test_case(evaluation_dataset): evaluation_dataset["unknown"]
+        def test_runner(agent_runner): agent_runner.run_test_case("raise")
+        def test_suite(proctor_run): proctor_run(TEST_CASES).assert_passed()
+        def test_metric():
+            assert_test(LLMTestCase(input="a", actual_output="b", expected_output="c"), [ExactMatchMetric()])
+        """
+    )
+
+    done = project.runpytest()
+
+    done.assert_outcomes(failed=5)
+    places = [line for line in done.outlines if line.endswith(("AgentFailed", "KeyError", "AssertionError"))]
+    assert [place.partition(":")[0] for place in places] == ["test_a_failure_ends_in_the_users_own_line.py"] * 5
+    done.stdout.fnmatch_lines(["E*failed: Exact Match*", "E*input*a", "E*got*b"])
+
+
+def test_a_case_whose_agent_raises_fails_the_tests_that_look_at_it_and_no_others(project: pytest.Pytester) -> None:
+    project.makepyfile(
+        """
+        TEST_CASES = [{"id": n, "input": n, "expected_output_contains": ["A"]} for n in ("a", "raise")]
+
+        def test_good(evaluation_dataset): assert evaluation_dataset["a"].actual_output == "A"
+        def test_bad(evaluation_dataset): assert evaluation_dataset["raise"].tools_called == []
+        def test_error(evaluation_dataset): assert "KeyError" in evaluation_dataset["raise"].error
+        def test_directly(agent_runner): agent_runner.run_test_case("raise")
+        """
+    )
+
+    done = project.runpytest()
+
+    done.assert_outcomes(passed=2, failed=2)
+    done.stdout.fnmatch_lines(
+        ["*AgentFailed: case 'raise' has no answer: the agent raised KeyError: 'lost' (agent.py:4)"]
+    )
+    assert asked(project) == ["a", "raise"]
+
+
+@pytest.mark.parametrize(
+    ("marks", "ini"),
+    [
+        ("import pytest\npytestmark = pytest.mark.proctor(suites='faq.json')", ""),
+        ("", "proctor_dataset = faq.json"),
+        ("import pytest\n@pytest.fixture(scope='module')\ndef evaluation_cases(): return 'faq.json'", ""),
+    ],
+)
+def test_the_dataset_can_be_suites_named_by_marker_ini_file_or_fixture(
+    project: pytest.Pytester, marks: str, ini: str
+) -> None:
+    (project.path / "faq.json").write_text(
+        '{"agent": "agent.py:agent", "cases": [{"id": "a", "input": "a", "expected": "A"}]}'
+    )
+    project.makeini(f"[pytest]\n{ini}\n")
+    project.makepyfile(f"{marks}\ndef test_it(evaluation_dataset): assert evaluation_dataset[0].actual_output == 'A'")
+
+    project.runpytest().assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize(
+    ("body", "complaint"),
+    [
+        ("def test_it(agent_runner): pass", "agent_runner needs an agent: give one with --proctor-agent*"),
+        ("def test_it(evaluation_dataset): pass", "evaluation_dataset has no cases: define TEST_CASES*"),
+        ("TEST_CASES = []\ndef test_it(evaluation_dataset): pass", "there are no cases: the list is empty"),
+        ("TEST_CASES = [{'id': 'a'}]\ndef test_it(evaluation_dataset): pass", "*TEST_CASES?0? needs 'input'*"),
+        ("def test_it(proctor_run): proctor_run('gone.json')", "*gone.json: cannot be read: No such file*"),
+        (
+            "import pytest\n@pytest.mark.proctor(suites='a.json')\ndef test_it(evaluation_dataset): pass",
+            "*::test_it is marked with suites of its own; * one thing for the whole module: pytestmark = *",
+        ),
+    ],
+)
+def test_what_a_fixture_lacks_is_said_in_one_message(pytester: pytest.Pytester, body: str, complaint: str) -> None:
+    pytester.makepyfile(body)
+
+    done = pytester.runpytest()
+
+    done.stdout.fnmatch_lines([complaint])
+    assert "Traceback" not in done.stdout.str()
+    assert "src/proctor" not in done.stdout.str()
+
+
+def test_proctor_run_explains_what_did_not_pass(project: pytest.Pytester) -> None:
+    (project.path / "faq.json").write_text(
+        '{"agent": "agent.py:agent", "cases": [{"id": "a", "input": "a", "expected": "b"}]}'
+    )
+    project.makepyfile("def test_it(proctor_run): proctor_run('faq.json').assert_passed()")
+
+    done = project.runpytest()
+
+    done.stdout.fnmatch_lines(["E*AssertionError: 1 failed", "E*faq/a: failed", "E*expected*b", "E*got*A"])
+
+
+def test_a_runner_of_the_users_own_is_the_one_that_the_dataset_is_run_with(project: pytest.Pytester) -> None:
+    project.makeconftest(
+        """
+        import pytest
+        from proctor.running.python_api.agent_runner import AgentRunner
+
+        @pytest.fixture(scope="session")
+        def agent_runner():
+            return AgentRunner(lambda question: f"mine: {question}")
+        """
+    )
+    project.makepyfile(
+        """
+        TEST_CASES = [{"id": "a", "input": "a", "expected_output_contains": ["A"]}]
+        def test_it(evaluation_dataset): assert evaluation_dataset[0].actual_output == "mine: a"
+        """
+    )
+
+    project.runpytest().assert_outcomes(passed=1)
+
+
+def test_the_judge_of_the_command_line_judges_in_ordinary_tests_too(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("import os\ndef test_it(): assert os.environ['PROCTOR_JUDGE'] == 'embedded'")
+
+    pytester.runpytest("--proctor-judge", "embedded").assert_outcomes(passed=1)

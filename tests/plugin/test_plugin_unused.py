@@ -1,0 +1,36 @@
+"""A session that examines no agent does not notice the plugin."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+pytest_plugins = "pytester"
+
+LOADED = """
+import sys
+
+def test_it():
+    ours = sorted(name for name in sys.modules if name.split(".")[0] == "proctor")
+    assert ours == ["proctor", "proctor.base", "proctor.base.lazy_exports", "proctor.pytest_plugin", "proctor.version"], ours
+    foreign = {"yaml", "pydantic", "rich", "click", "sqlite3", "httpx2"} & set(sys.modules)
+    assert not foreign
+"""
+
+
+def test_nothing_of_proctor_is_loaded_and_nothing_is_printed(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_plain=LOADED)
+
+    done = pytester.runpytest_subprocess("-p", "no:hypothesispytest", "-p", "no:anyio")
+
+    done.assert_outcomes(passed=1)
+    assert "proctor" not in done.stdout.str().partition("collected")[2]
+
+
+def test_the_options_are_listed_together_in_the_help(pytester: pytest.Pytester) -> None:
+    done = subprocess.run([sys.executable, "-m", "pytest", "--help"], capture_output=True, text=True, check=True)
+
+    for option in ("--proctor-agent", "--proctor-judge", "--proctor-fast", "--proctor-fresh", "--proctor-store"):
+        assert option in done.stdout

@@ -1,0 +1,319 @@
+from __future__ import annotations
+
+import io
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reporting_samples import ERROR, FAILED, HOSTILE, PASSED, make_run, matches_golden, score, small_run, trial
+
+from proctor.reporting.terminal.narration import NameColumn, tell_trial
+from proctor.reporting.terminal.progress import LiveTerminal, PlainTerminal, choose_terminal
+from proctor.reporting.terminal.screen import Outlet, StreamScreen, encodable, visible
+from proctor.results.run import Run
+from proctor.results.verdict import judge
+
+
+class FakeTerminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def narrate(run: Run, listener: object) -> None:
+    listener.started(run, len(run.summaries), 0)
+    for each in run.trials:
+        listener.trial_done(each)
+    listener.finished(run, judge(run))
+
+
+def told(run: Run, **options: bool) -> str:
+    out = io.StringIO()
+    narrate(run, PlainTerminal(out, environ={}, **options))
+    return out.getvalue()
+
+
+def on_bytes(run: Run, encoding: str) -> str:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding=encoding, newline="\n")
+    narrate(run, PlainTerminal(stream, environ={}))
+    stream.flush()
+    return raw.getvalue().decode(encoding)
+
+
+def test_a_small_run_looks_as_recorded() -> None:
+    assert matches_golden("terminal.txt", told(small_run()))
+
+
+def test_quiet_leaves_only_the_verdicts() -> None:
+    lines = told(small_run(), quiet=True).splitlines()
+
+    assert lines == [
+        "FAILED  support: 1 of 5 cases passed",
+        "FAILED  booking: 1 of 2 cases passed",
+        "",
+        "FAILED  2 of 2 suites failed; support: 1 of 5 cases passed",
+    ]
+
+
+def test_verbose_explains_passing_trials_too() -> None:
+    run = make_run([trial("hours", PASSED, "At nine.", score(reasoning="both say nine"))])
+
+    assert "both say nine" in told(run, verbose=True)
+    assert "both say nine" not in told(run)
+
+
+def test_a_failure_tells_expected_got_calls_and_reason_where_it_happens() -> None:
+    text = told(small_run())
+    block = text[text.index("FAIL   support/refund-policy") : text.index("ERROR  support/tone")]
+
+    for part in (
+        "You can return items within 30 days.",
+        "We have no refunds.",
+        'lookup_policy(topic="shipping") -> {"text": "Ships in 2 days."}',
+        "the answers differ at character 1",
+    ):
+        assert part in block
+
+
+def test_repeats_carry_their_number() -> None:
+    text = told(make_run([trial("a"), trial("a", number=2)]))
+
+    assert re.search(r"^PASS   support/a +0\.12s", text, re.MULTILINE)
+    assert re.search(r"^PASS   support/a #2 +0\.12s", text, re.MULTILINE)
+    assert "pass^2 1.00" in text
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252", "utf-8"])
+def test_no_encoding_breaks_the_terminal(encoding: str) -> None:
+    run = make_run([trial("naïve-日本", FAILED, f"Größe ✓ 日本 {HOSTILE}")], note="abgebrochen…")
+
+    text = on_bytes(run, encoding)
+
+    assert "naïve-日本" in text if encoding == "utf-8" else "\\u65e5\\u672c" in text
+    assert "FAILED" in text
+
+
+def test_a_stream_of_unknown_encoding_gets_ascii() -> None:
+    assert encodable("日", "no-such-encoding") == "\\u65e5"
+
+
+def test_nothing_an_agent_says_can_act_on_the_terminal() -> None:
+    hostile = trial(
+        f"id{HOSTILE}",
+        FAILED,
+        HOSTILE,
+        score(FAILED, 0.0, f"Ev{HOSTILE}", reasoning=HOSTILE),
+        suite=f"s{HOSTILE}",
+        warnings=(HOSTILE,),
+        reason=HOSTILE,
+    )
+    text = told(make_run([hostile], note=HOSTILE, store=HOSTILE, id=HOSTILE), verbose=True)
+
+    assert set(re.findall(r"[\x00-\x1f\x7f-\x9f\u202e\ud800-\udfff]", text)) == {"\n"}
+    assert "\\x1b[2J" in text
+
+
+@given(st.text(st.characters(codec=None), max_size=200))
+def test_visible_text_holds_no_control_characters_and_keeps_the_rest(text: str) -> None:
+    safe = visible(text)
+
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]", safe)
+    if text.isascii() and text.isprintable():
+        assert safe == text
+    safe.encode("utf-8")
+
+
+def test_a_name_with_line_breaks_stays_on_one_line() -> None:
+    text = told(make_run([trial("two\nlines")]))
+
+    assert "support/two\\nlines" in text
+
+
+def test_a_huge_answer_is_cut_and_its_length_told() -> None:
+    text = told(make_run([trial("big", FAILED, "x" * 10_000_000)]))
+
+    assert len(text) < 3_000
+    assert "(10,000,000 characters in all)" in text
+
+
+def test_the_lines_left_out_of_an_answer_are_not_miscounted() -> None:
+    lines = [f"line {number}" for number in range(100)]
+
+    assert "... (1 more line)" in told(make_run([trial("a", FAILED, "\n".join(lines[:13]))]))
+    long = told(make_run([trial("a", FAILED, "\n".join(lines))]))
+    assert "... (789 characters in all)" in long
+    assert "more lines" not in long
+
+
+def test_what_follows_the_names_stays_in_line_also_after_long_and_wide_ones() -> None:
+    names = ["short", "a-name-longer-than-the-column-is-wide", "then-short", "日本語"]
+    text = told(make_run([trial(name) for name in names]))
+
+    lines = [line for line in text.splitlines() if line.startswith("PASS ")]
+    places = [line.index(" 0.12s") + (3 if "日本語" in line else 0) for line in lines]
+    assert places[1] == places[2] == places[3]
+
+
+def test_the_summary_does_not_call_a_need_what_only_informs() -> None:
+    informs = replace(score(FAILED, 0.2, "BLEU"), gates=False)
+    text = told(make_run([trial("a", PASSED, "x", score(), informs)]))
+
+    assert re.search(r"^  BLEU +0\.200 \[.*\]  informs +1 failed$", text, re.MULTILINE)
+    assert re.search(r"^  ExactMatch +1\.000 \[.*\]  needs 0\.5 ", text, re.MULTILINE)
+
+
+def test_how_to_go_on_after_an_interruption_is_said_once() -> None:
+    told_already = make_run([trial("a")], interrupted=True, note="interrupted; run it with --resume to continue")
+    cut_off = make_run([trial("a")], interrupted=True, note="the run was cut off")
+
+    for run in (told_already, cut_off):
+        assert told(run).count("--resume") == 1
+        assert "1 of 1 trial" in told(run)
+
+
+def test_the_name_of_a_usual_metric_stands_on_the_line_of_its_reason() -> None:
+    run = make_run([trial("a", FAILED, "x", score(FAILED, 0.0, "tool_trajectory_avg_score", reasoning="other calls"))])
+
+    assert re.search(r"^ +tool_trajectory_avg_score  0\.00 < 0\.50: other calls$", told(run), re.MULTILINE)
+
+
+def test_an_answer_of_many_lines_is_cut() -> None:
+    text = told(make_run([trial("poem", FAILED, "\n".join("abcdefghij"[:1] * 200))]))
+
+    assert "more lines)" in text
+    assert len(text.splitlines()) < 60
+
+
+def test_a_score_just_below_its_threshold_is_told_apart_from_it() -> None:
+    text = told(make_run([trial("close", FAILED, "x", score(FAILED, 0.49996))]))
+
+    assert "0.49996 < 0.50000" in text
+
+
+def test_colour_needs_a_terminal_and_no_objection() -> None:
+    def coloured(stream: io.StringIO, environ: dict[str, str]) -> bool:
+        narrate(make_run([trial("a")]), PlainTerminal(stream, environ=environ))
+        return "\x1b[" in stream.getvalue()
+
+    assert coloured(FakeTerminal(), {})
+    assert not coloured(FakeTerminal(), {"NO_COLOR": "1"})
+    assert not coloured(FakeTerminal(), {"TERM": "dumb"})
+    assert not coloured(io.StringIO(), {})
+
+
+def test_a_warning_is_said_once_and_a_flood_is_counted() -> None:
+    trials = [trial(f"c{n}", warnings=("the same", f"warning {n}")) for n in range(50)]
+
+    text = told(make_run(trials))
+
+    assert text.count("the same") == 1
+    assert "31 more warnings not shown" in text
+
+
+def test_an_interrupted_run_says_how_to_go_on() -> None:
+    text = told(make_run([trial("a")], interrupted=True, note="interrupted by Ctrl-C"))
+
+    assert "--resume" in text
+
+
+def test_an_empty_run_is_told_without_a_crash() -> None:
+    assert "ERROR   nothing was run that could pass or fail" in told(make_run([]))
+
+
+def test_the_run_says_where_it_is_kept() -> None:
+    assert "proctor show 20260101-000000-cafe" in told(make_run([trial("a")]))
+    assert "proctor show" not in told(make_run([trial("a")], store=None))
+
+
+def test_a_closed_pipe_stops_the_output_and_not_the_run() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w", encoding="utf-8") as stream:
+        narrate(make_run([trial("a", FAILED) for _ in range(50)]), PlainTerminal(stream))
+
+
+def test_a_closed_stream_is_no_crash() -> None:
+    stream = io.StringIO()
+    stream.close()
+
+    narrate(small_run(), PlainTerminal(stream, environ={}))
+    Outlet(stream).flush()
+
+
+def test_piping_into_head_leaves_no_complaint() -> None:
+    script = (
+        "import sys; from proctor.reporting.terminal.screen import StreamScreen\n"
+        "screen = StreamScreen(sys.stdout)\n"
+        "for _ in range(50_000): screen.line('a line of some length')\n"
+        "screen.flush()"
+    )
+    command = f'"{sys.executable}" -c "$SCRIPT" | head -n 1'
+    done = subprocess.run(
+        ["sh", "-c", command], env={**os.environ, "SCRIPT": script}, capture_output=True, text=True, check=False
+    )
+
+    assert done.stdout == "a line of some length\n"
+    assert done.stderr == ""
+
+
+def test_lines_wrap_to_a_known_width_under_their_column() -> None:
+    out = io.StringIO()
+    tell_trial(
+        StreamScreen(out, width=60), trial("long", FAILED, "word " * 60), verbose=False, warnings=(), names=NameColumn()
+    )
+
+    lines = out.getvalue().splitlines()[1:]
+    assert max(len(line) for line in lines) <= 60
+    assert any(line.startswith(" " * 19 + "word") for line in lines)
+
+
+def test_the_terminal_fits_the_stream() -> None:
+    assert isinstance(choose_terminal(io.StringIO(), environ={}), PlainTerminal)
+    assert isinstance(choose_terminal(FakeTerminal(), quiet=True, environ={}), PlainTerminal)
+    assert isinstance(choose_terminal(FakeTerminal(), environ={"TERM": "dumb"}), PlainTerminal)
+    assert isinstance(choose_terminal(FakeTerminal(), environ={"TERM": "xterm"}), LiveTerminal)
+
+
+def test_a_terminal_that_is_not_unicode_gets_plain_lines() -> None:
+    class Latin(FakeTerminal):
+        encoding = "latin-1"
+
+    assert isinstance(choose_terminal(Latin(), environ={"TERM": "xterm"}), PlainTerminal)
+
+
+def test_the_live_display_shows_failures_and_the_summary_but_not_each_pass() -> None:
+    stream = FakeTerminal()
+    narrate(small_run(), choose_terminal(stream, environ={"TERM": "xterm", "COLUMNS": "100"}))
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", stream.getvalue())
+
+    assert "FAIL   support/refund-policy" in text
+    assert "We have no refunds." in text
+    assert "PASS   support/opening-hours" not in text
+    assert "FAILED  2 of 2 suites failed; support: 1 of 5 cases passed" in text
+
+
+def test_the_live_display_tells_counts_rate_cost_and_time_left() -> None:
+    terminal = LiveTerminal(FakeTerminal(), environ={"TERM": "xterm"})
+    terminal._planned = 40
+    terminal._counts.update({PASSED: 11, FAILED: 1, ERROR: 0})
+    terminal._cost = 0.25
+
+    words = "".join(span if isinstance(span, str) else span[0] for span in terminal._status(12, 6.0))
+
+    assert words == "12/40  11 passed, 1 failed  2.0/s · $0.2500 · 14s left"
+
+
+def test_the_live_display_lets_no_escape_sequence_through() -> None:
+    stream = FakeTerminal()
+    narrate(
+        make_run([trial("evil", FAILED, HOSTILE)]), choose_terminal(stream, verbose=True, environ={"TERM": "xterm"})
+    )
+
+    assert "\x1b[2J" not in stream.getvalue()
+    assert "\x1b]0;" not in stream.getvalue()
+    assert "\\x1b[2J" in stream.getvalue()

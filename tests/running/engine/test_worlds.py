@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import gc
+import threading
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agents_under_test import case, cases, echo, echo_async, suite
+
+import proctor
+from proctor.base.event_loop import run_sync
+from proctor.base.threads import call_in_thread
+
+
+def test_a_run_from_ordinary_code() -> None:
+    assert proctor.judge(proctor.run(suite(cases(3)), echo)).exit_code == 0
+
+
+def test_a_run_inside_an_event_loop() -> None:
+    async def main() -> Any:
+        return await proctor.run_async(suite(cases(3)), echo_async)
+
+    assert proctor.judge(asyncio.run(main())).exit_code == 0
+
+
+def test_the_synchronous_form_inside_an_event_loop_says_what_to_do() -> None:
+    async def main() -> None:
+        proctor.run(suite(cases(1)), echo)
+
+    with pytest.raises(RuntimeError, match="await the asynchronous form"):
+        asyncio.run(main())
+
+
+def test_runs_in_threads() -> None:
+    def in_thread(number: int) -> int:
+        return proctor.judge(proctor.run(suite(cases(20), name=f"suite-{number}"), echo)).exit_code
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(in_thread, range(4))) == [0] * 4
+
+
+def test_a_run_in_a_thread_while_an_event_loop_runs_here() -> None:
+    async def main() -> Any:
+        return await asyncio.to_thread(proctor.run, suite(cases(3)), echo)
+
+    assert proctor.judge(asyncio.run(main())).exit_code == 0
+
+
+def test_a_run_inside_an_event_loop_leaves_other_tasks_alone() -> None:
+    async def main() -> str:
+        async def other() -> str:
+            await asyncio.sleep(0)
+            return "untouched"
+
+        task = asyncio.create_task(other())
+        await proctor.run_async(suite(cases(3)), echo_async)
+        return await task
+
+    assert asyncio.run(main()) == "untouched"
+
+
+def test_several_threads_may_write_to_one_store(tmp_path: Path) -> None:
+    def in_thread(number: int) -> Any:
+        return proctor.run(suite(cases(30), name=f"suite-{number}"), echo, store=tmp_path)
+
+    with ThreadPoolExecutor(4) as pool:
+        runs = list(pool.map(in_thread, range(4)))
+
+    assert [len(list(found.trials)) for found in runs] == [30] * 4
+
+
+def test_run_sync_gives_back_what_the_coroutine_returns_or_raises() -> None:
+    async def returns() -> int:
+        return 7
+
+    async def raises() -> int:
+        raise KeyError("x")
+
+    async def leaves() -> int:
+        raise SystemExit(3)
+
+    assert run_sync(returns()) == 7
+    with pytest.raises(KeyError):
+        run_sync(raises())
+    with pytest.raises(SystemExit):
+        run_sync(leaves())
+
+
+def test_run_sync_does_not_wait_for_tasks_that_never_end() -> None:
+    async def endless() -> None:
+        while True:
+            try:
+                await asyncio.sleep(3600)
+            except asyncio.CancelledError:
+                continue
+
+    async def main() -> str:
+        main.task = asyncio.create_task(endless())  # type: ignore[attr-defined]
+        await asyncio.sleep(0)
+        return "done"
+
+    assert run_sync(main()) == "done"
+
+
+def test_event_loops_are_forgotten_when_they_end() -> None:
+    loops: list[weakref.ref[Any]] = []
+
+    async def main() -> None:
+        loops.append(weakref.ref(asyncio.get_running_loop()))
+        await call_in_thread(lambda: None)
+
+    for _ in range(3):
+        run_sync(main())
+    gc.collect()
+
+    assert [loop() for loop in loops] == [None] * 3
+
+
+def test_threads_see_the_context_of_their_caller_and_do_not_change_it() -> None:
+    variable = contextvars.ContextVar("variable", default="nobody")
+
+    def function() -> str:
+        seen = variable.get()
+        variable.set("the thread")
+        return seen
+
+    async def main() -> tuple[str, str]:
+        variable.set("the caller")
+        return await call_in_thread(function), variable.get()
+
+    assert run_sync(main()) == ("the caller", "the caller")
+
+
+def test_idle_threads_are_used_again() -> None:
+    async def main() -> set[str]:
+        return {await call_in_thread(lambda: threading.current_thread().name) for _ in range(50)}
+
+    before = threading.active_count()
+    run_sync(main())
+
+    assert threading.active_count() <= before + 2
+
+
+@pytest.mark.parametrize("error", [StopIteration("x"), KeyError("x"), SystemExit(3), KeyboardInterrupt()])
+def test_whatever_a_thread_raises_arrives(error: BaseException) -> None:
+    def function() -> None:
+        raise error
+
+    async def main() -> None:
+        await call_in_thread(function)
+
+    with pytest.raises(Exception, match=r"x|SystemExit|KeyboardInterrupt"):
+        run_sync(main())
+
+
+class Mute(BaseException):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+def test_an_exception_that_cannot_be_shown_arrives_too() -> None:
+    def function() -> None:
+        raise Mute
+
+    async def main() -> None:
+        await asyncio.wait_for(call_in_thread(function), 10)
+
+    with pytest.raises(proctor.AgentFailed, match="Mute"):
+        run_sync(main())
+
+
+def test_an_answer_that_comes_after_the_loop_has_ended_harms_nobody() -> None:
+    release, over = threading.Event(), threading.Event()
+
+    def function() -> None:
+        release.wait(30)
+        over.set()
+
+    async def main() -> None:
+        task = asyncio.create_task(call_in_thread(function))
+        await asyncio.sleep(0)
+        task.cancel()
+
+    run_sync(main())
+    release.set()
+    assert over.wait(30)
+    assert proctor.judge(proctor.run(suite([case("c")]), echo)).exit_code == 0

@@ -1,0 +1,85 @@
+"""Projects of one agent.yaml whose model is on the loopback interface."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+import proctor
+from proctor.cases.formats.loading import load
+from proctor.results.run import Run
+
+TOOLS = """
+import enum
+
+
+class Kind(enum.Enum):
+    FIXED = "fixed"
+    FLOATING = "floating"
+
+
+def rate(city: str) -> dict:
+    '''The rate in a city.'''
+    if city == "Nowhere":
+        raise ValueError("there is no such city")
+    return {"city": city, "rate": len(city)}
+
+
+async def monthly(amount: float, years: int = 30) -> str:
+    '''What is paid each month.'''
+    return f"{amount / years / 12:.2f}"
+
+
+def kind_of(kind: Kind) -> str:
+    return f"it is {kind.name}"
+
+
+def by_place(*given, last):
+    return given
+
+
+def anything(**given):
+    return given
+
+
+NOT_A_FUNCTION = 3
+"""
+FUNCTIONS = [
+    {"name": "rate", "type": "function", "file": "tools.py", "function": "rate"},
+    {"name": "monthly", "type": "function", "file": "tools.py", "function": "monthly", "description": "Pays."},
+]
+
+
+def described(url: str, **more: Any) -> dict[str, Any]:
+    """An agent with two tools and one test; `None` leaves a key out."""
+    data = {
+        "name": "loans",
+        "model": {"provider": "openai", "name": "gpt-4o", "endpoint": url},
+        "instructions": {"inline": "You lend money."},
+        "tools": FUNCTIONS,
+        "evaluations": {"metrics": [{"type": "standard", "metric": "equality"}]},
+        "test_cases": [{"name": "one", "input": "Oslo", "ground_truth": "done"}],
+        **more,
+    }
+    return {key: value for key, value in data.items() if value is not None}
+
+
+def project(folder: Path, url: str, **more: Any) -> Path:
+    (folder / "tools.py").write_text(TOOLS)
+    path = folder / "agent.yaml"
+    path.write_text(yaml.safe_dump(described(url, **more), sort_keys=False))
+    return path
+
+
+def ran(folder: Path, url: str, **more: Any) -> Run:
+    [suite] = load([project(folder, url, **more)])
+    return proctor.run(suite)
+
+
+def answered(folder: Path, url: str, **more: Any) -> Any:
+    """The last reply of the only test."""
+    [trial] = ran(folder, url, **more).trials
+    assert trial.replies, trial.reason
+    return trial.replies[-1]

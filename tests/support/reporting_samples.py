@@ -1,0 +1,180 @@
+"""Runs made in memory, with fixed times, for the tests of the reports."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from proctor.agents.agent import Reply, ToolCall, Usage
+from proctor.cases.matchers import Equals, Regex
+from proctor.cases.suite import Case, Criteria, Expected, ExpectedCall, Keywords, NamedData, Turn
+from proctor.results.run import Outcome, Run, Score, SuiteInfo, TrialResult, TrialSummary
+from proctor.results.verdict import judge
+
+PASSED, FAILED, ERROR, SKIPPED, PENDING = Outcome
+START = 1_767_225_600.0
+
+
+def single(case_id: str, question: Any = "How long do refunds take?", **expected: Any) -> Case:
+    return Case(case_id, (Turn(question, Expected(**expected)),))
+
+
+def score(outcome: Outcome = PASSED, value: float | None = 1.0, evaluator: str = "ExactMatch", **rest: Any) -> Score:
+    return Score(evaluator, outcome, value, **{"threshold": 0.5, "duration_ms": 0.4, **rest})
+
+
+def trial(
+    case: Case | str, outcome: Outcome = PASSED, answer: str | None = "Five days.", *scores: Score, **rest: Any
+) -> TrialResult:
+    """A trial of `case`; a name makes the simplest case, and without scores the outcome is ExactMatch's."""
+    if isinstance(case, str):
+        case = single(case, output="Five days.")
+    if not scores and outcome in (PASSED, FAILED) and not rest.get("reason"):
+        scores = (score(outcome, float(outcome is PASSED)),)
+    fields = {"number": 1, "position": 0, "started_at": START, "duration_ms": 120.0, "suite": "support", **rest}
+    fields.setdefault("replies", () if answer is None else (Reply(answer),))
+    return TrialResult(case=case, outcome=outcome, scores=scores, **fields)
+
+
+def make_run(trials: Sequence[TrialResult], *, stream: Iterable[TrialResult] | None = None, **rest: Any) -> Run:
+    """A run of these trials, one suite per suite name; `stream` replaces what reports iterate over."""
+    names = list(dict.fromkeys(t.suite for t in trials)) or ["support"]
+    placed = [replace(t, position=position) for position, t in enumerate(trials)]
+    suites = tuple(
+        SuiteInfo(
+            name=name,
+            path=f"{name}.yaml",
+            format="native",
+            agent="faq-bot",
+            agent_fingerprint="f00d",
+            criteria=rest.get("criteria", Criteria()),
+            cases=len({t.case.id for t in trials if t.suite == name}),
+            planned=sum(t.suite == name for t in trials),
+        )
+        for name in names
+    )
+    rest.pop("criteria", None)
+    fields = {
+        "id": "20260101-000000-cafe",
+        "started_at": START,
+        "finished_at": START + 12.5,
+        "environment": {"proctor_version": "0.1.0", "python_version": "3.11.9", "os": "Linux 6.1"},
+        "store": ".proctor",
+        **rest,
+    }
+    return Run(
+        suites=suites,
+        summaries=[TrialSummary.of(t) for t in placed],
+        trials=placed if stream is None else stream,
+        **fields,
+    )
+
+
+def small_run() -> Run:
+    """Everything once: a pass, a wrong answer, wrong tools, a broken judge, a skip, a wait, a conversation."""
+    return make_run([*_support_trials(), *_booking_trials()])
+
+
+def _support_trials() -> list[TrialResult]:
+    refund = single(
+        "refund-policy",
+        output="You can return items within 30 days.",
+        keywords=Keywords(any_of=("refund", "return"), all_of=("30 days",)),
+        tool_calls=(ExpectedCall("lookup_policy", {"topic": Equals("refund"), "id": Regex("P-[0-9]+")}),),
+    )
+    lookup = ToolCall("lookup_policy", {"topic": "shipping"}, {"text": "Ships in 2 days."}, duration_ms=12.0)
+    broken = ToolCall("escalate", raw_arguments="{not json", error="ValueError: no agent on duty")
+    return [
+        trial("opening-hours", PASSED, "We open at nine.", score(reasoning="the answers are equal")),
+        trial(
+            refund,
+            FAILED,
+            None,
+            score(FAILED, 0.0, reasoning="the answers differ at character 1"),
+            score(PASSED, 1.0, "Contains"),
+            score(FAILED, 0.25, "ExpectedTools", reasoning='lookup_policy: topic expected "refund", got "shipping"'),
+            replies=(Reply("We have no refunds.\nSorry | really.", (lookup, broken), Usage(812, 64, 0.0031, 2)),),
+            duration_ms=1_240.0,
+            attempts=2,
+        ),
+        trial(
+            "tone",
+            ERROR,
+            "Certainly!",
+            score(PASSED, 0.8, "Politeness", gates=False),
+            score(ERROR, None, "Faithfulness", reasoning="JudgeFailed: the judge timed out after 30 s"),
+            warnings=("the reply had no usage; cost is not known",),
+        ),
+        trial("old-contract", SKIPPED, None, reason="the contract has ended", duration_ms=0.0),
+        trial("handwriting", PENDING, "Dear Sir", score(PENDING, None, "Human", reasoning="waits for a person")),
+        trial("greeting", PASSED, "Hello!", score()),
+        trial("greeting", FAILED, None, number=2, reason="the agent raised KeyError: 'name'"),
+    ]
+
+
+def _booking_trials() -> list[TrialResult]:
+    turns = (
+        Turn("I need a table for two.", Expected(output="For which day?")),
+        Turn("Friday", Expected(output="Booked.", tool_calls=(ExpectedCall("book"), ExpectedCall("notify")))),
+        Turn("Thanks!"),
+    )
+    conversation = Case("table-for-two", turns, final_state={"booked": True})
+    replies = (
+        Reply("For which day?", usage=Usage(100, 10)),
+        Reply("Done.", (ToolCall("book", {"day": "Friday"}, {"ok": True}), ToolCall("search", {"q": "tables"}))),
+        Reply("", outputs=(NamedData("text", "Bye"), NamedData("mood", "glad")), state={"booked": False}),
+    )
+    return [
+        trial(
+            conversation,
+            FAILED,
+            None,
+            score(PASSED, 1.0, turn=0),
+            score(FAILED, 0.496, turn=1, reasoning="'Done.' is not 'Booked.'"),
+            score(FAILED, 0.0, "FinalState", reasoning="booked is false"),
+            replies=replies,
+            suite="booking",
+            duration_ms=65_400.0,
+        ),
+        trial("cancel", PASSED, "Cancelled.", suite="booking", reused=True),
+    ]
+
+
+def report(module: Any, run: Run) -> str:
+    """What a reporter writes of a run."""
+    out = io.StringIO()
+    module.write(run, judge(run), out)
+    return out.getvalue()
+
+
+def matches_golden(name: str, text: str) -> bool:
+    """Whether a document is the one on record; UPDATE_GOLDEN=1 records it anew."""
+    path = Path(__file__).parent / "golden" / name
+    if os.environ.get("UPDATE_GOLDEN"):
+        path.write_text(text, encoding="utf-8", newline="\n")
+    return path.read_text(encoding="utf-8") == text
+
+
+class OnePass:
+    """Trials that can be iterated again and again but never exist all at once; counts how many were made."""
+
+    def __init__(self, count: int, make: Any) -> None:
+        self._count = count
+        self._make = make
+        self.made = 0
+
+    def __iter__(self) -> Any:
+        for index in range(self._count):
+            self.made += 1
+            yield self._make(index)
+
+
+HOSTILE = (
+    "\x1b[2J\x1b]0;owned\x07 <script>alert(1)</script> ```\n# Heading\n| a | b |\n|---|---|\n"
+    "[x](javascript:1) \u202e\ud800 <img src=x onerror=y> ok"
+)
+"""An answer that tries to repaint a terminal, to break out of Markdown and to be HTML."""
