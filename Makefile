@@ -7,12 +7,15 @@ PIP := -m pip install --quiet --disable-pip-version-check
 # The tests start many short processes, which are quicker if modules are compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test lint types unit other-pythons every-python frameworks frameworks-all local-model schema picture benchmarks clean
+.PHONY: demo test test-all lint types unit other-pythons every-python frameworks frameworks-all local-model schema picture benchmarks clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py demo-reports
 
 test: lint types unit other-pythons frameworks
+
+# What takes too long for every change.
+test-all: test every-python frameworks-all local-model
 
 lint: $(VENV)/.ready
 	$(BIN)/ruff check .
