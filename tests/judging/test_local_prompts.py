@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from judge_server import judge_server
 from logit_server import with_logits
-from test_judging_injection import ATTACKS, inside, mark_of, outside
+from test_prompt_fences import ATTACKS, inside, mark_of, outside
 
 from proctor.base.errors import UsageError
 from proctor.evaluators.judge_questions import mark
