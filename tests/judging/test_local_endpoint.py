@@ -21,8 +21,8 @@ from proctor.cases.suite import NamedData
 from proctor.evaluators.choice.classifiers import Factuality
 from proctor.evaluators.evaluation import Evaluable, Evaluation
 from proctor.evaluators.rag.answer_quality import Hallucination
-from proctor.judging.context import Sitting, sitting
-from proctor.judging.judge_factory import SharedChambers
+from proctor.judging.context import JudgeContext, judge_context
+from proctor.judging.judge_factory import SharedJudges
 from proctor.judging.judge_specs import read_panel
 from proctor.judging.local_model import LocalEndpoint, LocalSpec, usual_threads
 from proctor.judging.model_judge import ModelJudge
@@ -37,10 +37,10 @@ CASE = Evaluable(
 
 
 def evaluated(evaluator: Any, server: JudgeServer, **options: Any) -> Evaluation:
-    chambers = SharedChambers()
+    judges = SharedJudges()
 
     async def work() -> Evaluation:
-        with sitting(Sitting(chambers, {"model": f"local:{server.root}", **options})):
+        with judge_context(JudgeContext(judges, {"model": f"local:{server.root}", **options})):
             found = await evaluator(CASE)
         assert isinstance(found, Evaluation)
         return found
@@ -73,20 +73,21 @@ def test_an_answer_from_the_cache_has_the_same_degree() -> None:
         question = claims(["Refunds take 5 days."], ["Refunds take 5 days."])
         first, second = (asyncio.run(judge.ask(question)) for _ in range(2))
         assert len(server.requests) == 1
-    assert first.verdicts[0].degree == second.verdicts[0].degree == pytest.approx(0.8)
+    assert first.verdicts[0].partial_credit == second.verdicts[0].partial_credit == pytest.approx(0.8)
 
 
-def test_a_model_that_writes_its_own_degree_is_not_believed() -> None:
-    text = '{"degree": 1.0, "verdicts": [{"degree": 1.0, "number": 1, "reason": "so", "verdict": "unmentioned"}]}'
+def test_partial_credit_that_a_model_writes_itself_is_not_believed() -> None:
+    verdict = {"partial_credit": 1.0, "number": 1, "reason": "so", "verdict": "unmentioned"}
+    text = json.dumps({"partial_credit": 1.0, "verdicts": [verdict]})
     with judge_server(text) as server:
         found = asked(server)
-    assert (found.degree, found.verdicts[0].degree) == (None, None)
+    assert (found.partial_credit, found.verdicts[0].partial_credit) == (None, None)
 
 
 def test_a_server_without_logits_judges_all_or_nothing() -> None:
     with judge_server({"verdicts": [{"number": 1, "reason": "so", "verdict": "supported"}]}) as server:
         found = asked(server)
-    assert (found.verdicts[0].verdict, found.verdicts[0].degree) == ("supported", None)
+    assert (found.verdicts[0].verdict, found.verdicts[0].partial_credit) == ("supported", None)
 
 
 def test_the_thoughts_of_a_model_are_not_taken_for_its_verdict() -> None:
@@ -101,7 +102,7 @@ def test_the_thoughts_of_a_model_are_not_taken_for_its_verdict() -> None:
         "The statement is supported. "
     )
     with judge_server(type(sent)(200, json.dumps(body).encode())) as server:
-        assert asked(server).verdicts[0].degree == pytest.approx(0.7)
+        assert asked(server).verdicts[0].partial_credit == pytest.approx(0.7)
 
 
 def test_a_character_that_is_two_tokens_does_not_move_the_verdict() -> None:
@@ -116,7 +117,7 @@ def test_a_character_that_is_two_tokens_does_not_move_the_verdict() -> None:
     choice_sent["message"]["content"] = choice_sent["message"]["content"].replace('"so"', '"é"')
     with judge_server(type(sent)(200, json.dumps(body).encode())) as server:
         found = asked(server).verdicts[0]
-    assert (found.reason, found.degree) == ("é", pytest.approx(0.7))
+    assert (found.reason, found.partial_credit) == ("é", pytest.approx(0.7))
 
 
 def test_the_model_is_held_to_the_schema_and_to_brief_reasons() -> None:
@@ -207,7 +208,7 @@ def test_a_server_that_does_not_say_what_its_model_is_can_be_asked(answer: bytes
 
 def refused(named: Any) -> str:
     with pytest.raises(UsageError) as raised:
-        SharedChambers().panel(named)
+        SharedJudges().panel(named)
     return str(raised.value)
 
 

@@ -14,14 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from judge_server import judge_server
 from logit_server import with_logits
-from test_judging_injection import ATTACKS, inside, mark_of, outside
+from test_prompt_fences import ATTACKS, inside, mark_of, outside
 
 from proctor.base.errors import UsageError
 from proctor.evaluators.judge_questions import mark
 from proctor.judging.judge import Prompt, Question
-from proctor.judging.judge_factory import SharedChambers
+from proctor.judging.judge_factory import SharedJudges
 from proctor.judging.judge_replies import read_reply
-from proctor.judging.model_judge import with_degrees
+from proctor.judging.model_judge import with_partial_credit
 from proctor.judging.prompts import prompt_of, schema_of
 from proctor.judging.questions import choose, claims, statements
 from proctor.judging.small_model_prompts import (
@@ -39,7 +39,7 @@ every_wording = pytest.mark.parametrize("wording", [prompt_of, brief_prompt_of, 
 
 def right(answer: str) -> Question[Any]:
     choices = {"Y": "it is right", "N": "it is not"}
-    return choose("right", "Say whether it is right.", choices, {"answer": answer}, worth={"Y": 1.0, "N": 0.0})
+    return choose("right", "Say whether it is right.", choices, {"answer": answer}, choice_scores={"Y": 1.0, "N": 0.0})
 
 
 @every_wording
@@ -124,21 +124,21 @@ def test_a_verdict_is_explained_where_somebody_wants_it(given: Any, order: list[
     if order == BEFORE:
         said = ["{", first, '", ', parts["choice"], ("Y", {"Y": 0.8, "N": 0.2}), '"}']
     with judge_server(with_logits(*said)) as server:
-        judge = SharedChambers().panel({"model": f"local:{server.root}", **given}).judges[0]
+        judge = SharedJudges().panel({"model": f"local:{server.root}", **given}).judges[0]
         reply = asyncio.run(judge.ask(right("Paris")))
         (request,) = server.requests
     held = request.body["response_format"]["json_schema"]["schema"]["properties"]
     assert (list(held), held["reason"]["maxLength"]) == (order, longest)
-    assert reply.degree == pytest.approx(0.8)
+    assert reply.partial_credit == pytest.approx(0.8)
     shown = request.prompt.rpartition("Reply with JSON")[2]
     assert (shown.index("choice") < shown.index("reason")) is (order == AFTER)
 
 
 def test_another_place_for_reasons_is_refused() -> None:
     with pytest.raises(UsageError, match="reasons"):
-        SharedChambers().panel({"model": "local:http://127.0.0.1:1", "reasons": "during"})
+        SharedJudges().panel({"model": "local:http://127.0.0.1:1", "reasons": "during"})
     with pytest.raises(UsageError, match="reasons has no meaning for the judge embedded"):
-        SharedChambers().panel({"model": "embedded", "reasons": "none"})
+        SharedJudges().panel({"model": "embedded", "reasons": "none"})
 
 
 def test_a_list_of_verdicts_ends_after_the_last_item() -> None:
@@ -157,6 +157,6 @@ def test_what_a_text_is_to_say_does_not_stand_where_it_is_to_be_written() -> Non
 def test_marks_are_words_so_that_their_odds_can_be_weighed() -> None:
     question = mark("geval", "Mark it.", {"answer": "Hello."}, 0, 10)
     assert counted_schema_of(question)["properties"]["mark"] == {"enum": [str(number) for number in range(11)]}
-    reply = with_degrees(read_reply('{"mark": "7", "reason": ""}', question), {"/mark": {"7": 0.5, "9": 0.5}})
+    reply = with_partial_credit(read_reply('{"mark": "7", "reason": ""}', question), {"/mark": {"7": 0.5, "9": 0.5}})
     assert reply.mark == 7
     assert reply.share(0, 10) == pytest.approx(0.8)

@@ -20,7 +20,7 @@ from proctor.judging.judge import JudgeCall
 from proctor.judging.panel import Panel
 
 if TYPE_CHECKING:
-    from proctor.judging.judge_cache import Recall
+    from proctor.judging.judge_cache import JudgeCache
     from proctor.judging.limits import Budget
 
 EMBEDDED = "embedded"
@@ -29,7 +29,7 @@ EMBEDDED = "embedded"
 VARIABLE = "PROCTOR_JUDGE"
 
 
-class Chambers(Protocol):
+class JudgeFactory(Protocol):
     """Where judges are made: what they share (cache, limits, budget) lives there."""
 
     def panel(self, named: Any) -> Panel:
@@ -38,72 +38,72 @@ class Chambers(Protocol):
 
 
 @record
-class Sitting:
+class JudgeContext:
     """What holds while one evaluator is at work."""
 
-    chambers: Chambers
+    judges: JudgeFactory
     judge: Any = EMBEDDED
     """Who judges unless the evaluator names its own."""
     threshold: float | None = None
     """The line the score will be held against; `None` leaves it to the evaluator."""
-    recall: Recall | None = None
+    cache: JudgeCache | None = None
     """Where embeddings are found again; `None` where nothing outlives the process."""
     budget: Budget | None = None
     """What embeddings are paid from."""
 
 
-_SITTING: ContextVar[Sitting | None] = ContextVar("proctor_sitting", default=None)
+_CONTEXT: ContextVar[JudgeContext | None] = ContextVar("proctor_judge_context", default=None)
 
 
 @contextmanager
-def sitting(present: Sitting) -> Iterator[None]:
+def judge_context(present: JudgeContext) -> Iterator[None]:
     """Let evaluators called inside ask the judge of `present`."""
-    token = _SITTING.set(present)
+    token = _CONTEXT.set(present)
     try:
         yield
     finally:
-        _SITTING.reset(token)
+        _CONTEXT.reset(token)
 
 
-def engine_sitting() -> Sitting | None:
+def engine_judge_context() -> JudgeContext | None:
     """That of the engine, if it is the engine that calls."""
-    return _SITTING.get()
+    return _CONTEXT.get()
 
 
-def present_sitting() -> Sitting:
+def current_judge_context() -> JudgeContext:
     """The engine's, or for an evaluator called on its own, the judge named in the environment."""
-    return _SITTING.get() or Sitting(_own_chambers(), os.environ.get(VARIABLE) or EMBEDDED)
+    return _CONTEXT.get() or JudgeContext(_own_judges(), os.environ.get(VARIABLE) or EMBEDDED)
 
 
 @functools.cache
-def _own_chambers() -> Chambers:
-    from proctor.judging.judge_factory import SharedChambers
+def _own_judges() -> JudgeFactory:
+    from proctor.judging.judge_factory import SharedJudges
 
-    return SharedChambers()
+    return SharedJudges()
 
 
-_DOCKET: ContextVar[list[JudgeCall] | None] = ContextVar("proctor_docket", default=None)
+_CALL_LOG: ContextVar[list[JudgeCall] | None] = ContextVar("proctor_judge_call_log", default=None)
 
 
 @contextmanager
-def docket() -> Iterator[list[JudgeCall]]:
+def call_log() -> Iterator[list[JudgeCall]]:
     """The calls made inside, also in tasks started there."""
     calls: list[JudgeCall] = []
-    token = _DOCKET.set(calls)
+    token = _CALL_LOG.set(calls)
     try:
         yield calls
     finally:
-        _DOCKET.reset(token)
+        _CALL_LOG.reset(token)
 
 
-def note_call(call: JudgeCall) -> None:
+def log_call(call: JudgeCall) -> None:
     """Add a call to whoever keeps a docket at present."""
-    calls = _DOCKET.get()
+    calls = _CALL_LOG.get()
     if calls is not None:
         calls.append(call)
 
 
-class Waits:
+class WaitTimer:
     """How long somebody has waited, for a turn or for an answer that another is getting; waits at once count once."""
 
     def __init__(self) -> None:
@@ -125,11 +125,11 @@ class Waits:
         self._at_present -= 1
 
 
-_WAITS: ContextVar[Waits | None] = ContextVar("proctor_waits", default=None)
+_WAITS: ContextVar[WaitTimer | None] = ContextVar("proctor_waits", default=None)
 
 
 @contextmanager
-def counted(waits: Waits) -> Iterator[None]:
+def counting_waits(waits: WaitTimer) -> Iterator[None]:
     """Count in `waits` whatever is waited for inside, also in tasks started there."""
     token = _WAITS.set(waits)
     try:

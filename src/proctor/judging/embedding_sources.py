@@ -21,7 +21,7 @@ from proctor.base.records import record
 from proctor.base.threads import call_in_thread
 from proctor.judging.context import waiting
 from proctor.judging.embeddings import EMBEDDED, Vector
-from proctor.judging.limits import NO_LIMITS, Pace
+from proctor.judging.limits import NO_LIMITS, RateLimiter
 from proctor.judging.model_judge import REFUSALS, backoff
 from proctor.judging.redaction import conceal
 
@@ -92,7 +92,7 @@ class ProviderEmbeddings:
         self._provider = PROVIDERS[named if known and colon else "openai"]
         self._api_key_env = api_key_env
         self._api_key = api_key
-        self._pace = Pace()
+        self._rate_limiter = RateLimiter()
 
     async def embed(self, texts: Sequence[str]) -> tuple[Sequence[Vector], Usage]:
         body = await self._ask({"model": self._model, "input": list(texts)})
@@ -108,14 +108,14 @@ class ProviderEmbeddings:
         faults = refusals = 0
         async with httpx2.AsyncClient(timeout=SECONDS) as client:
             while True:
-                async with self._pace.turn() as turn:
+                async with self._rate_limiter.slot() as slot:
                     answer = await self._post(client, request, headers)
-                    if not isinstance(answer, _Mishap):
+                    if not isinstance(answer, _FailedRequest):
                         return answer
                     if answer.limited:
-                        turn.limited(answer.retry_after)
+                        slot.limited(answer.retry_after)
                     elif answer.transient:
-                        turn.failed()
+                        slot.failed()
                 faults, refusals = faults + (not answer.limited), refusals + answer.limited
                 if not answer.transient or faults >= ATTEMPTS or refusals > REFUSALS or answer.asks_too_much:
                     raise self._failed(answer.words)
@@ -125,18 +125,18 @@ class ProviderEmbeddings:
 
     async def _post(
         self, client: Any, request: Mapping[str, Any], headers: Mapping[str, str]
-    ) -> dict[str, Any] | _Mishap:
+    ) -> dict[str, Any] | _FailedRequest:
         """The body of a good answer, or what went wrong."""
         import httpx2
 
         try:
             response = await client.post(self._url(), content=json.dumps(request).encode(), headers=headers)
         except (httpx2.TransportError, httpx2.InvalidURL) as error:
-            return _Mishap(f"could not be reached: {type(error).__name__}: {error}", transient=True)
+            return _FailedRequest(f"could not be reached: {type(error).__name__}: {error}", transient=True)
         status = response.status_code
         if status < 300:
             return self._read(response)
-        return _Mishap(
+        return _FailedRequest(
             f"answered {status}: {show(response.text, 300)}",
             transient=status in (408, 409, 429) or status >= 500,
             limited=status == 429,
@@ -184,7 +184,7 @@ class ProviderEmbeddings:
 
 
 @record
-class _Mishap:
+class _FailedRequest:
     """A request that brought nothing, and whether another one may."""
 
     words: str

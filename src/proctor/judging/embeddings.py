@@ -20,9 +20,9 @@ from proctor.agents.agent import Usage
 from proctor.base.errors import ProctorError, UsageError
 from proctor.base.json_data import Json, fingerprint, plain
 from proctor.base.records import record
-from proctor.judging.context import engine_sitting, note_call
+from proctor.judging.context import engine_judge_context, log_call
 from proctor.judging.judge import JudgeCall
-from proctor.judging.judge_cache import Entry, Recall
+from proctor.judging.judge_cache import Entry, JudgeCache
 from proctor.judging.limits import Budget
 
 Vector = Sequence[float]
@@ -128,19 +128,19 @@ class Remembering:
     def __init__(self, source: Source) -> None:
         self.name = source.name
         self._source = source
-        self._recall = Recall()
+        self._cache = JudgeCache()
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
-        present = engine_sitting() if self._source.costs else None
-        recall = self._recall if present is None or present.recall is None else present.recall
+        present = engine_judge_context() if self._source.costs else None
+        cache = self._cache if present is None or present.cache is None else present.cache
         batch = _Batch(self._source, None if present is None else present.budget)
         keys = {text: fingerprint(KIND, VERSION, self.name, self._source.address, text) for text in texts}
         try:
             answers = await asyncio.gather(
-                *(recall.answer(key, partial(batch.entry, text)) for text, key in keys.items())
+                *(cache.get_or_ask(key, partial(batch.entry, text)) for text, key in keys.items())
             )
         finally:
-            note_call(batch.account(self.name, keys))
+            log_call(batch.account(self.name, keys))
         known = {text: entry for text, (entry, _) in zip(keys, answers, strict=True)}
         return [_vector(known[text]) for text in texts]
 

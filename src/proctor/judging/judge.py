@@ -93,7 +93,7 @@ class Completion:
     finish_reason: str | None = None
     probability: float | None = None
     """How likely the model held its verdict to be, where its logits can be seen; of several, the least certain one."""
-    odds: Mapping[str, Mapping[str, float]] = NOTHING
+    choice_probabilities: Mapping[str, Mapping[str, float]] = NOTHING
     """By the JSON pointer of each choice in the reply: how likely each possible choice was."""
 
 
@@ -128,7 +128,7 @@ class EndpointFailed(JudgeFailed):
         super().__init__(message)
 
 
-class UnfitReply(JudgeFailed):
+class InvalidReply(JudgeFailed):
     """A judge's reply is not what was asked for; carries the reply as it came."""
 
     def __init__(self, message: str, reply: str) -> None:
@@ -136,7 +136,7 @@ class UnfitReply(JudgeFailed):
         super().__init__(message)
 
 
-class Ledger(Protocol):
+class JudgeCallStore(Protocol):
     """Where answered questions are kept, by content."""
 
     def find(self, key: str) -> Mapping[str, Json] | None: ...

@@ -8,16 +8,16 @@ from collections.abc import Awaitable, Callable, Mapping
 from proctor.base.errors import StoreError
 from proctor.base.json_data import Json
 from proctor.judging.context import waiting
-from proctor.judging.judge import Ledger
+from proctor.judging.judge import JudgeCallStore
 
 Entry = Mapping[str, Json]
 
 REMEMBERED = 4096
-"""How many answers are held in memory where there is no ledger."""
+"""How many answers are held in memory where no store is given."""
 
 
 class Memory:
-    """The ledger of whoever has none: the latest answers, for as long as the process lives."""
+    """The latest answers, for as long as the process lives; used where no store is given."""
 
     def __init__(self) -> None:
         self._entries: dict[str, Entry] = {}
@@ -40,14 +40,14 @@ class _Flight:
         self.failure: Exception | None = None
 
 
-class Recall:
+class JudgeCache:
     """Finds answers again by their content."""
 
-    def __init__(self, ledger: Ledger | None = None) -> None:
-        self._ledger: Ledger = Memory() if ledger is None else ledger
+    def __init__(self, call_store: JudgeCallStore | None = None) -> None:
+        self._call_store: JudgeCallStore = Memory() if call_store is None else call_store
         self._flights: dict[tuple[asyncio.AbstractEventLoop, str], _Flight] = {}
 
-    async def answer(self, key: str, produce: Callable[[], Awaitable[Entry]]) -> tuple[Entry, bool]:
+    async def get_or_ask(self, key: str, produce: Callable[[], Awaitable[Entry]]) -> tuple[Entry, bool]:
         """The entry of `key`, and whether it cost no call of this caller's own.
 
         What `produce` raises reaches everybody who waited for it and is not kept: whoever asks later tries anew. If the
@@ -85,12 +85,12 @@ class Recall:
 
     def _kept(self, key: str) -> Entry | None:
         try:
-            return self._ledger.find(key)
+            return self._call_store.find(key)
         except StoreError:
-            return None  # a ledger that cannot be read is one more reason to ask, and none to give no verdict
+            return None  # an unreadable store is no reason to give no verdict: the judge is asked
 
     def _keep(self, key: str, entry: Entry) -> None:
         try:
-            self._ledger.keep(key, entry)
+            self._call_store.keep(key, entry)
         except StoreError:
             return  # the verdict was paid for and stands; that the store fails is said where the trial is kept

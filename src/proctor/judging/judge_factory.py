@@ -8,10 +8,10 @@ from typing import Any
 
 from proctor.base.errors import UsageError
 from proctor.base.json_data import canonical
-from proctor.judging.judge import Endpoint, Judge, Ledger
-from proctor.judging.judge_cache import Recall
+from proctor.judging.judge import Endpoint, Judge, JudgeCallStore
+from proctor.judging.judge_cache import JudgeCache
 from proctor.judging.judge_specs import JudgeSpec, PanelSpec, read_panel, wrong_kind
-from proctor.judging.limits import Budget, Limits, Pace
+from proctor.judging.limits import Budget, Limits, RateLimiter
 from proctor.judging.local_model import LocalEndpoint, LocalSpec
 from proctor.judging.model_judge import ModelJudge, Shape, Wording
 from proctor.judging.panel import Panel
@@ -20,15 +20,15 @@ from proctor.judging.providers import ProviderEndpoint
 from proctor.judging.small_model_prompts import brief_prompt_of, counted_schema_of, reasoned_prompt_of
 
 
-class SharedChambers:
+class SharedJudges:
     """Gives the same judge for the same name, so that all who ask it keep to one pace and one budget."""
 
-    def __init__(self, ledger: Ledger | None = None, budget: Budget | None = None) -> None:
+    def __init__(self, call_store: JudgeCallStore | None = None, budget: Budget | None = None) -> None:
         self.budget = budget or Budget()
-        self._recall = Recall(ledger)
+        self._cache = JudgeCache(call_store)
         self._panels: dict[str, Panel] = {}
         self._judges: dict[JudgeSpec, Judge] = {}
-        self._paces: dict[tuple[str, Limits], Pace] = {}
+        self._rate_limiters: dict[tuple[str, Limits], RateLimiter] = {}
 
     def panel(self, named: Any) -> Panel:
         """Whoever `named` means. Nothing is asked yet, but what can be known to be missing is complained about."""
@@ -53,9 +53,9 @@ class SharedChambers:
 
     def _usual(self, spec: PanelSpec) -> Panel:
         """Options that name nobody are for whoever judges anyhow."""
-        from proctor.judging.context import present_sitting
+        from proctor.judging.context import current_judge_context
 
-        judge = present_sitting().judge
+        judge = current_judge_context().judge
         if isinstance(judge, Mapping) and not read_panel(judge).members:
             raise UsageError("the judge has options and no model; write for example {model: openai:gpt-5-mini}")
         return replace(self.panel(judge), samples=spec.samples)
@@ -93,8 +93,8 @@ class SharedChambers:
             varied=varied,
             wording=wording,
             shape=shape,
-            recall=self._recall,
-            pace=self._paces.setdefault(place, Pace(spec.limits)),
+            cache=self._cache,
+            rate_limiter=self._rate_limiters.setdefault(place, RateLimiter(spec.limits)),
             budget=self.budget,
             timeout=spec.timeout,
         )

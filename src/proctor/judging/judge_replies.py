@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from proctor.base.json_data import Json, canonical, show
-from proctor.judging.judge import Question, ReplyT, Texts, UnfitReply
+from proctor.judging.judge import InvalidReply, Question, ReplyT, Texts
 
 LONGEST = 1_000_000
 """Characters; no reply to one question is longer, and none is searched for an object beyond it."""
@@ -29,15 +29,15 @@ class _Unfit(Exception):
 
 
 def read_reply(text: str, question: Question[ReplyT]) -> ReplyT:
-    """The reply in `text`, of the right shape and with nothing wrong; raises `UnfitReply` with a complaint."""
+    """The reply in `text`, of the right shape and with nothing wrong; raises `InvalidReply` with a complaint."""
     try:
         data = _only_object(text, question.material)
         reply = _shaped(data, question)
     except _Unfit as complaint:
-        raise UnfitReply(str(complaint), text) from None
+        raise InvalidReply(str(complaint), text) from None
     wrong = None if question.check is None else question.check(reply)
     if wrong:
-        raise UnfitReply(wrong, text)
+        raise InvalidReply(wrong, text)
     return reply
 
 

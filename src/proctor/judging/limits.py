@@ -47,53 +47,53 @@ class Limits:
 NO_LIMITS = Limits()
 
 
-class Turn:
+class RequestSlot:
     """One request that may be made now; whoever makes it says how it went, unless it went well."""
 
-    def __init__(self, line: _Line, began: float) -> None:
-        self._line = line
+    def __init__(self, queue: _Queue, began: float) -> None:
+        self._queue = queue
         self._began = began
         self._went_well = True
 
     def limited(self, retry_after: float | None = None) -> None:
         """The endpoint asks to be asked less often."""
         self._went_well = False
-        self._line.slow_down(self._began, retry_after)
+        self._queue.slow_down(self._began, retry_after)
 
     def failed(self) -> None:
         """The endpoint broke down by itself."""
         self._went_well = False
-        self._line.rest()
+        self._queue.rest()
 
     def over(self, *, broken_off: bool) -> None:
-        self._line.leave(went_well=self._went_well and not broken_off)
+        self._queue.leave(went_well=self._went_well and not broken_off)
 
 
-class Pace:
-    """The pace of one endpoint, shared by all who ask it. Event loops have a line each; they cannot wake each other."""
+class RateLimiter:
+    """One endpoint's rate limit, shared by its callers. Each event loop has its own queue: loops cannot wake each other."""
 
     def __init__(self, limits: Limits = NO_LIMITS) -> None:
         self._limits = limits
-        self._lines: WeakKeyDictionary[asyncio.AbstractEventLoop, _Line] = WeakKeyDictionary()
+        self._queues: WeakKeyDictionary[asyncio.AbstractEventLoop, _Queue] = WeakKeyDictionary()
 
     @asynccontextmanager
-    async def turn(self, tokens: int = 0) -> AsyncIterator[Turn]:
-        """Wait for a turn, first come, first served; `tokens` is how many the request is about to use."""
+    async def slot(self, tokens: int = 0) -> AsyncIterator[RequestSlot]:
+        """Wait for a slot, first come, first served; `tokens` is how many the request is about to use."""
         loop = asyncio.get_running_loop()
-        line = self._lines.get(loop)
-        if line is None:
-            line = self._lines[loop] = _Line(self._limits)
+        queue = self._queues.get(loop)
+        if queue is None:
+            queue = self._queues[loop] = _Queue(self._limits)
         with waiting():
-            await line.enter(tokens)
-        turn, went_through = Turn(line, loop.time()), False
+            await queue.enter(tokens)
+        slot, went_through = RequestSlot(queue, loop.time()), False
         try:
-            yield turn
+            yield slot
             went_through = True
         finally:
-            turn.over(broken_off=not went_through)
+            slot.over(broken_off=not went_through)
 
 
-class _Line:
+class _Queue:
     """Who waits for an endpoint in one event loop, and what is known about how much it bears."""
 
     def __init__(self, limits: Limits) -> None:
@@ -121,7 +121,7 @@ class _Line:
             if place in self._waiting:
                 self._waiting.remove(place)
             elif not place[0].cancelled():
-                self._under_way -= 1  # let in and cancelled in the same moment: the turn goes to the next
+                self._under_way -= 1  # let in and cancelled in the same moment: the slot goes to the next
             self._admit()
             raise
 
@@ -220,7 +220,7 @@ class Budget:
         return f"the cost of {' and '.join(parts)} is not known and not counted" if parts else ""
 
 
-class Tab(Budget):
+class UncappedBudget(Budget):
     """What trials under way spend: it is counted in `budget`, and none of them is cut short when that is spent."""
 
     def __init__(self, budget: Budget) -> None:

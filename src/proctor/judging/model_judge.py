@@ -17,11 +17,20 @@ from proctor.agents.agent import Usage
 from proctor.base.errors import JudgeFailed
 from proctor.base.json_data import Json, fingerprint, plain, show
 from proctor.base.records import record
-from proctor.judging.context import note_call, waiting
-from proctor.judging.judge import Completion, Endpoint, EndpointFailed, JudgeCall, Prompt, Question, ReplyT, UnfitReply
-from proctor.judging.judge_cache import Entry, Recall
+from proctor.judging.context import log_call, waiting
+from proctor.judging.judge import (
+    Completion,
+    Endpoint,
+    EndpointFailed,
+    InvalidReply,
+    JudgeCall,
+    Prompt,
+    Question,
+    ReplyT,
+)
+from proctor.judging.judge_cache import Entry, JudgeCache
 from proctor.judging.judge_replies import read_reply, sendable
-from proctor.judging.limits import NO_LIMITS, Budget, Pace
+from proctor.judging.limits import NO_LIMITS, Budget, RateLimiter
 from proctor.judging.logprobs import Path, pointer
 from proctor.judging.prompts import prompt_of, schema_of
 
@@ -29,35 +38,35 @@ if TYPE_CHECKING:
     from proctor.judging.questions import Graded
 
 
-def with_degrees(reply: ReplyT, odds: Any) -> ReplyT:
-    """`reply` with the degree of each verdict whose odds are known, and no other: what a model writes is no measure."""
-    _grade(reply, odds if isinstance(odds, Mapping) else {}, ())
+def with_partial_credit(reply: ReplyT, probabilities: Any) -> ReplyT:
+    """`reply` with partial credit where probabilities are known; a number that the model wrote itself is dropped."""
+    _grade(reply, probabilities if isinstance(probabilities, Mapping) else {}, ())
     return reply
 
 
-def _grade(value: Any, odds: Mapping[str, Any], path: Path) -> None:
+def _grade(value: Any, probabilities: Mapping[str, Any], path: Path) -> None:
     from pydantic import BaseModel
 
     from proctor.judging.questions import Graded
 
     if isinstance(value, list):
         for number, item in enumerate(value):
-            _grade(item, odds, (*path, number))
+            _grade(item, probabilities, (*path, number))
     elif isinstance(value, BaseModel):
         for name in type(value).model_fields:
-            _grade(getattr(value, name), odds, (*path, name))
+            _grade(getattr(value, name), probabilities, (*path, name))
         if isinstance(value, Graded):
-            value.degree = _degree(value, odds, path)
+            value.partial_credit = _partial_credit(value, probabilities, path)
 
 
-def _degree(item: Graded, odds: Mapping[str, Any], path: Path) -> float | None:
-    """What the verdict is worth on average; it is the last choice in the item, since reasons come before it."""
-    worth = item.worth
-    known = [chances for name in type(item).model_fields if (chances := odds.get(pointer((*path, name))))]
-    if not known or not worth:
+def _partial_credit(item: Graded, probabilities: Mapping[str, Any], path: Path) -> float | None:
+    """The expected score of the verdict, which is the last choice in the item, since reasons come before it."""
+    scores = item.choice_scores
+    known = [chances for name in type(item).model_fields if (chances := probabilities.get(pointer((*path, name))))]
+    if not known or not scores:
         return None
-    degree = math.fsum(chance * worth.get(choice, 0.0) for choice, chance in known[-1].items())
-    return min(1.0, max(0.0, degree))
+    expected = math.fsum(chance * scores.get(choice, 0.0) for choice, chance in known[-1].items())
+    return min(1.0, max(0.0, expected))
 
 
 Wording = Callable[[Question[Any]], Prompt]
@@ -76,7 +85,7 @@ SHOWN = 4_000
 
 
 @record
-class Tries:
+class RetryOptions:
     """How patient a judge is."""
 
     retries: int = RETRIES
@@ -109,8 +118,8 @@ class ModelJudge:
         varied: Endpoint | None = None,
         wording: Wording = prompt_of,
         shape: Shape = schema_of,
-        recall: Recall | None = None,
-        pace: Pace | None = None,
+        cache: JudgeCache | None = None,
+        rate_limiter: RateLimiter | None = None,
         budget: Budget | None = None,
         retries: int = RETRIES,
         timeout: float = TIMEOUT,
@@ -122,10 +131,10 @@ class ModelJudge:
         """The same model, free to answer differently: who is asked for samples after the first."""
         self._wording = wording
         self._shape = shape
-        self._recall = recall or Recall()
-        self._pace = pace or Pace()
+        self._cache = cache or JudgeCache()
+        self._rate_limiter = rate_limiter or RateLimiter()
         self._budget = budget or Budget()
-        self._tries = Tries(retries, timeout, backoff)
+        self._retry = RetryOptions(retries, timeout, backoff)
 
     async def ask(self, question: Question[ReplyT], *, sample: int = 0) -> ReplyT:
         endpoint = self._varied if sample else self._endpoint
@@ -138,19 +147,19 @@ class ModelJudge:
 
         cached = False
         try:
-            entry, cached = await self._recall.answer(key, produce)
+            entry, cached = await self._cache.get_or_ask(key, produce)
             reply = _reply_in(entry, question)
             if reply is None:
                 # It was kept when something else counted as an answer. The key is all that it can be told by.
                 key = fingerprint(key, "renewed")
-                entry, cached = await self._recall.answer(key, produce)
+                entry, cached = await self._cache.get_or_ask(key, produce)
                 reply = read_reply(str(entry.get("reply")), question)
-            return with_degrees(reply, entry.get("odds"))
+            return with_partial_credit(reply, entry.get("odds"))
         finally:
             self._note(question, key, cached, cost, sample)
 
     def _note(self, question: Question[Any], key: str, cached: bool, cost: _Cost, sample: int) -> None:
-        note_call(
+        log_call(
             JudgeCall(
                 kind=question.kind,
                 version=question.version,
@@ -173,7 +182,7 @@ class ModelJudge:
         completion = first
         try:
             _read(first, question)
-        except UnfitReply as complaint:
+        except InvalidReply as complaint:
             cost.repaired = True
             unfit.append({"reply": first.text, "complaint": str(complaint)})
             corrected = replace(prompt, corrections=((_quoted(first.text), _complaint(complaint, first)),))
@@ -184,10 +193,10 @@ class ModelJudge:
     def _insist(self, completion: Completion, question: Question[Any]) -> None:
         try:
             _read(completion, question)
-        except UnfitReply as failure:
+        except InvalidReply as failure:
             said = f"; it wrote {show(failure.reply, 300)!r}" if failure.reply else ""
             message = f"{self.name} gave no usable reply, asked twice: {failure}{said}"
-            raise UnfitReply(message, failure.reply) from None
+            raise InvalidReply(message, failure.reply) from None
 
     async def _completion(
         self, endpoint: Endpoint, prompt: Prompt, schema: Mapping[str, Json], cost: _Cost
@@ -199,13 +208,13 @@ class ModelJudge:
                 completion = await self._request(endpoint, prompt, schema)
             except EndpointFailed as failure:
                 faults, refusals = faults + (not failure.limited), refusals + failure.limited
-                if not failure.transient or faults > self._tries.retries or refusals > REFUSALS:
+                if not failure.transient or faults > self._retry.retries or refusals > REFUSALS:
                     raise _final(failure, faults + refusals) from None
                 if _asks_too_much(failure):
                     raise _final(failure, faults + refusals) from None
                 if not failure.limited:
                     with waiting():
-                        await asyncio.sleep(backoff(self._tries.backoff, faults, failure.retry_after))
+                        await asyncio.sleep(backoff(self._retry.backoff, faults, failure.retry_after))
                 continue
             cost.usage = cost.usage + completion.usage
             self._budget.spend(completion.usage)
@@ -216,21 +225,21 @@ class ModelJudge:
     async def _request(self, endpoint: Endpoint, prompt: Prompt, schema: Mapping[str, Json]) -> Completion:
         """One request, when it is its turn."""
         failure: EndpointFailed | None = None
-        async with self._pace.turn(_tokens(prompt)) as turn:
+        async with self._rate_limiter.slot(_tokens(prompt)) as slot:
             if self._budget.exhausted:
                 limit = self._budget.limit_usd
                 raise JudgeFailed(f"the budget of ${limit:g} is spent; {self.name} was not asked")
             try:
-                async with asyncio.timeout(self._tries.timeout + GRACE):
-                    return await endpoint.complete(prompt, schema, timeout=self._tries.timeout)
+                async with asyncio.timeout(self._retry.timeout + GRACE):
+                    return await endpoint.complete(prompt, schema, timeout=self._retry.timeout)
             except TimeoutError:
                 failure = EndpointFailed(f"{self.name} did not answer in time", transient=True)
             except EndpointFailed as error:
                 failure = error
             if failure.limited:
-                turn.limited(failure.retry_after)
+                slot.limited(failure.retry_after)
             elif failure.transient:
-                turn.failed()
+                slot.failed()
         raise failure
 
 
@@ -292,8 +301,8 @@ def _kept(
     }
     if completion.probability is not None:
         entry["probability"] = completion.probability
-    if completion.odds:
-        entry["odds"] = plain(completion.odds)
+    if completion.choice_probabilities:
+        entry["odds"] = plain(completion.choice_probabilities)
     return entry | ({"unfit": plain(unfit)} if unfit else {})
 
 
@@ -302,7 +311,7 @@ def _reply_in(entry: Entry, question: Question[ReplyT]) -> ReplyT | None:
     text = entry.get("reply")
     try:
         return read_reply(text, question) if isinstance(text, str) else None
-    except UnfitReply:
+    except InvalidReply:
         return None
 
 
@@ -314,7 +323,7 @@ def _quoted(text: str) -> str:
     return show(sendable(text), SHOWN) if text.strip() else "(nothing)"
 
 
-def _complaint(complaint: UnfitReply, completion: Completion) -> str:
+def _complaint(complaint: InvalidReply, completion: Completion) -> str:
     cut = " It was cut off at the greatest length allowed: be brief." if completion.finish_reason == "length" else ""
     return (
         f"That reply cannot be used: {sendable(str(complaint))}.{cut} The instructions have not changed. Reply again "

@@ -12,7 +12,7 @@ from proctor.base.json_data import show
 from proctor.judging.judge import EndpointFailed
 
 if TYPE_CHECKING:
-    from proctor.judging.providers import Manner
+    from proctor.judging.providers import AcceptedSettings
 
 LONGEST = 500
 
@@ -63,7 +63,7 @@ def _uncategorized(error: Exception, known: Any) -> EndpointFailed:
     return EndpointFailed(f"failed with {type(error).__name__}: {_words(error)}")
 
 
-def gives_way(error: Exception, manner: Manner) -> Manner | None:
+def fallback_settings(error: Exception, accepted: AcceptedSettings) -> AcceptedSettings | None:
     """How else to ask a model that refuses the request because of a setting; `None` when that is not the reason."""
     from dataclasses import replace
 
@@ -73,10 +73,12 @@ def gives_way(error: Exception, manner: Manner) -> Manner | None:
     if not isinstance(error, known.ModelRequestRejectedError) or isinstance(error, special):
         return None
     words = f"{error} {error.body}".lower()
-    if manner.temperature and re.search(r"temperature|top_p|sampling", words):
-        return replace(manner, temperature=False)
-    if manner.reply != "text" and re.search(r"response.?format|json.?schema|json.?object|schema|output_config", words):
-        return replace(manner, reply="object" if manner.reply == "schema" else "text")
+    if accepted.temperature and re.search(r"temperature|top_p|sampling", words):
+        return replace(accepted, temperature=False)
+    if accepted.reply != "text" and re.search(
+        r"response.?format|json.?schema|json.?object|schema|output_config", words
+    ):
+        return replace(accepted, reply="object" if accepted.reply == "schema" else "text")
     return None
 
 

@@ -17,7 +17,7 @@ from proctor.base.errors import UsageError
 from proctor.base.json_data import Json
 from proctor.base.records import record
 from proctor.judging.judge import Completion, EndpointFailed, Prompt
-from proctor.judging.provider_errors import endpoint_failure, gives_way
+from proctor.judging.provider_errors import endpoint_failure, fallback_settings
 from proctor.judging.redaction import blotted, conceal
 from proctor.judging.services import SERVICES, require_address, require_key, require_packages
 
@@ -51,7 +51,7 @@ class ModelSpec:
 
 
 @record
-class Manner:
+class AcceptedSettings:
     """What the model turned out to accept."""
 
     reply: str = "schema"
@@ -71,7 +71,7 @@ class ProviderEndpoint:
         self.address = spec.base_url or spec.name
         self.parameters: Mapping[str, Json] = _parameters(spec, varied)
         self._spec = spec
-        self._manner: Manner | None = None
+        self._accepted: AcceptedSettings | None = None
         self._models: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Any, Any]] = WeakKeyDictionary()
 
     async def complete(self, prompt: Prompt, schema: Mapping[str, Json], *, timeout: float) -> Completion:
@@ -80,15 +80,15 @@ class ProviderEndpoint:
             with _uninstrumented():
                 model = await self._model()
                 while True:
-                    manner = self._manner = self._manner or _manner(model.profile)
+                    accepted = self._accepted = self._accepted or _accepted(model.profile)
                     try:
-                        response = await self._request(model, manner, prompt, schema, timeout)
+                        response = await self._request(model, accepted, prompt, schema, timeout)
                         return self._without_key(_completion(response))
                     except Exception as error:
-                        less = gives_way(error, manner)
+                        less = fallback_settings(error, accepted)
                         if less is None:
                             raise
-                        self._manner = less
+                        self._accepted = less
         except EndpointFailed as failure:
             raise self._told(failure) from None
         except Exception as error:
@@ -111,13 +111,13 @@ class ProviderEndpoint:
         return [key for key in (self._spec.api_key, *map(os.environ.get, variables)) if key]
 
     async def _request(
-        self, model: Any, manner: Manner, prompt: Prompt, schema: Mapping[str, Json], timeout: float
+        self, model: Any, accepted: AcceptedSettings, prompt: Prompt, schema: Mapping[str, Json], timeout: float
     ) -> Any:
         from pydantic_ai.direct import model_request
 
         settings: dict[str, Any] = {"request_timeout": timeout, "timeout": timeout, "max_retries": 0}
         settings |= {name: value for name, value in self.parameters.items() if name not in ("base_url", "api_version")}
-        if not manner.temperature:
+        if not accepted.temperature:
             settings.pop("temperature", None)
             settings.pop("top_p", None)
         for name in model.unsupported_settings:
@@ -127,7 +127,7 @@ class ProviderEndpoint:
             model,
             _messages(prompt),
             model_settings=settings,  # type: ignore[arg-type]
-            model_request_parameters=_request_parameters(manner, schema),
+            model_request_parameters=_request_parameters(accepted, schema),
             instrument=False,
         )
 
@@ -207,26 +207,26 @@ def _ollama_elsewhere() -> bool:
     return bool(os.environ.get("OLLAMA_BASE_URL"))
 
 
-def _manner(profile: Mapping[str, Any]) -> Manner:
+def _accepted(profile: Mapping[str, Any]) -> AcceptedSettings:
     """What the library knows of the model; a model that always reasons takes no temperature."""
     reasons = profile.get("openai_supports_reasoning") and not (
         profile.get("openai_supports_reasoning_effort_none") and not profile.get("thinking_enabled_by_default")
     )
     refuses = reasons or profile.get("anthropic_disallows_sampling_settings") or profile.get("thinking_always_enabled")
     by_schema, by_object = profile.get("supports_json_schema_output"), profile.get("supports_json_object_output")
-    return Manner("schema" if by_schema else "object" if by_object else "text", temperature=not refuses)
+    return AcceptedSettings("schema" if by_schema else "object" if by_object else "text", temperature=not refuses)
 
 
-def _request_parameters(manner: Manner, schema: Mapping[str, Json]) -> Any:
+def _request_parameters(accepted: AcceptedSettings, schema: Mapping[str, Json]) -> Any:
     """The prompt itself shows the schema, so that models which cannot be held to it know it all the same."""
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.output import OutputObjectDefinition
 
-    if manner.reply == "text":
+    if accepted.reply == "text":
         return ModelRequestParameters()
     strict = True if _is_closed(schema) else None
     shape = OutputObjectDefinition(json_schema=dict(schema), name="reply", strict=strict)
-    mode: Any = "native" if manner.reply == "schema" else "prompted"
+    mode: Any = "native" if accepted.reply == "schema" else "prompted"
     return ModelRequestParameters(output_mode=mode, output_object=shape, prompted_output_template=False)
 
 

@@ -30,13 +30,13 @@ YesNo = Annotated[Literal["yes", "no"], BARE]
 
 
 class Graded(BaseModel):
-    """A verdict that may come with a degree. Models are not asked for one: what they would say is no measurement."""
+    """A verdict that may earn partial credit. Models are never asked for it: what they would say is no measurement."""
 
-    degree: SkipJsonSchema[float | None] = Field(None, ge=0, le=1)
+    partial_credit: SkipJsonSchema[float | None] = Field(None, ge=0, le=1)
     """How far the verdict holds, from 0 (not at all what is wished) to 1: by the rules of the embedded judge, or by the
     logits of a model that shows them."""
-    worth: ClassVar[Mapping[str, float]] = {"yes": 1.0, "partly": 1.0, "supported": 1.0}
-    """What each verdict is worth where a model's logits show how likely it was; any other is worth nothing."""
+    choice_scores: ClassVar[Mapping[str, float]] = {"yes": 1.0, "partly": 1.0, "supported": 1.0}
+    """The score of each verdict, to average over a model's probabilities; a verdict that is missing here scores 0."""
 
 
 @record
@@ -286,7 +286,7 @@ class Choice(Graded):
 
     reason: str = Field(description="what speaks for and against each choice, in a few sentences")
     choice: str
-    worth: ClassVar[Mapping[str, float]] = {}
+    choice_scores: ClassVar[Mapping[str, float]] = {}
 
 
 def choose(
@@ -296,11 +296,11 @@ def choose(
     material: Mapping[str, Texts],
     version: int = 1,
     *,
-    worth: Mapping[str, float] | None = None,
+    choice_scores: Mapping[str, float] | None = None,
 ) -> Question[Choice]:
     """A question whose `choices` each have a meaning, which may be empty where the instructions say it.
 
-    Nobody who is asked sees what each is `worth`; it makes a degree of the odds, where a model shows them.
+    No judge is shown `choice_scores`; they turn the probabilities of a local model into partial credit.
     """
     listed = "\n".join(f"- {name}: {meaning}" if meaning else f"- {name}" for name, meaning in choices.items())
     return Question(
@@ -308,12 +308,12 @@ def choose(
         version=version,
         instructions=f"{instructions.strip()}\n\nChoose exactly one:\n{listed}",
         material=material,
-        reply=_reply_of(tuple(choices), tuple((worth or {}).items())),
+        reply=_reply_of(tuple(choices), tuple((choice_scores or {}).items())),
     )
 
 
 @functools.cache
-def _reply_of(names: tuple[str, ...], worth: tuple[tuple[str, float], ...]) -> type[Choice]:
+def _reply_of(names: tuple[str, ...], choice_scores: tuple[tuple[str, float], ...]) -> type[Choice]:
     """The shape of a reply that can only name these; small models write them in any case and with stops."""
     by_plain_name = {bare_word(name): name for name in reversed(names)}
 
@@ -322,5 +322,5 @@ def _reply_of(names: tuple[str, ...], worth: tuple[tuple[str, float], ...]) -> t
 
     field: Any = (Annotated[Literal[names], BeforeValidator(recognised)], Field(description="the one choice made"))
     made = create_model("Choice", __base__=Choice, choice=field)
-    made.worth = dict(worth)
+    made.choice_scores = dict(choice_scores)
     return made

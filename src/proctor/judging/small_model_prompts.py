@@ -48,12 +48,12 @@ MARKED = "mark"
 def counted_schema_of(question: Question[Any]) -> Mapping[str, Json]:
     """The schema of a reply that speaks of each item once, and gives marks as words.
 
-    A small model that may write a list goes on and on; and it is among words that its odds can be told.
+    A small model that may write a list goes on and on; and it is among words that its probabilities can be told.
     """
     schema: dict[str, Any] = {**schema_of(question)}
     check = question.check
-    if MARKED in schema["properties"] and getattr(question.reply, "worth", None):
-        schema["properties"] = {**schema["properties"], MARKED: {"enum": list(question.reply.worth)}}
+    if MARKED in schema["properties"] and getattr(question.reply, "choice_scores", None):
+        schema["properties"] = {**schema["properties"], MARKED: {"enum": list(question.reply.choice_scores)}}
     if isinstance(check, EachOnce):
         held = {**schema["properties"][check.field], "minItems": check.count, "maxItems": check.count}
         schema["properties"] = {**schema["properties"], check.field: held}

@@ -79,7 +79,7 @@ def test_a_reason_names_what_is_missing_and_what_is_contradicted() -> None:
 
 
 def test_a_measured_degree_stands_in_for_the_f1() -> None:
-    assert correctness(compared(0, 1, 1, degree=0.4), answer_similarity_weight=0).score == 0.4
+    assert correctness(compared(0, 1, 1, partial_credit=0.4), answer_similarity_weight=0).score == 0.4
 
 
 def test_a_comparison_of_nothing_is_an_error() -> None:

@@ -15,7 +15,7 @@ from proctor.agents.agent import Usage
 from proctor.base.errors import JudgeFailed
 from proctor.base.json_data import fingerprint, plain
 from proctor.base.threads import call_in_thread
-from proctor.judging.context import EMBEDDED, note_call
+from proctor.judging.context import EMBEDDED, log_call
 from proctor.judging.judge import JudgeCall, NeedsModel, Question, ReplyT, Texts
 from proctor.judging.rule_judge.agreement import AGREES_FROM, Agreement, agreement
 from proctor.judging.rule_judge.passage_reading import entities, read
@@ -51,7 +51,7 @@ class EmbeddedJudge:
             raise JudgeFailed(f"the embedded judge's reply does not fit: {complaint}")
         spent = (time.perf_counter() - started) * 1000
         key = fingerprint(self.name, question.kind, question.version, plain(question.material))
-        note_call(
+        log_call(
             JudgeCall(
                 question.kind, question.version, self.name, key, usage=NOTHING_SPENT, duration_ms=spent, sample=sample
             )
@@ -76,7 +76,7 @@ _PARTLY_FROM = 0.3
 
 
 def graded(score: float, line: float, low: float = FAILS_UP_TO, high: float = HOLDS_FROM) -> float:
-    """A score of the rules as a degree, in the same order: up to `low` below the line, from `high` on above it."""
+    """A score of the rules as partial credit, in the same order: at most `low` below `line`, at least `high` above."""
     if score >= line:
         return min(1.0, high + (1.0 - high) * (score - line) / (1.0 - line))
     return max(0.0, min(low * score / line, math.nextafter(low, 0.0)))
@@ -94,7 +94,7 @@ def answer_statements(material: Material) -> Reply:
                 "claim": "yes" if _claims(text) else "no",
                 "relevant": "yes" if relevant else "no",
                 "reason": "" if relevant else reason,
-                "degree": graded(score, RELEVANT_FROM),
+                "partial_credit": graded(score, RELEVANT_FROM),
             }
         )
     return {"statements": found}
@@ -120,13 +120,13 @@ def claim_verdicts(material: Material) -> Reply:
     average = sum(found.score * weight for found, weight in zip(judged, weights, strict=True)) / max(1, sum(weights))
     whole = (average + min((found.score for found in judged), default=0.0)) / 2
     verdicts = [
-        {"number": number, "verdict": found.verdict, "reason": found.reason, "degree": _degree(found)}
+        {"number": number, "verdict": found.verdict, "reason": found.reason, "partial_credit": _partial_credit(found)}
         for number, found in enumerate(judged, 1)
     ]
-    return {"verdicts": verdicts, "degree": graded(whole, SUPPORTED_FROM)}
+    return {"verdicts": verdicts, "partial_credit": graded(whole, SUPPORTED_FROM)}
 
 
-def _degree(found: Support) -> float:
+def _partial_credit(found: Support) -> float:
     """As the verdict says, which knows more than the score."""
     line = SUPPORTED_FROM
     score = max(found.score, line) if found.verdict == "supported" else min(found.score, line * 0.999)
@@ -169,7 +169,9 @@ def attributions(material: Material) -> Reply:
     for text in statements(expected) or [expected]:
         found = support(text, passages)
         verdict = "yes" if found.verdict == "supported" else "no"
-        sentences.append({"text": text, "attributable": verdict, "reason": found.reason, "degree": _degree(found)})
+        sentences.append(
+            {"text": text, "attributable": verdict, "reason": found.reason, "partial_credit": _partial_credit(found)}
+        )
     return {"sentences": sentences}
 
 
@@ -219,7 +221,7 @@ def compared(material: Material) -> Reply:
         "only_answer": _beyond(reference, answer),
         "only_reference": list(found.missing) if same else list(found.missing or (reference,)),
         "contradictions": [found.reason] if found.verdict == "contradicted" else [],
-        "degree": graded(found.score, AGREES_FROM)
+        "partial_credit": graded(found.score, AGREES_FROM)
         if same
         else graded(min(found.score, AGREES_FROM * 0.999), AGREES_FROM),
     }
@@ -238,7 +240,7 @@ def factuality(material: Material) -> Reply:
     return {
         "choice": choice,
         "reason": found.reason,
-        "degree": least + (most - least) * min(1.0, max(0.0, found.score)),
+        "partial_credit": least + (most - least) * min(1.0, max(0.0, found.score)),
     }
 
 
@@ -249,7 +251,7 @@ def _choice(found: Agreement, beyond: Callable[[], Sequence[str]]) -> str:
 
 
 _BANDS = {"A": (0.25, 0.45), "B": (0.5, 0.7), "C": (0.9, 1.0), "D": (0.0, 0.24)}
-"""Between which degrees each choice lies: around what it is worth to a model, in the order of the rules' own score."""
+"""The range of scores of each choice: around the score a model's choice has, in the order of the rules' own score."""
 
 ANSWERS: Mapping[str, Callable[[Material], Reply]] = {
     "statements": answer_statements,
