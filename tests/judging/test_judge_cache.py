@@ -175,8 +175,8 @@ def test_one_recall_serves_one_event_loop_after_another() -> None:
 
 
 def test_memory_holds_only_the_latest_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "REMEMBERED", 2)
-    memory = module.Memory()
+    monkeypatch.setattr(module, "MOST_IN_MEMORY", 2)
+    memory = module.MemoryCallStore()
     for number in range(5):
         memory.keep(str(number), {})
     assert [memory.find(str(number)) is not None for number in range(5)] == [False] * 3 + [True] * 2

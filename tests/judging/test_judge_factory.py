@@ -41,8 +41,8 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def model(named: Any) -> ModelSpec:
     (member,) = read_panel(named).members
-    assert isinstance(member.who, ModelSpec)
-    return member.who
+    assert isinstance(member.model, ModelSpec)
+    return member.model
 
 
 def wrong(named: Any) -> str:
@@ -145,7 +145,7 @@ def test_options_reach_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     panel = read_panel(named)
     (member,) = panel.members
     assert panel.samples == 3
-    assert member.who == ModelSpec(
+    assert member.model == ModelSpec(
         "openai", "qwen", "http://127.0.0.1:9/v1", "the key in my variable", None, 0.2, 0.9, 99
     )
     assert "the key" not in repr(member)

@@ -256,7 +256,7 @@ def test_options_that_mean_nothing_for_a_judge_are_refused(named: Any, said: str
 def test_options_reach_the_model_file() -> None:
     options = {"threads": 3, "context": 2048, "max_tokens": 99, "temperature": 0.1, "timeout": 5, "concurrency": 2}
     (member,) = read_panel({"model": "local:m.gguf", **options}).members
-    assert member.who == LocalSpec(Path("m.gguf"), 3, 2048, slots=2, temperature=0.1, max_tokens=99)
+    assert member.model == LocalSpec(Path("m.gguf"), 3, 2048, slots=2, temperature=0.1, max_tokens=99)
     assert (member.timeout, member.limits.first, member.limits.most) == (5, 2, 2)
     (usual,) = read_panel("local:m.gguf").members
     assert (usual.timeout, usual.limits.first, usual.limits.most) == (600, 1, 1)

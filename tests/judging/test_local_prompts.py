@@ -21,7 +21,7 @@ from proctor.evaluators.judge_questions import mark
 from proctor.judging.judge import Prompt, Question
 from proctor.judging.judge_factory import SharedJudges
 from proctor.judging.judge_replies import read_reply
-from proctor.judging.model_judge import with_partial_credit
+from proctor.judging.logprobs import with_partial_credit
 from proctor.judging.prompts import prompt_of, schema_of
 from proctor.judging.questions import choose, claims, statements
 from proctor.judging.small_model_prompts import (

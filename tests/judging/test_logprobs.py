@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from logit_server import pieces_of
 
-from proctor.judging.logprobs import Token, choice_probabilities, least_certain
-from proctor.judging.model_judge import with_partial_credit
+from proctor.judging.logprobs import Token, choice_probabilities, least_certain, with_partial_credit
 from proctor.judging.prompts import schema_of
 from proctor.judging.questions import ClaimVerdicts, choose, claims
 

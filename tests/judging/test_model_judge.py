@@ -33,9 +33,9 @@ from proctor.base.errors import JudgeFailed
 from proctor.base.json_data import Json
 from proctor.judging.context import call_log
 from proctor.judging.judge import Completion, EndpointFailed, InvalidReply, JudgeCall, Prompt, Question
-from proctor.judging.judge_cache import JudgeCache, Memory
-from proctor.judging.limits import Budget, Limits, RateLimiter
-from proctor.judging.model_judge import REFUSALS, ModelJudge, backoff
+from proctor.judging.judge_cache import JudgeCache, MemoryCallStore
+from proctor.judging.limits import REFUSALS, Budget, Limits, RateLimiter, backoff
+from proctor.judging.model_judge import ModelJudge
 from proctor.judging.providers import ModelSpec, ProviderEndpoint
 
 
@@ -231,7 +231,7 @@ def test_failures_are_not_remembered() -> None:
 
 
 def test_what_is_kept_tells_the_prompt_and_every_reply() -> None:
-    call_store = Memory()
+    call_store = MemoryCallStore()
     with judge_server(["nonsense", NO]) as server:
         _, (call,) = ask(judge(server, cache=JudgeCache(call_store)))
     entry = call_store.find(call.key)
@@ -246,14 +246,14 @@ def test_what_is_kept_tells_the_prompt_and_every_reply() -> None:
 
 @pytest.mark.parametrize("stale", ['{"verdict": "old"}', "nonsense", 7, None])
 def test_a_kept_answer_that_no_longer_fits_is_asked_for_again(stale: Json) -> None:
-    class Tampered(Memory):
+    class Tampered(MemoryCallStore):
         def find(self, key: str) -> Mapping[str, Json] | None:
             found = super().find(key)
             return found and ({**found, "reply": stale} if key == first.key else found)
 
     call_store = Tampered()
     with judge_server(YES) as server:
-        asked = judge(server, cache=JudgeCache(Memory()))
+        asked = judge(server, cache=JudgeCache(MemoryCallStore()))
         _, (first,) = ask(asked)
         renewing = judge(server, cache=JudgeCache(call_store))
         call_store.keep(first.key, {"reply": stale})
