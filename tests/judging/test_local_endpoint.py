@@ -24,7 +24,7 @@ from proctor.evaluators.rag.answer_quality import Hallucination
 from proctor.judging.context import JudgeContext, judge_context
 from proctor.judging.judge_factory import SharedJudges
 from proctor.judging.judge_specs import read_panel
-from proctor.judging.local_model import LocalEndpoint, LocalSpec, usual_threads
+from proctor.judging.local_model import LocalEndpoint, LocalSpec, default_threads
 from proctor.judging.model_judge import ModelJudge
 from proctor.judging.questions import claims
 
@@ -265,16 +265,16 @@ def test_options_reach_the_model_file() -> None:
 def test_threads_are_one_on_a_build_server_and_as_many_as_somebody_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CI", "true")
     monkeypatch.delenv("PROCTOR_LOCAL_THREADS", raising=False)
-    assert usual_threads() == 1
+    assert default_threads() == 1
     monkeypatch.setenv("PROCTOR_LOCAL_THREADS", "7")
-    assert usual_threads() == 7
+    assert default_threads() == 7
     monkeypatch.delenv("CI")
     monkeypatch.delenv("PROCTOR_LOCAL_THREADS")
-    assert usual_threads() >= 1
+    assert default_threads() >= 1
 
 
 @pytest.mark.parametrize("given", ["0", "-1", "two", "1.5", "²"])
 def test_a_number_of_threads_that_is_none_is_refused(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROCTOR_LOCAL_THREADS", given)
     with pytest.raises(UsageError, match="PROCTOR_LOCAL_THREADS"):
-        usual_threads()
+        default_threads()

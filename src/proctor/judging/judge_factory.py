@@ -17,7 +17,7 @@ from proctor.judging.model_judge import ModelJudge, PromptBuilder, SchemaBuilder
 from proctor.judging.panel import Panel
 from proctor.judging.prompts import prompt_of, schema_of
 from proctor.judging.providers import ProviderEndpoint
-from proctor.judging.small_model_prompts import brief_prompt_of, counted_schema_of, reasoned_prompt_of
+from proctor.judging.small_model_prompts import short_prompt_of, short_prompt_with_reason_first, short_schema_of
 
 
 class SharedJudges:
@@ -74,8 +74,8 @@ class SharedJudges:
         is_free = model.temperature is None
         if isinstance(model, LocalSpec):
             varied: Endpoint | None = LocalEndpoint(model, varied=True) if is_free else None
-            builder = reasoned_prompt_of if model.reasons == "before" else brief_prompt_of
-            return self._model_judge(spec, LocalEndpoint(model), varied, builder, counted_schema_of)
+            builder = short_prompt_with_reason_first if model.reasons == "before" else short_prompt_of
+            return self._model_judge(spec, LocalEndpoint(model), varied, builder, short_schema_of)
         varied = ProviderEndpoint(model, varied=True) if is_free else None
         return self._model_judge(spec, ProviderEndpoint(model), varied)
 
