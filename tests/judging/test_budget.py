@@ -23,7 +23,7 @@ def test_without_a_limit_nothing_is_ever_too_much() -> None:
     assert not budget.exhausted
 
 
-def test_a_cost_that_nobody_knows_is_said_and_not_taken_for_zero() -> None:
+def test_an_unknown_cost_is_reported_and_not_taken_for_zero() -> None:
     budget = Budget(1.0)
     assert budget.uncounted() == ""
     budget.spend(Usage(input_tokens=10))

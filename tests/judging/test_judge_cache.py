@@ -83,7 +83,7 @@ def test_different_questions_do_not_wait_for_each_other() -> None:
     asyncio.run(main())
 
 
-def test_what_the_ledger_has_costs_no_call() -> None:
+def test_an_answer_in_the_call_store_costs_no_call() -> None:
     async def main() -> None:
         shelf, model = Shelf(), Model()
         shelf.entries["k"] = {"reply": "kept"}
@@ -94,7 +94,7 @@ def test_what_the_ledger_has_costs_no_call() -> None:
 
 
 @pytest.mark.parametrize("call_store", [None, "shelf"])
-def test_an_answer_is_found_again_also_where_there_is_no_ledger(call_store: str | None) -> None:
+def test_an_answer_is_found_again_also_without_a_call_store(call_store: str | None) -> None:
     async def main() -> None:
         cache, model = JudgeCache(Shelf() if call_store else None), Model()
         model.go.set()
@@ -153,7 +153,7 @@ def test_one_who_waits_can_give_up_without_harm_to_the_others() -> None:
     asyncio.run(main())
 
 
-def test_a_ledger_that_fails_costs_a_call_and_no_verdict() -> None:
+def test_a_call_store_that_fails_costs_a_call_and_no_verdict() -> None:
     async def main() -> None:
         cache, model = JudgeCache(Broken()), Model()
         model.go.set()
@@ -162,7 +162,7 @@ def test_a_ledger_that_fails_costs_a_call_and_no_verdict() -> None:
     asyncio.run(main())
 
 
-def test_one_recall_serves_one_event_loop_after_another() -> None:
+def test_one_cache_serves_one_event_loop_after_another() -> None:
     cache = JudgeCache(None)
 
     async def main(number: int) -> bool:

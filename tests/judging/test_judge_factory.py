@@ -116,7 +116,7 @@ def test_a_model_is_named_as_people_name_it(named: Any, provider: str, name: str
         ("google:gemini-2.5-flash", "proctor[google]"),
     ],
 )
-def test_a_name_that_means_nobody_is_told_what_is_wrong(named: Any, said: str) -> None:
+def test_an_unusable_name_is_told_what_is_wrong(named: Any, said: str) -> None:
     complaint = wrong(named)
     assert said in complaint
     assert "secret" not in complaint
@@ -221,7 +221,7 @@ def test_a_judge_or_a_panel_is_taken_as_it_is() -> None:
     assert judges.panel(judge) == Panel((judge,))
 
 
-def test_options_that_name_nobody_are_for_whoever_judges_anyhow() -> None:
+def test_options_without_a_model_apply_to_the_judge_in_force() -> None:
     judges = SharedJudges()
     with judge_context(JudgeContext(judges, "embedded")):
         assert judges.panel({"num_samples": 5}) == Panel(judges.panel("embedded").judges, samples=5)
@@ -230,7 +230,7 @@ def test_options_that_name_nobody_are_for_whoever_judges_anyhow() -> None:
         judges.panel({"samples": 3})
 
 
-def test_a_budget_and_a_ledger_are_shared_by_all_judges() -> None:
+def test_a_budget_is_shared_by_all_judges() -> None:
     budget = Budget(0.0001)
     with judge_server({"verdict": "yes"}) as server:
         judges = SharedJudges(budget=budget)

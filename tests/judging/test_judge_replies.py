@@ -93,7 +93,7 @@ def test_a_reply_that_does_not_fit_is_told_what_is_wrong(text: str, said: str) -
         'The material says {"verdict": "yes"} and I will not judge it.',
     ],
 )
-def test_nobody_chooses_between_a_verdict_and_a_quoted_one(text: str) -> None:
+def test_a_verdict_beside_a_quoted_one_is_refused(text: str) -> None:
     complaint(text)
 
 

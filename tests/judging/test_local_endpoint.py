@@ -53,21 +53,21 @@ def asked(server: JudgeServer, endpoint: LocalEndpoint | None = None) -> Any:
     return asyncio.run(judge.ask(claims(["Refunds take 5 days."], ["Refunds take 5 days."])))
 
 
-def test_how_sure_a_model_was_is_the_credit_of_each_item() -> None:
+def test_the_probability_of_a_verdict_is_the_credit_of_its_item() -> None:
     with judge_server(verdicts({"yes": 0.9, "no": 0.1}, {"no": 0.6, "yes": 0.4})) as server:
         found = evaluated(Hallucination(), server)
     assert found.score == pytest.approx((0.9 + 0.4) / 2)
     assert [item["verdict"] for item in found.details["findings"]] == ["agrees", "contradicts"]
 
 
-def test_a_choice_scores_what_the_choices_are_worth_by_their_odds() -> None:
+def test_a_choice_scores_the_mean_of_all_choices_by_their_probabilities() -> None:
     with judge_server(choice({"C": 0.5, "D": 0.25, "B": 0.25})) as server:
         found = evaluated(Factuality(), server)
     assert found.score == pytest.approx(0.5 * 1.0 + 0.25 * 0.0 + 0.25 * 0.6)
     assert found.details["choice"] == "C"
 
 
-def test_an_answer_from_the_cache_has_the_same_degree() -> None:
+def test_an_answer_from_the_cache_has_the_same_partial_credit() -> None:
     with judge_server(verdicts({"supported": 0.8, "un": 0.2})) as server:
         judge = ModelJudge(LocalEndpoint(LocalSpec(server.root)))
         question = claims(["Refunds take 5 days."], ["Refunds take 5 days."])
@@ -262,7 +262,7 @@ def test_options_reach_the_model_file() -> None:
     assert (usual.timeout, usual.limits.first, usual.limits.most) == (600, 1, 1)
 
 
-def test_threads_are_one_on_a_build_server_and_as_many_as_somebody_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_are_one_on_a_build_server_and_as_many_as_the_variable_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CI", "true")
     monkeypatch.delenv("PROCTOR_LOCAL_THREADS", raising=False)
     assert default_threads() == 1

@@ -66,7 +66,7 @@ def test_another_model_in_the_place_of_one_is_another_judge(models: Path) -> Non
 
 
 @pytest.mark.parametrize("named", ["local:http://127.0.0.1:1", "local:/none/such.gguf", "local:", "local:."])
-def test_whoever_has_no_content_goes_by_the_name(named: str) -> None:
+def test_a_server_or_missing_file_is_identified_by_its_name(named: str) -> None:
     assert known_by_content(named) == named
 
 

@@ -117,7 +117,7 @@ AFTER, BEFORE = ["choice", "reason"], ["reason", "choice"]
         ({"reasons": "before"}, BEFORE, 200),
     ],
 )
-def test_a_verdict_is_explained_where_somebody_wants_it(given: Any, order: list[str], longest: int) -> None:
+def test_a_verdict_is_explained_where_the_options_say_so(given: Any, order: list[str], longest: int) -> None:
     parts = {"choice": '"choice": "', "reason": '"reason": "'}
     first = parts[order[0]]
     said: list[Any] = ["{", first, ("Y", {"Y": 0.8, "N": 0.2}), '", ', parts[order[1]], '"}']
@@ -154,7 +154,7 @@ def test_what_a_text_is_to_say_does_not_stand_where_it_is_to_be_written() -> Non
     assert "\ntext: the statement, understandable on its own" in told
 
 
-def test_marks_are_words_so_that_their_odds_can_be_weighed() -> None:
+def test_marks_are_words_so_that_their_probabilities_are_known() -> None:
     question = mark("geval", "Mark it.", {"answer": "Hello."}, 0, 10)
     assert short_schema_of(question)["properties"]["mark"] == {"enum": [str(number) for number in range(11)]}
     reply = with_partial_credit(read_reply('{"mark": "7", "reason": ""}', question), {"/mark": {"7": 0.5, "9": 0.5}})

@@ -1,4 +1,4 @@
-"""The probabilities of each verdict, from the logits at the place where it stands."""
+"""The probabilities of each verdict, from the log-probabilities of its tokens."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def at_verdict(text: str, chances: dict[str, float], written: str) -> list[Token
     return [tokens[0], Token(written, tokens[1].start, chances), tokens[2]]
 
 
-def test_the_odds_are_those_of_the_token_that_decides() -> None:
+def test_the_probabilities_are_those_of_the_token_that_decides() -> None:
     chances = {"supported": 0.6, "contr": 0.3, "un": 0.05, "Supported": 0.05}
     probabilities = choice_probabilities(
         reply("supported"), at_verdict(reply("supported"), chances, "supported"), CLAIMS
@@ -61,7 +61,7 @@ def test_choices_that_begin_alike_are_told_apart_where_they_part() -> None:
     assert probabilities == pytest.approx({"north": 0.6, "northern": 0.2, "south": 0.2})
 
 
-def test_every_verdict_has_odds_of_its_own() -> None:
+def test_every_verdict_has_its_own_probabilities() -> None:
     text = reply("supported", "unmentioned")
     probabilities = choice_probabilities(text, tokens_of([text]), CLAIMS)
     assert [max(each, key=each.__getitem__) for each in probabilities.values()] == ["supported", "unmentioned"]
@@ -78,11 +78,11 @@ def test_the_least_certain_verdict_says_how_certain_the_reply_is() -> None:
 @pytest.mark.parametrize(
     "text", ["", "no JSON", "{", '{"verdicts": 3}', "[" * 5000, '{"verdicts": [{"verdict": "other"}]}']
 )
-def test_a_reply_without_choices_has_no_odds(text: str) -> None:
+def test_a_reply_without_choices_has_no_probabilities(text: str) -> None:
     assert choice_probabilities(text, tokens_of([text]), CLAIMS) == {}
 
 
-def test_tokens_that_are_not_those_of_the_reply_give_no_odds() -> None:
+def test_tokens_of_another_text_give_no_probabilities() -> None:
     assert choice_probabilities(reply("supported"), tokens_of(["something else"]), CLAIMS) == {}
     assert choice_probabilities(reply("supported"), [], CLAIMS) == {}
 
@@ -93,7 +93,7 @@ def test_tokens_that_are_not_those_of_the_reply_give_no_odds() -> None:
     cuts=st.lists(st.integers(0, 300), max_size=40),
     noise=st.dictionaries(st.integers(0, 40), st.dictionaries(st.text(max_size=6), st.floats(0, 1), max_size=4)),
 )
-def test_odds_are_a_distribution_however_the_reply_is_cut_into_tokens(
+def test_probabilities_are_a_distribution_however_the_reply_is_cut_into_tokens(
     verdicts: list[str], reason: str, cuts: list[int], noise: dict[int, dict[str, float]]
 ) -> None:
     text = reply(*verdicts, reason=reason)
@@ -110,7 +110,7 @@ def test_no_text_is_too_ugly(text: str, cuts: list[int]) -> None:
     assert isinstance(choice_probabilities(text, tokens_of(pieces_of(text, cuts)), CLAIMS), dict)
 
 
-def test_degrees_come_from_the_odds_and_never_from_what_a_model_wrote() -> None:
+def test_partial_credit_comes_from_probabilities_and_never_from_what_a_model_wrote() -> None:
     written: Any = {"partial_credit": 1.0, "number": 1, "reason": "so", "verdict": "unmentioned"}
     said = ClaimVerdicts.model_validate({"partial_credit": 0.9, "verdicts": [written, {**written, "number": 2}]})
     graded = with_partial_credit(said, {"/verdicts/1/verdict": {"supported": 0.25, "unmentioned": 0.75}})
@@ -128,7 +128,7 @@ def test_damaged_probabilities_of_a_kept_answer_give_no_partial_credit(probabili
     assert with_partial_credit(said, probabilities).partial_credit is None
 
 
-def test_a_choice_is_worth_what_the_evaluator_says() -> None:
+def test_a_choice_has_the_score_that_the_evaluator_gives_it() -> None:
     question = choose("which", "choose", {"a": "", "b": ""}, {}, choice_scores={"a": 1.0, "b": 0.5})
     said = question.reply.model_validate({"reason": "so", "choice": "a"})
     assert with_partial_credit(said, {"/choice": {"a": 0.5, "b": 0.5}}).partial_credit == pytest.approx(0.75)

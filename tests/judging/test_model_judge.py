@@ -274,7 +274,7 @@ def test_samples_after_the_first_may_differ() -> None:
     assert [each.body.get("temperature") for each in server.requests] == [0, None, None]
 
 
-def test_a_spent_budget_asks_nobody_and_says_so() -> None:
+def test_a_spent_budget_makes_no_request_and_says_so() -> None:
     budget = Budget(0.0001)
     with judge_server(["nonsense", YES]) as server:
         asked = judge(server, budget=budget)

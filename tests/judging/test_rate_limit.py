@@ -1,4 +1,4 @@
-"""One endpoint is asked as much at once as it bears, in fair order, and never hangs."""
+"""One endpoint is asked with as many requests at once as it accepts, in fair order, and never hangs."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_after_a_refusal_the_number_grows_by_one_a_round_and_no_longer_doubles()
     assert run_virtually(main()) == [4, 4, 5]
 
 
-def test_everybody_waits_as_long_as_the_endpoint_asked_one_of_them_to() -> None:
+def test_all_requests_wait_as_long_as_the_endpoint_asked_one_of_them_to() -> None:
     async def main() -> list[float]:
         watch = Watch(RateLimiter(Limits(first=4)))
         loop = asyncio.get_running_loop()
@@ -94,7 +94,7 @@ def test_everybody_waits_as_long_as_the_endpoint_asked_one_of_them_to() -> None:
     assert run_virtually(main()) == [30, 30]
 
 
-def test_no_wish_is_granted_that_nobody_would_wait_for() -> None:
+def test_a_retry_after_that_is_too_long_is_cut() -> None:
     async def main() -> float:
         watch = Watch(RateLimiter(Limits(longest_pause=120)))
         start = asyncio.get_running_loop().time()
@@ -118,7 +118,7 @@ def test_a_fault_of_the_server_makes_for_a_short_pause_and_not_for_fewer_request
     assert run_virtually(main()) == (0.5, 4)
 
 
-def test_refusals_without_a_wish_make_for_longer_and_longer_pauses() -> None:
+def test_refusals_without_retry_after_make_longer_and_longer_pauses() -> None:
     async def main() -> list[float]:
         limiter = RateLimiter(Limits(first=1, pause=1))
         loop = asyncio.get_running_loop()
@@ -174,7 +174,7 @@ def test_who_came_first_is_served_first() -> None:
 
 
 @given(st.lists(st.integers(0, 19), max_size=20))
-def test_those_who_give_up_take_nobody_elses_turn(leaving: list[int]) -> None:
+def test_a_cancelled_request_takes_no_slot_of_another(leaving: list[int]) -> None:
     async def main() -> set[int]:
         watch = Watch(RateLimiter(Limits(first=2, most=2)))
         tasks = [asyncio.create_task(watch.ask(number)) for number in range(20)]
@@ -191,7 +191,7 @@ def test_those_who_give_up_take_nobody_elses_turn(leaving: list[int]) -> None:
     assert set(range(20)) - set(leaving) <= run_virtually(main())
 
 
-def test_who_is_let_in_and_cancelled_in_the_same_moment_passes_the_turn_on() -> None:
+def test_a_request_admitted_and_cancelled_at_once_gives_its_slot_to_the_next() -> None:
     async def main() -> list[int]:
         watch = Watch(RateLimiter(Limits(first=1, most=1)))
         holder = asyncio.create_task(watch.ask(0))
@@ -204,7 +204,7 @@ def test_who_is_let_in_and_cancelled_in_the_same_moment_passes_the_turn_on() -> 
     assert 2 in run_virtually(main())
 
 
-def test_one_pace_serves_one_event_loop_after_another() -> None:
+def test_one_rate_limiter_serves_one_event_loop_after_another() -> None:
     limiter = RateLimiter(Limits(first=1, most=1))
 
     async def leaves_without_a_word() -> None:
@@ -220,7 +220,7 @@ def test_one_pace_serves_one_event_loop_after_another() -> None:
         run_virtually(main())
 
 
-def test_waiting_for_a_turn_is_told_from_working() -> None:
+def test_waiting_for_a_slot_is_excluded_from_the_timeout() -> None:
     async def main() -> float:
         limiter, waits = RateLimiter(Limits(first=1, most=1)), WaitTimer()
         released = asyncio.Event()

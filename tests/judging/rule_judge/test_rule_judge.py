@@ -148,7 +148,7 @@ def test_an_unknown_kind_needs_a_model() -> None:
 
 
 def test_large_material_leaves_the_event_loop_to_others() -> None:
-    question = claims(["The museum opens at 9 am."], ["x " * embedded_judge.APART_FROM, *PASSAGES])
+    question = claims(["The museum opens at 9 am."], ["x " * embedded_judge.IN_THREAD_FROM, *PASSAGES])
     beats = 0
 
     async def beat() -> None:

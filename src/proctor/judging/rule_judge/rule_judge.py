@@ -1,6 +1,6 @@
 """The judge that needs no model, no key and no network: rules about words, numbers, dates, names and negations.
 
-What the embedded rules say to each kind of question they know, in the shape a model's reply would have.
+`ANSWERS` has a rule for each kind of question it knows; its replies have the shape of a model's.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from proctor.base.errors import JudgeFailed
 from proctor.base.json_data import fingerprint, plain
 from proctor.base.threads import call_in_thread
 from proctor.judging.context import EMBEDDED, log_call
-from proctor.judging.judge import JudgeCall, NeedsModel, Question, ReplyT, Texts
+from proctor.judging.judge import JudgeCall, NeedsModel, Question, ReplyT, Texts, as_list
 from proctor.judging.rule_judge.agreement import AGREES_FROM, Agreement, agreement
 from proctor.judging.rule_judge.passage_reading import entities, read
 from proctor.judging.rule_judge.relevance import RELEVANT_FROM, noncommittal, relevance, relevances
@@ -25,8 +25,8 @@ from proctor.judging.rule_judge.support import SUPPORTED_FROM, Support, support
 from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT
 
 NOTHING_SPENT = Usage(input_tokens=0, output_tokens=0, cost_usd=0.0, model_calls=0)
-APART_FROM = 4_000
-"""Characters of material from which the work leaves the event loop to others while it lasts."""
+IN_THREAD_FROM = 4_000
+"""Characters of material from which a rule runs in a thread, so that the event loop is not blocked."""
 
 
 class EmbeddedJudge:
@@ -41,7 +41,7 @@ class EmbeddedJudge:
                 f"the embedded judge cannot tell {question.kind!r}; name a judge with --judge provider:model"
             )
         started = time.perf_counter()
-        if _size(question) < APART_FROM:
+        if _size(question) < IN_THREAD_FROM:
             said = rule(question.material)
         else:
             said = await call_in_thread(rule, question.material)
@@ -71,7 +71,7 @@ Reply: TypeAlias = dict[str, Any]
 
 HOLDS_FROM = 0.85
 FAILS_UP_TO = 0.5
-"""Degrees keep clear of the middle: what holds counts nearly in full, what does not counts less than half."""
+"""Partial credit avoids the middle: a verdict that holds counts nearly in full, one that does not less than half."""
 _PARTLY_FROM = 0.3
 
 
@@ -101,22 +101,22 @@ def answer_statements(material: Material) -> Reply:
 
 
 def _claims(text: str) -> bool:
-    """Whether there is anything to bear out; `I am not sure, but …` claims what comes after it."""
+    """Whether it claims anything; `I am not sure, but …` claims what comes after it."""
     last = re.split(r"\b(?:but|however|though)\b", text, flags=re.IGNORECASE)[-1]
-    return bool(_telling(last)) and not noncommittal(last)
+    return bool(_meaningful_words(last)) and not noncommittal(last)
 
 
-def _telling(text: str) -> int:
-    """How many words of a text tell something."""
+def _meaningful_words(text: str) -> int:
+    """How many words of a text carry meaning."""
     return sum(term.weight > GRAMMAR_WEIGHT for term in read(text).terms)
 
 
 def claim_verdicts(material: Material) -> Reply:
-    """All claims together hold as far as half their average and half the worst: people forgive no invented claim."""
+    """The whole scores half by the average claim and half by the worst: people forgive no invented claim."""
     passages = _several(material, "passage")
     claims = _several(material, "statement")
     judged = [support(text, passages) for text in claims]
-    weights = [max(1, _telling(text)) for text in claims]
+    weights = [max(1, _meaningful_words(text)) for text in claims]
     average = sum(found.score * weight for found, weight in zip(judged, weights, strict=True)) / max(1, sum(weights))
     whole = (average + min((found.score for found in judged), default=0.0)) / 2
     verdicts = [
@@ -127,14 +127,14 @@ def claim_verdicts(material: Material) -> Reply:
 
 
 def _partial_credit(found: Support) -> float:
-    """As the verdict says, which knows more than the score."""
+    """On the side of the line that the verdict says: the verdict knows more than the score."""
     line = SUPPORTED_FROM
     score = max(found.score, line) if found.verdict == "supported" else min(found.score, line * 0.999)
     return graded(score, line)
 
 
 def passage_agreements(material: Material) -> Reply:
-    """A passage is contradicted by a statement that it speaks against and that no other passage bears out."""
+    """A passage disagrees with a statement that it contradicts and that no other passage supports."""
     passages = _several(material, "passage")
     doubtful = [
         text for text in statements(_text(material, "answer")) if support(text, passages).verdict == "contradicted"
@@ -151,7 +151,7 @@ def passage_agreements(material: Material) -> Reply:
 
 
 def useful_passages(material: Material) -> Reply:
-    """A passage is of use if it gives the expected answer or bears out any part of it."""
+    """A passage is useful if it gives the expected answer or supports any part of it."""
     question, expected = _text(material, "question"), _text(material, "expected")
     parts = statements(expected)
     verdicts = []
@@ -188,7 +188,7 @@ def relevant_sentences(material: Material) -> Reply:
 
 
 def named_entities(material: Material) -> Reply:
-    """What the expected answer names counts as found if the passages bear its bare name out."""
+    """An entity of the expected answer is found if the passages support its bare name."""
     passages = _several(material, "passage")
     found = [(name, support(name, passages)) for name in entities(_text(material, "expected"))]
     return {
@@ -199,7 +199,7 @@ def named_entities(material: Material) -> Reply:
 
 
 def sentence_labels(material: Material) -> Reply:
-    """Sentences against everything else there is."""
+    """Labels sentences by comparing them with all other material."""
     grounds = [text for name in material if name != "sentence" for text in _several(material, name)]
     verdicts = []
     for number, text in enumerate(_several(material, "sentence"), 1):
@@ -265,7 +265,7 @@ ANSWERS: Mapping[str, Callable[[Material], Reply]] = {
     "entities": named_entities,
     "sentence-labels": sentence_labels,
 }
-"""By kind of question."""
+"""The rules, by kind of question."""
 
 
 def _text(material: Material, name: str) -> str:
@@ -274,5 +274,4 @@ def _text(material: Material, name: str) -> str:
 
 
 def _several(material: Material, name: str) -> list[str]:
-    value = material.get(name, ())
-    return [value] if isinstance(value, str) else list(value)
+    return as_list(material.get(name, ()))
