@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from logit_server import pieces_of
 
-from proctor.judging.logprobs import Token, choice_probabilities, least_certain, with_partial_credit
+from proctor.judging.logprobs import Token, choice_probabilities, with_partial_credit
 from proctor.judging.prompts import schema_of
 from proctor.judging.questions import ClaimVerdicts, choose, claims
 
@@ -66,13 +66,6 @@ def test_every_verdict_has_its_own_probabilities() -> None:
     probabilities = choice_probabilities(text, tokens_of([text]), CLAIMS)
     assert [max(each, key=each.__getitem__) for each in probabilities.values()] == ["supported", "unmentioned"]
     assert list(probabilities) == ["/verdicts/0/verdict", "/verdicts/1/verdict"]
-
-
-def test_the_least_certain_verdict_says_how_certain_the_reply_is() -> None:
-    text = reply("supported")
-    probabilities = choice_probabilities(text, at_verdict(text, {"supported": 0.7, "un": 0.3}, "supported"), CLAIMS)
-    assert least_certain(text, probabilities) == pytest.approx(0.7)
-    assert least_certain("{}", {}) is None
 
 
 @pytest.mark.parametrize(

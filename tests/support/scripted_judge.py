@@ -53,7 +53,7 @@ class ScriptedJudge:
 
 
 class OneJudge:
-    """Chambers with one judge, whoever is named."""
+    """A judge factory that gives one judge for every name."""
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge

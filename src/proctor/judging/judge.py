@@ -95,8 +95,6 @@ class Completion:
     usage: Usage = Usage()
     model: str = ""
     finish_reason: str | None = None
-    probability: float | None = None
-    """The probability of the verdict, where the model shows it; of several verdicts, the lowest."""
     choice_probabilities: Mapping[str, Mapping[str, float]] = NOTHING
     """By the JSON pointer of each choice in the reply: the probability of each possible choice."""
 

@@ -24,7 +24,7 @@ from proctor.base.json_data import Json, show
 from proctor.base.records import record
 from proctor.base.threads import call_in_thread
 from proctor.judging.judge import Completion, EndpointFailed, Prompt
-from proctor.judging.logprobs import Token, choice_probabilities, least_certain
+from proctor.judging.logprobs import Token, choice_probabilities
 from proctor.judging.redaction import conceal
 from proctor.judging.small_model_prompts import verdict_first, with_short_reasons
 
@@ -218,14 +218,12 @@ def _completion(data: Json, schema: Mapping[str, Json]) -> Completion:
         tokens = _tokens(logprobs, text)
     except (LookupError, TypeError, AttributeError, ValueError):
         raise EndpointFailed("sent something that is not a completion; check the address") from None
-    probabilities = choice_probabilities(text, tokens, schema)
     return Completion(
         text=text,
         usage=Usage(usage.get("prompt_tokens"), usage.get("completion_tokens"), 0.0, 1),
         model=str(data.get("model") or ""),
         finish_reason=choice.get("finish_reason"),
-        probability=least_certain(text, probabilities),
-        choice_probabilities=probabilities,
+        choice_probabilities=choice_probabilities(text, tokens, schema),
     )
 
 

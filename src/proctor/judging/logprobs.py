@@ -88,20 +88,6 @@ def pointer(path: Path) -> str:
     return "".join(f"/{part}" for part in path)
 
 
-def least_certain(text: str, probabilities: ChoiceProbabilities) -> float | None:
-    """The probability of the written choice at which the model was least certain."""
-    if not probabilities:
-        return None
-    data = json.loads(text)
-    return min(chances[_at(data, place)] for place, chances in probabilities.items())
-
-
-def _at(data: Any, place: str) -> Any:
-    for part in place.split("/")[1:]:
-        data = data[int(part)] if isinstance(data, list) else data[part]
-    return data
-
-
 def _probabilities(before: str, written: str, choices: Sequence[str], tokens: Sequence[Token]) -> dict[str, float]:
     """Walk along the tokens; an alternative that leads to another choice adds its probability to that choice."""
     endings = {choice: f'{before}{choice}"' for choice in choices}

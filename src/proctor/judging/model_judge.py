@@ -202,8 +202,6 @@ def _entry_of(
         "usage": {key: value for key, value in plain(cost.usage).items() if value is not None},
         "duration_ms": round(cost.duration_ms, 3),
     }
-    if completion.probability is not None:
-        entry["probability"] = completion.probability
     if completion.choice_probabilities:
         entry["odds"] = plain(completion.choice_probabilities)
     return entry | ({"unfit": plain(unusable)} if unusable else {})

@@ -100,7 +100,7 @@ def _bound(judge: Named, spec: EvaluatorSpec) -> Bound:
 
 
 class _RowJudging:
-    """Where rows are put to the judge, a few at once."""
+    """Puts rows to the judge, a few at once."""
 
     def __init__(self, bound: Bound, judge: Named, judges: Any, options: CalibrationOptions) -> None:
         self._bound = bound
@@ -148,7 +148,7 @@ class _RowJudging:
 
         try:
             with judge_context(
-                JudgeContext(_Appointed(self._judges, self._judge, panel), self._judge, self._bound.threshold)
+                JudgeContext(_MeasuredJudges(self._judges, self._judge, panel), self._judge, self._bound.threshold)
             ):
                 said = await evaluate(self._bound.call, row.evaluable)
         except NothingToCompare as error:
@@ -172,8 +172,8 @@ class _Again:
         return await self._judge.ask(question, sample=self._asked + sample)
 
 
-class _Appointed:
-    """Chambers in which the judge that is measured goes by its name, also when it is asked again."""
+class _MeasuredJudges:
+    """A judge factory that gives the measured panel for the name of the judge, also when it is asked again."""
 
     def __init__(self, judges: Any, judge: Named, panel: Any) -> None:
         self._judges = judges
