@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from proctor.evaluators.foreign.autoevals import AutoevalsAdapter
     from proctor.evaluators.foreign.llm_prompt import create_llm_evaluator
     from proctor.evaluators.from_trace import as_evaluable, by_name, last_llm_call, root
+    from proctor.evaluators.judged import Judged
     from proctor.evaluators.rag.answer_quality import AnswerCorrectness, AnswerRelevancy, Faithfulness, Hallucination
     from proctor.evaluators.rag.retrieval import (
         ContextEntityRecall,
@@ -103,6 +104,8 @@ if TYPE_CHECKING:
     from proctor.evaluators.tools.ordered_steps import Step
     from proctor.evaluators.tools.step_matching import Trajectory
     from proctor.evaluators.tools.trajectory import ExpectedTools, FinalState, ForbiddenTools, ToolCount, ToolTrajectory
+    from proctor.judging.judge import Judge, Question
+    from proctor.judging.panel import Panel
     from proctor.reporting.html.scorecard import (
         DatasetEntryResult,
         DatasetScorecard,
@@ -177,6 +180,9 @@ _HOMES = {
     "evaluators.tools.correctness": "ToolConsistency ToolCorrectness",
     "evaluators.tools.trajectory": "ExpectedTools FinalState ForbiddenTools ToolCount ToolTrajectory",
     "evaluators.tools.step_matching": "Trajectory",
+    "evaluators.judged": "Judged",
+    "judging.judge": "Judge Question",
+    "judging.panel": "Panel",
     "results.run": "Outcome Run Score TrialResult",
     "results.passing": "ScoreThreshold",
     "results.verdict": "RunVerdict judge",
@@ -256,7 +262,9 @@ __all__ = [
     "Humor",
     "InvalidSuite",
     "JSONDiff",
+    "Judge",
     "JudgeFailed",
+    "Judged",
     "JudgementDAG",
     "Keywords",
     "KnowledgeRetention",
@@ -281,9 +289,11 @@ __all__ = [
     "ObserveSpan",
     "Outcome",
     "PIILeakage",
+    "Panel",
     "Possible",
     "ProctorError",
     "PromptInjection",
+    "Question",
     "Regex",
     "Relevance",
     "Reply",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proctor.agents.agent import Usage
-from proctor.judging.limits import Budget, Tab
+from proctor.judging.limits import Budget, UncappedBudget
 
 
 def test_a_budget_is_exhausted_when_it_is_spent_and_not_before() -> None:
@@ -23,7 +23,7 @@ def test_without_a_limit_nothing_is_ever_too_much() -> None:
     assert not budget.exhausted
 
 
-def test_a_cost_that_nobody_knows_is_said_and_not_taken_for_zero() -> None:
+def test_an_unknown_cost_is_reported_and_not_taken_for_zero() -> None:
     budget = Budget(1.0)
     assert budget.uncounted() == ""
     budget.spend(Usage(input_tokens=10))
@@ -42,7 +42,7 @@ def test_free_is_a_known_cost() -> None:
 
 def test_what_trials_under_way_spend_is_counted_and_does_not_cut_them_short() -> None:
     budget = Budget(1.0)
-    tab = Tab(budget)
-    tab.spend(Usage(cost_usd=5.0))
+    uncapped = UncappedBudget(budget)
+    uncapped.spend(Usage(cost_usd=5.0))
     assert budget.exhausted
-    assert not tab.exhausted
+    assert not uncapped.exhausted

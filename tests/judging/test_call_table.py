@@ -16,9 +16,9 @@ from proctor.cases.suite import NamedData, Turn
 from proctor.evaluators.evaluation import Evaluable, Exchange
 from proctor.evaluators.judged import Judged
 from proctor.evaluators.registry import SHIPPED, shipped
-from proctor.judging.context import Sitting, sitting
+from proctor.judging.context import JudgeContext, judge_context
 from proctor.judging.judge import Question
-from proctor.judging.judge_factory import SharedChambers
+from proctor.judging.judge_factory import SharedJudges
 from proctor.judging.prompts import prompt_of
 
 PAGE = ROOT / "docs" / "judges.md"
@@ -119,9 +119,9 @@ def requests_of(*names: str) -> int:
     with judge_server(lambda asked: answer(asked, replies)) as server:
 
         async def look() -> None:
-            chambers = SharedChambers()
-            (judge,) = chambers.panel({"model": "openai:gpt-4o", "base_url": server.url}).judges
-            with sitting(Sitting(chambers, Prompter(judge, replies))):
+            judges = SharedJudges()
+            (judge,) = judges.panel({"model": "openai:gpt-4o", "base_url": server.url}).judges
+            with judge_context(JudgeContext(judges, Prompter(judge, replies))):
                 evaluators = [shipped(name)(**ARGUMENTS.get(name, {})) for name in names]
                 await asyncio.gather(*(evaluator(evaluable()) for evaluator in evaluators))
 

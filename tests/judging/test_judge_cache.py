@@ -10,11 +10,11 @@ import pytest
 
 from proctor.base.errors import JudgeFailed, StoreError
 from proctor.judging import judge_cache as module
-from proctor.judging.judge_cache import Recall
+from proctor.judging.judge_cache import JudgeCache
 
 
 class Shelf:
-    """A ledger in memory."""
+    """A call_store in memory."""
 
     def __init__(self) -> None:
         self.entries: dict[str, Mapping[str, Any]] = {}
@@ -27,7 +27,7 @@ class Shelf:
 
 
 class Broken:
-    """A ledger whose disk is full and damaged."""
+    """A call_store whose disk is full and damaged."""
 
     def find(self, key: str) -> Mapping[str, Any] | None:
         raise StoreError("cannot be read")
@@ -59,8 +59,8 @@ async def _settle() -> None:
 
 def test_fifty_who_ask_the_same_at_once_cost_one_call() -> None:
     async def main() -> None:
-        recall, model = Recall(Shelf()), Model()
-        asking = [asyncio.create_task(recall.answer("k", model)) for _ in range(50)]
+        cache, model = JudgeCache(Shelf()), Model()
+        asking = [asyncio.create_task(cache.get_or_ask("k", model)) for _ in range(50)]
         await _settle()
         model.go.set()
         answers = await asyncio.gather(*asking)
@@ -73,33 +73,33 @@ def test_fifty_who_ask_the_same_at_once_cost_one_call() -> None:
 
 def test_different_questions_do_not_wait_for_each_other() -> None:
     async def main() -> None:
-        recall, slow, quick = Recall(Shelf()), Model(), Model()
+        cache, slow, quick = JudgeCache(Shelf()), Model(), Model()
         quick.go.set()
-        waiting = asyncio.create_task(recall.answer("slow", slow))
+        waiting = asyncio.create_task(cache.get_or_ask("slow", slow))
         await _settle()
-        assert await recall.answer("quick", quick) == ({"reply": "answer 1"}, False)
+        assert await cache.get_or_ask("quick", quick) == ({"reply": "answer 1"}, False)
         waiting.cancel()
 
     asyncio.run(main())
 
 
-def test_what_the_ledger_has_costs_no_call() -> None:
+def test_an_answer_in_the_call_store_costs_no_call() -> None:
     async def main() -> None:
         shelf, model = Shelf(), Model()
         shelf.entries["k"] = {"reply": "kept"}
-        assert await Recall(shelf).answer("k", model) == ({"reply": "kept"}, True)
+        assert await JudgeCache(shelf).get_or_ask("k", model) == ({"reply": "kept"}, True)
         assert model.calls == 0
 
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("ledger", [None, "shelf"])
-def test_an_answer_is_found_again_also_where_there_is_no_ledger(ledger: str | None) -> None:
+@pytest.mark.parametrize("call_store", [None, "shelf"])
+def test_an_answer_is_found_again_also_without_a_call_store(call_store: str | None) -> None:
     async def main() -> None:
-        recall, model = Recall(Shelf() if ledger else None), Model()
+        cache, model = JudgeCache(Shelf() if call_store else None), Model()
         model.go.set()
-        await recall.answer("k", model)
-        assert await recall.answer("k", model) == ({"reply": "answer 1"}, True)
+        await cache.get_or_ask("k", model)
+        assert await cache.get_or_ask("k", model) == ({"reply": "answer 1"}, True)
         assert model.calls == 1
 
     asyncio.run(main())
@@ -108,22 +108,22 @@ def test_an_answer_is_found_again_also_where_there_is_no_ledger(ledger: str | No
 def test_a_failure_reaches_those_who_waited_and_is_not_kept() -> None:
     async def main() -> None:
         shelf, model = Shelf(), Model(failures=1)
-        recall = Recall(shelf)
-        asking = [asyncio.create_task(recall.answer("k", model)) for _ in range(10)]
+        cache = JudgeCache(shelf)
+        asking = [asyncio.create_task(cache.get_or_ask("k", model)) for _ in range(10)]
         await _settle()
         model.go.set()
         results = await asyncio.gather(*asking, return_exceptions=True)
         assert all(isinstance(result, JudgeFailed) for result in results)
         assert (model.calls, shelf.entries) == (1, {})
-        assert await recall.answer("k", model) == ({"reply": "answer 2"}, False)
+        assert await cache.get_or_ask("k", model) == ({"reply": "answer 2"}, False)
 
     asyncio.run(main())
 
 
 def test_when_the_one_who_calls_is_cancelled_one_of_the_others_takes_over() -> None:
     async def main() -> None:
-        recall, model = Recall(Shelf()), Model()
-        asking = [asyncio.create_task(recall.answer("k", model)) for _ in range(10)]
+        cache, model = JudgeCache(Shelf()), Model()
+        asking = [asyncio.create_task(cache.get_or_ask("k", model)) for _ in range(10)]
         await _settle()
         asking[0].cancel()
         await _settle()
@@ -141,8 +141,8 @@ def test_when_the_one_who_calls_is_cancelled_one_of_the_others_takes_over() -> N
 
 def test_one_who_waits_can_give_up_without_harm_to_the_others() -> None:
     async def main() -> None:
-        recall, model = Recall(Shelf()), Model()
-        asking = [asyncio.create_task(recall.answer("k", model)) for _ in range(3)]
+        cache, model = JudgeCache(Shelf()), Model()
+        asking = [asyncio.create_task(cache.get_or_ask("k", model)) for _ in range(3)]
         await _settle()
         asking[1].cancel()
         model.go.set()
@@ -153,30 +153,30 @@ def test_one_who_waits_can_give_up_without_harm_to_the_others() -> None:
     asyncio.run(main())
 
 
-def test_a_ledger_that_fails_costs_a_call_and_no_verdict() -> None:
+def test_a_call_store_that_fails_costs_a_call_and_no_verdict() -> None:
     async def main() -> None:
-        recall, model = Recall(Broken()), Model()
+        cache, model = JudgeCache(Broken()), Model()
         model.go.set()
-        assert await recall.answer("k", model) == ({"reply": "answer 1"}, False)
+        assert await cache.get_or_ask("k", model) == ({"reply": "answer 1"}, False)
 
     asyncio.run(main())
 
 
-def test_one_recall_serves_one_event_loop_after_another() -> None:
-    recall = Recall(None)
+def test_one_cache_serves_one_event_loop_after_another() -> None:
+    cache = JudgeCache(None)
 
     async def main(number: int) -> bool:
         model = Model()
         model.go.set()
-        _, cached = await recall.answer("k", model)
+        _, cached = await cache.get_or_ask("k", model)
         return cached
 
     assert [asyncio.run(main(number)) for number in range(3)] == [False, True, True]
 
 
 def test_memory_holds_only_the_latest_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "REMEMBERED", 2)
-    memory = module.Memory()
+    monkeypatch.setattr(module, "MOST_IN_MEMORY", 2)
+    memory = module.MemoryCallStore()
     for number in range(5):
         memory.keep(str(number), {})
     assert [memory.find(str(number)) is not None for number in range(5)] == [False] * 3 + [True] * 2

@@ -10,9 +10,9 @@ from judge_server import judge_server, status
 from pydantic import BaseModel
 
 from proctor.base.errors import JudgeFailed, UsageError
-from proctor.judging.context import Sitting, sitting
+from proctor.judging.context import JudgeContext, judge_context
 from proctor.judging.judge import Question
-from proctor.judging.judge_factory import SharedChambers
+from proctor.judging.judge_factory import SharedJudges
 from proctor.judging.judge_specs import JudgeSpec, read_panel
 from proctor.judging.limits import Budget
 from proctor.judging.panel import Panel
@@ -41,13 +41,13 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def model(named: Any) -> ModelSpec:
     (member,) = read_panel(named).members
-    assert isinstance(member.who, ModelSpec)
-    return member.who
+    assert isinstance(member.model, ModelSpec)
+    return member.model
 
 
 def wrong(named: Any) -> str:
     with pytest.raises(UsageError) as caught:
-        SharedChambers().panel(named)
+        SharedJudges().panel(named)
     return str(caught.value)
 
 
@@ -116,7 +116,7 @@ def test_a_model_is_named_as_people_name_it(named: Any, provider: str, name: str
         ("google:gemini-2.5-flash", "proctor[google]"),
     ],
 )
-def test_a_name_that_means_nobody_is_told_what_is_wrong(named: Any, said: str) -> None:
+def test_an_unusable_name_is_told_what_is_wrong(named: Any, said: str) -> None:
     complaint = wrong(named)
     assert said in complaint
     assert "secret" not in complaint
@@ -145,7 +145,7 @@ def test_options_reach_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     panel = read_panel(named)
     (member,) = panel.members
     assert panel.samples == 3
-    assert member.who == ModelSpec(
+    assert member.model == ModelSpec(
         "openai", "qwen", "http://127.0.0.1:9/v1", "the key in my variable", None, 0.2, 0.9, 99
     )
     assert "the key" not in repr(member)
@@ -181,23 +181,23 @@ def test_holodecks_and_adks_options_reach_the_model(monkeypatch: pytest.MonkeyPa
 
 
 def test_the_same_name_means_the_same_judge() -> None:
-    chambers = SharedChambers()
+    judges = SharedJudges()
     named = {"model": "openai:a", "base_url": "http://127.0.0.1:9/v1"}
-    (one,) = chambers.panel(named).judges
-    (other,) = chambers.panel(dict(reversed(named.items()))).judges
-    (juror, _) = chambers.panel({"jury": [named, "embedded"]}).judges
-    (different,) = chambers.panel({**named, "temperature": 0.5}).judges
+    (one,) = judges.panel(named).judges
+    (other,) = judges.panel(dict(reversed(named.items()))).judges
+    (juror, _) = judges.panel({"jury": [named, "embedded"]}).judges
+    (different,) = judges.panel({**named, "temperature": 0.5}).judges
     assert one is other is juror
     assert different is not one
 
 
 def test_judges_at_one_address_share_one_limit() -> None:
     async def ask(*names: Any) -> None:
-        panels = [chambers.panel(name) for name in names]
+        panels = [judges.panel(name) for name in names]
         await asyncio.gather(*(panel.judges[0].ask(QUESTION) for panel in panels))
 
     with judge_server({"verdict": "yes"}) as server:
-        chambers = SharedChambers()
+        judges = SharedJudges()
         names = [{"model": f"openai:m{n}", "base_url": server.url, "concurrency": 1} for n in range(5)]
         asyncio.run(ask(*names))
     assert len(server.requests) == 5
@@ -205,37 +205,37 @@ def test_judges_at_one_address_share_one_limit() -> None:
 
 
 def test_a_jury_and_a_cascade_are_what_they_say() -> None:
-    chambers = SharedChambers()
+    judges = SharedJudges()
     model = {"model": "openai:a", "base_url": "http://127.0.0.1:9/v1"}
-    cascade = chambers.panel({"cascade": ["embedded", model], "band": 0.3, "samples": 3})
+    cascade = judges.panel({"cascade": ["embedded", model], "band": 0.3, "samples": 3})
     assert cascade.name == "embedded then openai:a"
     assert (cascade.mode, cascade.band, cascade.samples) == ("cascade", 0.3, 3)
-    assert chambers.panel({"jury": ["embedded", model]}).name == "embedded + openai:a"
+    assert judges.panel({"jury": ["embedded", model]}).name == "embedded + openai:a"
 
 
 def test_a_judge_or_a_panel_is_taken_as_it_is() -> None:
-    chambers = SharedChambers()
-    (judge,) = chambers.panel("embedded").judges
+    judges = SharedJudges()
+    (judge,) = judges.panel("embedded").judges
     panel = Panel((judge,), samples=3)
-    assert chambers.panel(panel) is panel
-    assert chambers.panel(judge) == Panel((judge,))
+    assert judges.panel(panel) is panel
+    assert judges.panel(judge) == Panel((judge,))
 
 
-def test_options_that_name_nobody_are_for_whoever_judges_anyhow() -> None:
-    chambers = SharedChambers()
-    with sitting(Sitting(chambers, "embedded")):
-        assert chambers.panel({"num_samples": 5}) == Panel(chambers.panel("embedded").judges, samples=5)
-        assert chambers.panel({"samples": 3}).samples == 3
-    with sitting(Sitting(chambers, {"samples": 3})), pytest.raises(UsageError, match="no model"):
-        chambers.panel({"samples": 3})
+def test_options_without_a_model_apply_to_the_judge_in_force() -> None:
+    judges = SharedJudges()
+    with judge_context(JudgeContext(judges, "embedded")):
+        assert judges.panel({"num_samples": 5}) == Panel(judges.panel("embedded").judges, samples=5)
+        assert judges.panel({"samples": 3}).samples == 3
+    with judge_context(JudgeContext(judges, {"samples": 3})), pytest.raises(UsageError, match="no model"):
+        judges.panel({"samples": 3})
 
 
-def test_a_budget_and_a_ledger_are_shared_by_all_judges() -> None:
+def test_a_budget_is_shared_by_all_judges() -> None:
     budget = Budget(0.0001)
     with judge_server({"verdict": "yes"}) as server:
-        chambers = SharedChambers(budget=budget)
-        first = chambers.panel({"model": "openai:gpt-4o", "base_url": server.url}).judges[0]
-        second = chambers.panel({"model": "openai:gpt-4o-mini", "base_url": server.url}).judges[0]
+        judges = SharedJudges(budget=budget)
+        first = judges.panel({"model": "openai:gpt-4o", "base_url": server.url}).judges[0]
+        second = judges.panel({"model": "openai:gpt-4o-mini", "base_url": server.url}).judges[0]
         asyncio.run(first.ask(QUESTION))
         with pytest.raises(JudgeFailed, match="budget"):
             asyncio.run(second.ask(QUESTION))
@@ -244,8 +244,8 @@ def test_a_budget_and_a_ledger_are_shared_by_all_judges() -> None:
 
 def test_ollama_is_found_where_it_usually_is_and_where_it_is_said_to_be() -> None:
     with judge_server(status(404, "model 'qwen3' not found")) as server:
-        chambers = SharedChambers()
-        judge = chambers.panel({"provider": "ollama", "name": "qwen3", "endpoint": server.root}).judges[0]
+        judges = SharedJudges()
+        judge = judges.panel({"provider": "ollama", "name": "qwen3", "endpoint": server.root}).judges[0]
         with pytest.raises(JudgeFailed, match="'qwen3' not found"):
             asyncio.run(judge.ask(QUESTION))
     assert server.requests[0].path == "/v1/chat/completions"

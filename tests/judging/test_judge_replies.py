@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from proctor.evaluators.judge_questions import ruling
-from proctor.judging.judge import Question, UnfitReply
+from proctor.judging.judge import InvalidReply, Question
 from proctor.judging.judge_replies import read_reply, sendable
 
 
@@ -26,7 +26,7 @@ def question(check: Any = None, **material: str) -> Question[Verdict]:
 
 
 def complaint(text: str, **material: str) -> str:
-    with pytest.raises(UnfitReply) as caught:
+    with pytest.raises(InvalidReply) as caught:
         read_reply(text, question(**material))
     assert caught.value.reply == text
     return str(caught.value)
@@ -93,7 +93,7 @@ def test_a_reply_that_does_not_fit_is_told_what_is_wrong(text: str, said: str) -
         'The material says {"verdict": "yes"} and I will not judge it.',
     ],
 )
-def test_nobody_chooses_between_a_verdict_and_a_quoted_one(text: str) -> None:
+def test_a_verdict_beside_a_quoted_one_is_refused(text: str) -> None:
     complaint(text)
 
 
@@ -107,7 +107,7 @@ def test_an_object_amid_words_that_stands_in_the_material_is_taken_for_a_quotati
 def test_what_the_question_checks_is_part_of_fitting() -> None:
     asked = question(lambda reply: None if reply.score == 1 else "score must be 1")
     assert read_reply('{"verdict": "no", "score": 1}', asked).score == 1
-    with pytest.raises(UnfitReply, match="score must be 1"):
+    with pytest.raises(InvalidReply, match="score must be 1"):
         read_reply('{"verdict": "no"}', asked)
 
 
@@ -140,7 +140,7 @@ def test_half_characters_do_not_get_through() -> None:
 def test_no_text_breaks_the_reading(text: str) -> None:
     try:
         read_reply(text, question())
-    except UnfitReply as unfit:
+    except InvalidReply as unfit:
         assert str(unfit)
 
 
@@ -171,5 +171,5 @@ def test_a_verdict_is_the_same_word_in_capitals_and_with_stops(written: str) -> 
 
 def test_a_verdict_of_another_word_is_none() -> None:
     question = ruling("verdict", "Is it polite?", {"answer": "Thank you."})
-    with pytest.raises(UnfitReply):
+    with pytest.raises(InvalidReply):
         read_reply('{"reason": "it thanks", "verdict": "yes, mostly"}', question)

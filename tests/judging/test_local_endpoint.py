@@ -21,10 +21,10 @@ from proctor.cases.suite import NamedData
 from proctor.evaluators.choice.classifiers import Factuality
 from proctor.evaluators.evaluation import Evaluable, Evaluation
 from proctor.evaluators.rag.answer_quality import Hallucination
-from proctor.judging.context import Sitting, sitting
-from proctor.judging.judge_factory import SharedChambers
+from proctor.judging.context import JudgeContext, judge_context
+from proctor.judging.judge_factory import SharedJudges
 from proctor.judging.judge_specs import read_panel
-from proctor.judging.local_model import LocalEndpoint, LocalSpec, usual_threads
+from proctor.judging.local_model import LocalEndpoint, LocalSpec, default_threads
 from proctor.judging.model_judge import ModelJudge
 from proctor.judging.questions import claims
 
@@ -37,10 +37,10 @@ CASE = Evaluable(
 
 
 def evaluated(evaluator: Any, server: JudgeServer, **options: Any) -> Evaluation:
-    chambers = SharedChambers()
+    judges = SharedJudges()
 
     async def work() -> Evaluation:
-        with sitting(Sitting(chambers, {"model": f"local:{server.root}", **options})):
+        with judge_context(JudgeContext(judges, {"model": f"local:{server.root}", **options})):
             found = await evaluator(CASE)
         assert isinstance(found, Evaluation)
         return found
@@ -53,40 +53,41 @@ def asked(server: JudgeServer, endpoint: LocalEndpoint | None = None) -> Any:
     return asyncio.run(judge.ask(claims(["Refunds take 5 days."], ["Refunds take 5 days."])))
 
 
-def test_how_sure_a_model_was_is_the_credit_of_each_item() -> None:
+def test_the_probability_of_a_verdict_is_the_credit_of_its_item() -> None:
     with judge_server(verdicts({"yes": 0.9, "no": 0.1}, {"no": 0.6, "yes": 0.4})) as server:
         found = evaluated(Hallucination(), server)
     assert found.score == pytest.approx((0.9 + 0.4) / 2)
     assert [item["verdict"] for item in found.details["findings"]] == ["agrees", "contradicts"]
 
 
-def test_a_choice_scores_what_the_choices_are_worth_by_their_odds() -> None:
+def test_a_choice_scores_the_mean_of_all_choices_by_their_probabilities() -> None:
     with judge_server(choice({"C": 0.5, "D": 0.25, "B": 0.25})) as server:
         found = evaluated(Factuality(), server)
     assert found.score == pytest.approx(0.5 * 1.0 + 0.25 * 0.0 + 0.25 * 0.6)
     assert found.details["choice"] == "C"
 
 
-def test_an_answer_from_the_cache_has_the_same_degree() -> None:
+def test_an_answer_from_the_cache_has_the_same_partial_credit() -> None:
     with judge_server(verdicts({"supported": 0.8, "un": 0.2})) as server:
         judge = ModelJudge(LocalEndpoint(LocalSpec(server.root)))
         question = claims(["Refunds take 5 days."], ["Refunds take 5 days."])
         first, second = (asyncio.run(judge.ask(question)) for _ in range(2))
         assert len(server.requests) == 1
-    assert first.verdicts[0].degree == second.verdicts[0].degree == pytest.approx(0.8)
+    assert first.verdicts[0].partial_credit == second.verdicts[0].partial_credit == pytest.approx(0.8)
 
 
-def test_a_model_that_writes_its_own_degree_is_not_believed() -> None:
-    text = '{"degree": 1.0, "verdicts": [{"degree": 1.0, "number": 1, "reason": "so", "verdict": "unmentioned"}]}'
+def test_partial_credit_that_a_model_writes_itself_is_not_believed() -> None:
+    verdict = {"partial_credit": 1.0, "number": 1, "reason": "so", "verdict": "unmentioned"}
+    text = json.dumps({"partial_credit": 1.0, "verdicts": [verdict]})
     with judge_server(text) as server:
         found = asked(server)
-    assert (found.degree, found.verdicts[0].degree) == (None, None)
+    assert (found.partial_credit, found.verdicts[0].partial_credit) == (None, None)
 
 
 def test_a_server_without_logits_judges_all_or_nothing() -> None:
     with judge_server({"verdicts": [{"number": 1, "reason": "so", "verdict": "supported"}]}) as server:
         found = asked(server)
-    assert (found.verdicts[0].verdict, found.verdicts[0].degree) == ("supported", None)
+    assert (found.verdicts[0].verdict, found.verdicts[0].partial_credit) == ("supported", None)
 
 
 def test_the_thoughts_of_a_model_are_not_taken_for_its_verdict() -> None:
@@ -101,7 +102,7 @@ def test_the_thoughts_of_a_model_are_not_taken_for_its_verdict() -> None:
         "The statement is supported. "
     )
     with judge_server(type(sent)(200, json.dumps(body).encode())) as server:
-        assert asked(server).verdicts[0].degree == pytest.approx(0.7)
+        assert asked(server).verdicts[0].partial_credit == pytest.approx(0.7)
 
 
 def test_a_character_that_is_two_tokens_does_not_move_the_verdict() -> None:
@@ -116,7 +117,7 @@ def test_a_character_that_is_two_tokens_does_not_move_the_verdict() -> None:
     choice_sent["message"]["content"] = choice_sent["message"]["content"].replace('"so"', '"é"')
     with judge_server(type(sent)(200, json.dumps(body).encode())) as server:
         found = asked(server).verdicts[0]
-    assert (found.reason, found.degree) == ("é", pytest.approx(0.7))
+    assert (found.reason, found.partial_credit) == ("é", pytest.approx(0.7))
 
 
 def test_the_model_is_held_to_the_schema_and_to_brief_reasons() -> None:
@@ -207,7 +208,7 @@ def test_a_server_that_does_not_say_what_its_model_is_can_be_asked(answer: bytes
 
 def refused(named: Any) -> str:
     with pytest.raises(UsageError) as raised:
-        SharedChambers().panel(named)
+        SharedJudges().panel(named)
     return str(raised.value)
 
 
@@ -255,25 +256,25 @@ def test_options_that_mean_nothing_for_a_judge_are_refused(named: Any, said: str
 def test_options_reach_the_model_file() -> None:
     options = {"threads": 3, "context": 2048, "max_tokens": 99, "temperature": 0.1, "timeout": 5, "concurrency": 2}
     (member,) = read_panel({"model": "local:m.gguf", **options}).members
-    assert member.who == LocalSpec(Path("m.gguf"), 3, 2048, slots=2, temperature=0.1, max_tokens=99)
+    assert member.model == LocalSpec(Path("m.gguf"), 3, 2048, slots=2, temperature=0.1, max_tokens=99)
     assert (member.timeout, member.limits.first, member.limits.most) == (5, 2, 2)
     (usual,) = read_panel("local:m.gguf").members
     assert (usual.timeout, usual.limits.first, usual.limits.most) == (600, 1, 1)
 
 
-def test_threads_are_one_on_a_build_server_and_as_many_as_somebody_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_are_one_on_a_build_server_and_as_many_as_the_variable_says(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CI", "true")
     monkeypatch.delenv("PROCTOR_LOCAL_THREADS", raising=False)
-    assert usual_threads() == 1
+    assert default_threads() == 1
     monkeypatch.setenv("PROCTOR_LOCAL_THREADS", "7")
-    assert usual_threads() == 7
+    assert default_threads() == 7
     monkeypatch.delenv("CI")
     monkeypatch.delenv("PROCTOR_LOCAL_THREADS")
-    assert usual_threads() >= 1
+    assert default_threads() >= 1
 
 
 @pytest.mark.parametrize("given", ["0", "-1", "two", "1.5", "²"])
 def test_a_number_of_threads_that_is_none_is_refused(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PROCTOR_LOCAL_THREADS", given)
     with pytest.raises(UsageError, match="PROCTOR_LOCAL_THREADS"):
-        usual_threads()
+        default_threads()

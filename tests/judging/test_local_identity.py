@@ -13,7 +13,7 @@ from logit_server import choice
 
 from proctor.cases.suite import EvaluatorSpec
 from proctor.evaluators.registry import build
-from proctor.judging.judge_cache import Recall
+from proctor.judging.judge_cache import JudgeCache
 from proctor.judging.local_model import LocalEndpoint, LocalSpec, known_by_content
 from proctor.judging.model_judge import ModelJudge
 from proctor.judging.questions import choose
@@ -66,23 +66,23 @@ def test_another_model_in_the_place_of_one_is_another_judge(models: Path) -> Non
 
 
 @pytest.mark.parametrize("named", ["local:http://127.0.0.1:1", "local:/none/such.gguf", "local:", "local:."])
-def test_whoever_has_no_content_goes_by_the_name(named: str) -> None:
+def test_a_server_or_missing_file_is_identified_by_its_name(named: str) -> None:
     assert known_by_content(named) == named
 
 
 def test_answers_are_found_again_when_the_file_was_moved(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
-    question = choose("right", "Is it?", {"Y": "", "N": ""}, {"answer": "Paris"}, worth={"Y": 1.0})
+    question = choose("right", "Is it?", {"Y": "", "N": ""}, {"answer": "Paris"}, choice_scores={"Y": 1.0})
     kept: dict[str, Any] = {}
 
-    class Ledger:
+    class Store:
         find = staticmethod(kept.get)
         keep = staticmethod(kept.__setitem__)
 
     with judge_server(choice({"Y": 0.9, "N": 0.1})) as server:
         monkeypatch.setattr("proctor.judging.local_model.serve", lambda *_: server.root)
         for name in ("a", "moved", "other"):
-            judge = ModelJudge(LocalEndpoint(LocalSpec(models / f"{name}.gguf")), recall=Recall(Ledger()))
+            judge = ModelJudge(LocalEndpoint(LocalSpec(models / f"{name}.gguf")), cache=JudgeCache(Store()))
             asyncio.run(judge.ask(question))
         assert len(server.requests) == 2
     assert len(kept) == 2

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from proctor.base.errors import JudgeFailed
-from proctor.judging.judge_factory import SharedChambers
+from proctor.judging.judge_factory import SharedJudges
 from proctor.judging.local_model import serve
 from proctor.judging.questions import choose
 
@@ -37,11 +37,11 @@ SMALL: dict[str, Any] = {"threads": 1, "context": 2048, "max_tokens": 300}
 def capital(answer: str) -> Any:
     choices = {"Y": "the answer is right", "N": "the answer is wrong"}
     material = {"question": "What is the capital of France?", "answer": answer}
-    return choose("right", "Say whether the answer is right.", choices, material, worth={"Y": 1.0, "N": 0.0})
+    return choose("right", "Say whether the answer is right.", choices, material, choice_scores={"Y": 1.0, "N": 0.0})
 
 
 def judge_of(model: Path, **options: Any) -> Any:
-    return SharedChambers().panel({"model": f"local:{model}", **SMALL, **options}).judges[0]
+    return SharedJudges().panel({"model": f"local:{model}", **SMALL, **options}).judges[0]
 
 
 def test_a_model_file_gives_a_verdict_and_says_how_sure_it_is() -> None:
@@ -52,9 +52,9 @@ def test_a_model_file_gives_a_verdict_and_says_how_sure_it_is() -> None:
 
     first, again, other = asyncio.run(both())
     assert first.choice in ("Y", "N")
-    assert 0 < first.degree < 1
-    assert (again.choice, again.degree) == (first.choice, first.degree)
-    assert other.degree != first.degree
+    assert 0 < first.partial_credit < 1
+    assert (again.choice, again.partial_credit) == (first.choice, first.partial_credit)
+    assert other.partial_credit != first.partial_credit
 
 
 def test_the_model_is_served_once_and_on_this_machine_only() -> None:

@@ -31,11 +31,11 @@ from virtual_time import run_virtually
 
 from proctor.base.errors import JudgeFailed
 from proctor.base.json_data import Json
-from proctor.judging.context import docket
-from proctor.judging.judge import Completion, EndpointFailed, JudgeCall, Prompt, Question, UnfitReply
-from proctor.judging.judge_cache import Memory, Recall
-from proctor.judging.limits import Budget, Limits, Pace
-from proctor.judging.model_judge import REFUSALS, ModelJudge, backoff
+from proctor.judging.context import call_log
+from proctor.judging.judge import Completion, EndpointFailed, InvalidReply, JudgeCall, Prompt, Question
+from proctor.judging.judge_cache import JudgeCache, MemoryCallStore
+from proctor.judging.limits import REFUSALS, Budget, Limits, RateLimiter, backoff
+from proctor.judging.model_judge import ModelJudge
 from proctor.judging.providers import ModelSpec, ProviderEndpoint
 
 
@@ -55,7 +55,7 @@ def judge(server: JudgeServer, **options: Any) -> ModelJudge:
     spec = ModelSpec("openai", "gpt-4o", base_url=server.url)
     given: dict[str, Any] = {
         "varied": ProviderEndpoint(spec, varied=True),
-        "pace": Pace(Limits(pause=0, fault_pause=0)),
+        "rate_limiter": RateLimiter(Limits(pause=0, fault_pause=0)),
         "backoff": 0.0,
     }
     return ModelJudge(ProviderEndpoint(spec), **(given | options))
@@ -63,7 +63,7 @@ def judge(server: JudgeServer, **options: Any) -> ModelJudge:
 
 def ask(asked: ModelJudge, put: Question[Verdict] | None = None, sample: int = 0) -> tuple[str, list[JudgeCall]]:
     async def once() -> tuple[str, list[JudgeCall]]:
-        with docket() as calls:
+        with call_log() as calls:
             return (await asked.ask(put or question(), sample=sample)).verdict, calls
 
     return asyncio.run(once())
@@ -71,7 +71,7 @@ def ask(asked: ModelJudge, put: Question[Verdict] | None = None, sample: int = 0
 
 def fails(script: Script, **options: Any) -> tuple[JudgeFailed, list[JudgeCall], JudgeServer]:
     async def once() -> tuple[JudgeFailed, list[JudgeCall]]:
-        with docket() as calls, pytest.raises(JudgeFailed) as caught:
+        with call_log() as calls, pytest.raises(JudgeFailed) as caught:
             await judge(server, **options).ask(question())
         return caught.value, calls
 
@@ -170,7 +170,7 @@ def test_a_reply_that_does_not_fit_is_sent_back_once_with_what_is_wrong(unfit: S
 @pytest.mark.parametrize("unfit", UNFIT, ids=str)
 def test_a_second_reply_that_does_not_fit_is_a_failure_with_the_reply_kept(unfit: Scripted) -> None:
     failure, (call,), server = fails([unfit, "no verdict " + "x" * 5000])
-    assert isinstance(failure, UnfitReply)
+    assert isinstance(failure, InvalidReply)
     assert len(server.requests) == 2
     assert failure.reply == "no verdict " + "x" * 5000
     assert len(str(failure)) < 1000
@@ -210,7 +210,7 @@ def test_the_same_question_is_asked_once_and_cached_calls_cost_nothing() -> None
 
 def test_many_who_ask_the_same_at_once_share_one_call() -> None:
     async def together() -> list[JudgeCall]:
-        with docket() as calls:
+        with call_log() as calls:
             await asyncio.gather(*(asked.ask(question()) for _ in range(50)))
         return calls
 
@@ -231,10 +231,10 @@ def test_failures_are_not_remembered() -> None:
 
 
 def test_what_is_kept_tells_the_prompt_and_every_reply() -> None:
-    ledger = Memory()
+    call_store = MemoryCallStore()
     with judge_server(["nonsense", NO]) as server:
-        _, (call,) = ask(judge(server, recall=Recall(ledger)))
-    entry = ledger.find(call.key)
+        _, (call,) = ask(judge(server, cache=JudgeCache(call_store)))
+    entry = call_store.find(call.key)
     assert entry is not None
     assert entry["reply"] == json.dumps(NO)
     assert entry["unfit"][0]["reply"] == "nonsense"
@@ -246,17 +246,17 @@ def test_what_is_kept_tells_the_prompt_and_every_reply() -> None:
 
 @pytest.mark.parametrize("stale", ['{"verdict": "old"}', "nonsense", 7, None])
 def test_a_kept_answer_that_no_longer_fits_is_asked_for_again(stale: Json) -> None:
-    class Tampered(Memory):
+    class Tampered(MemoryCallStore):
         def find(self, key: str) -> Mapping[str, Json] | None:
             found = super().find(key)
             return found and ({**found, "reply": stale} if key == first.key else found)
 
-    ledger = Tampered()
+    call_store = Tampered()
     with judge_server(YES) as server:
-        asked = judge(server, recall=Recall(Memory()))
+        asked = judge(server, cache=JudgeCache(MemoryCallStore()))
         _, (first,) = ask(asked)
-        renewing = judge(server, recall=Recall(ledger))
-        ledger.keep(first.key, {"reply": stale})
+        renewing = judge(server, cache=JudgeCache(call_store))
+        call_store.keep(first.key, {"reply": stale})
         verdict, (second,) = ask(renewing)
         assert verdict == "yes"
         assert not second.cached
@@ -274,7 +274,7 @@ def test_samples_after_the_first_may_differ() -> None:
     assert [each.body.get("temperature") for each in server.requests] == [0, None, None]
 
 
-def test_a_spent_budget_asks_nobody_and_says_so() -> None:
+def test_a_spent_budget_makes_no_request_and_says_so() -> None:
     budget = Budget(0.0001)
     with judge_server(["nonsense", YES]) as server:
         asked = judge(server, budget=budget)
@@ -294,8 +294,8 @@ def test_attempts_that_did_not_fit_are_paid_for() -> None:
 
 def test_a_cancelled_question_leaves_the_judge_usable_and_is_noted() -> None:
     async def cancel(server: JudgeServer) -> str:
-        asked = judge(server, pace=Pace(Limits(first=1, most=1)))
-        with docket() as calls:
+        asked = judge(server, rate_limiter=RateLimiter(Limits(first=1, most=1)))
+        with call_log() as calls:
             waiting = asyncio.create_task(asked.ask(question()))
             while not server.requests:
                 await asyncio.sleep(0.01)

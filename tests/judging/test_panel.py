@@ -1,4 +1,4 @@
-"""Several opinions become one, and nobody is asked whose vote cannot matter."""
+"""Several opinions become one, and no judge is asked whose vote cannot matter."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _median(scores: Sequence[float]) -> float:
     return sorted(scores)[(len(scores) - 1) // 2]
 
 
-def _everybody(scores: Scores, mode: str, band: float, threshold: float) -> float | None:
+def _all_asked(scores: Scores, mode: str, band: float, threshold: float) -> float | None:
     """What would decide if all were asked; `None` when all abstain."""
     given_ = [[score for score in row if score is not None] for row in scores]
     if mode == "jury":
@@ -87,9 +87,9 @@ rows = st.integers(1, 5).flatmap(
 
 
 @given(scores=rows, mode=st.sampled_from(["jury", "cascade"]), threshold=st.sampled_from([0.0, 0.3, 0.5, 0.7, 1.0]))
-def test_the_outcome_is_that_of_asking_everybody(scores: Scores, mode: Any, threshold: float) -> None:
+def test_the_outcome_is_that_of_asking_all_judges(scores: Scores, mode: Any, threshold: float) -> None:
     hearing = Hearing(scores, mode)
-    wanted = _everybody(scores, mode, hearing.panel.band, threshold)
+    wanted = _all_asked(scores, mode, hearing.panel.band, threshold)
     if wanted is None:
         with pytest.raises(JudgeFailed):
             hearing.poll(threshold)

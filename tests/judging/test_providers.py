@@ -147,7 +147,7 @@ def test_a_page_that_is_no_answer_says_to_check_the_address() -> None:
     assert "check the address" in str(failed)
 
 
-def test_nobody_at_the_address_is_worth_another_try() -> None:
+def test_a_refused_connection_is_a_transient_failure() -> None:
     with judge_server("{}") as server:
         endpoint = openai(server)
     with pytest.raises(EndpointFailed, match="cannot be reached") as caught:

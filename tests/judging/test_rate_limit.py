@@ -1,4 +1,4 @@
-"""One endpoint is asked as much at once as it bears, in fair order, and never hangs."""
+"""One endpoint is asked with as many requests at once as it accepts, in fair order, and never hangs."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from virtual_time import run_virtually
 
-from proctor.judging.context import Waits, counted
-from proctor.judging.limits import Limits, Pace
+from proctor.judging.context import WaitTimer, counting_waits
+from proctor.judging.limits import Limits, RateLimiter
 
 
 class Watch:
     """How many turns were taken at once, and when each began."""
 
-    def __init__(self, pace: Pace, seconds: float = 1.0) -> None:
-        self.pace = pace
+    def __init__(self, limiter: RateLimiter, seconds: float = 1.0) -> None:
+        self.limiter = limiter
         self.seconds = seconds
         self.now = 0
         self.peak = 0
         self.began: list[tuple[float, int]] = []
 
     async def ask(self, number: int, tokens: int = 0) -> None:
-        async with self.pace.turn(tokens):
+        async with self.limiter.slot(tokens):
             self.began.append((asyncio.get_running_loop().time(), number))
             self.now += 1
             self.peak = max(self.peak, self.now)
@@ -39,7 +39,7 @@ async def _crowd(watch: Watch, count: int, tokens: Callable[[int], int] = lambda
 
 def test_the_first_requests_are_few_and_their_number_grows_while_all_goes_well() -> None:
     async def main() -> tuple[int, int]:
-        watch = Watch(Pace(Limits(first=2, most=16)))
+        watch = Watch(RateLimiter(Limits(first=2, most=16)))
         await _crowd(watch, 2)
         first = watch.peak
         await _crowd(watch, 100)
@@ -50,12 +50,12 @@ def test_the_first_requests_are_few_and_their_number_grows_while_all_goes_well()
 
 def test_a_refusal_halves_the_number_at_once_and_requests_refused_together_count_once() -> None:
     async def main() -> int:
-        watch = Watch(Pace(Limits(first=8, most=8, pause=1)))
+        watch = Watch(RateLimiter(Limits(first=8, most=8, pause=1)))
 
         async def refused() -> None:
-            async with watch.pace.turn() as turn:
+            async with watch.limiter.slot() as slot:
                 await asyncio.sleep(1)
-                turn.limited()
+                slot.limited()
 
         await asyncio.gather(*(refused() for _ in range(8)))
         await _crowd(watch, 8)
@@ -66,14 +66,14 @@ def test_a_refusal_halves_the_number_at_once_and_requests_refused_together_count
 
 def test_after_a_refusal_the_number_grows_by_one_a_round_and_no_longer_doubles() -> None:
     async def main() -> list[int]:
-        pace = Pace(Limits(first=8, most=64, pause=1))
+        limiter = RateLimiter(Limits(first=8, most=64, pause=1))
 
         async def refused() -> None:
-            async with pace.turn() as turn:
-                turn.limited()
+            async with limiter.slot() as slot:
+                slot.limited()
 
         await refused()
-        watch = Watch(pace)
+        watch = Watch(limiter)
         await _crowd(watch, 4 + 4 + 5)
         times = sorted({at for at, _ in watch.began})
         return [sum(at == moment for at, _ in watch.began) for moment in times]
@@ -81,25 +81,25 @@ def test_after_a_refusal_the_number_grows_by_one_a_round_and_no_longer_doubles()
     assert run_virtually(main()) == [4, 4, 5]
 
 
-def test_everybody_waits_as_long_as_the_endpoint_asked_one_of_them_to() -> None:
+def test_all_requests_wait_as_long_as_the_endpoint_asked_one_of_them_to() -> None:
     async def main() -> list[float]:
-        watch = Watch(Pace(Limits(first=4)))
+        watch = Watch(RateLimiter(Limits(first=4)))
         loop = asyncio.get_running_loop()
         start = loop.time()
-        async with watch.pace.turn() as turn:
-            turn.limited(30)
+        async with watch.limiter.slot() as slot:
+            slot.limited(30)
         await _crowd(watch, 2)
         return [at - start for at, _ in watch.began]
 
     assert run_virtually(main()) == [30, 30]
 
 
-def test_no_wish_is_granted_that_nobody_would_wait_for() -> None:
+def test_a_retry_after_that_is_too_long_is_cut() -> None:
     async def main() -> float:
-        watch = Watch(Pace(Limits(longest_pause=120)))
+        watch = Watch(RateLimiter(Limits(longest_pause=120)))
         start = asyncio.get_running_loop().time()
-        async with watch.pace.turn() as turn:
-            turn.limited(1e12)
+        async with watch.limiter.slot() as slot:
+            slot.limited(1e12)
         await _crowd(watch, 1)
         return watch.began[0][0] - start
 
@@ -108,25 +108,25 @@ def test_no_wish_is_granted_that_nobody_would_wait_for() -> None:
 
 def test_a_fault_of_the_server_makes_for_a_short_pause_and_not_for_fewer_requests() -> None:
     async def main() -> tuple[float, int]:
-        watch = Watch(Pace(Limits(first=4, most=4, fault_pause=0.5)))
+        watch = Watch(RateLimiter(Limits(first=4, most=4, fault_pause=0.5)))
         start = asyncio.get_running_loop().time()
-        async with watch.pace.turn() as turn:
-            turn.failed()
+        async with watch.limiter.slot() as slot:
+            slot.failed()
         await _crowd(watch, 4)
         return watch.began[0][0] - start, watch.peak
 
     assert run_virtually(main()) == (0.5, 4)
 
 
-def test_refusals_without_a_wish_make_for_longer_and_longer_pauses() -> None:
+def test_refusals_without_retry_after_make_longer_and_longer_pauses() -> None:
     async def main() -> list[float]:
-        pace = Pace(Limits(first=1, pause=1))
+        limiter = RateLimiter(Limits(first=1, pause=1))
         loop = asyncio.get_running_loop()
         times = []
         for _ in range(4):
-            async with pace.turn() as turn:
+            async with limiter.slot() as slot:
                 times.append(loop.time())
-                turn.limited()
+                slot.limited()
         return [later - sooner for sooner, later in itertools.pairwise(times)]
 
     assert run_virtually(main()) == [1, 2, 4]
@@ -134,7 +134,7 @@ def test_refusals_without_a_wish_make_for_longer_and_longer_pauses() -> None:
 
 def test_never_more_requests_go_out_in_a_minute_than_allowed() -> None:
     async def main() -> list[tuple[float, int]]:
-        watch = Watch(Pace(Limits(requests_per_minute=5, first=64)), seconds=0.1)
+        watch = Watch(RateLimiter(Limits(requests_per_minute=5, first=64)), seconds=0.1)
         await _crowd(watch, 17)
         return watch.began
 
@@ -153,7 +153,7 @@ def test_a_prompt_larger_than_the_budget_goes_out_alone_in_a_fresh_window(
 ) -> None:
     async def main() -> list[tuple[float, int]]:
         limits = Limits(tokens_per_minute=per_minute, requests_per_minute=requests, first=64)
-        watch = Watch(Pace(limits), seconds=0.1)
+        watch = Watch(RateLimiter(limits), seconds=0.1)
         await asyncio.wait_for(_crowd(watch, len(sizes), lambda number: sizes[number]), timeout=100_000)
         return watch.began
 
@@ -166,7 +166,7 @@ def test_a_prompt_larger_than_the_budget_goes_out_alone_in_a_fresh_window(
 
 def test_who_came_first_is_served_first() -> None:
     async def main() -> list[int]:
-        watch = Watch(Pace(Limits(first=1, most=3)))
+        watch = Watch(RateLimiter(Limits(first=1, most=3)))
         await _crowd(watch, 30)
         return [number for _, number in watch.began]
 
@@ -174,16 +174,16 @@ def test_who_came_first_is_served_first() -> None:
 
 
 @given(st.lists(st.integers(0, 19), max_size=20))
-def test_those_who_give_up_take_nobody_elses_turn(leaving: list[int]) -> None:
+def test_a_cancelled_request_takes_no_slot_of_another(leaving: list[int]) -> None:
     async def main() -> set[int]:
-        watch = Watch(Pace(Limits(first=2, most=2)))
+        watch = Watch(RateLimiter(Limits(first=2, most=2)))
         tasks = [asyncio.create_task(watch.ask(number)) for number in range(20)]
         for number in leaving:
             await asyncio.sleep(0.4)
             tasks[number].cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         assert watch.now <= 2 + len(leaving)
-        latecomer = Watch(watch.pace)
+        latecomer = Watch(watch.limiter)
         await _crowd(latecomer, 2)
         assert latecomer.peak == 2
         return {number for _, number in watch.began}
@@ -191,9 +191,9 @@ def test_those_who_give_up_take_nobody_elses_turn(leaving: list[int]) -> None:
     assert set(range(20)) - set(leaving) <= run_virtually(main())
 
 
-def test_who_is_let_in_and_cancelled_in_the_same_moment_passes_the_turn_on() -> None:
+def test_a_request_admitted_and_cancelled_at_once_gives_its_slot_to_the_next() -> None:
     async def main() -> list[int]:
-        watch = Watch(Pace(Limits(first=1, most=1)))
+        watch = Watch(RateLimiter(Limits(first=1, most=1)))
         holder = asyncio.create_task(watch.ask(0))
         await asyncio.sleep(0)
         unlucky, lucky = asyncio.create_task(watch.ask(1)), asyncio.create_task(watch.ask(2))
@@ -204,11 +204,11 @@ def test_who_is_let_in_and_cancelled_in_the_same_moment_passes_the_turn_on() -> 
     assert 2 in run_virtually(main())
 
 
-def test_one_pace_serves_one_event_loop_after_another() -> None:
-    pace = Pace(Limits(first=1, most=1))
+def test_one_rate_limiter_serves_one_event_loop_after_another() -> None:
+    limiter = RateLimiter(Limits(first=1, most=1))
 
     async def leaves_without_a_word() -> None:
-        async with pace.turn():
+        async with limiter.slot():
             await asyncio.get_running_loop().create_future()
 
     async def main() -> None:
@@ -220,18 +220,18 @@ def test_one_pace_serves_one_event_loop_after_another() -> None:
         run_virtually(main())
 
 
-def test_waiting_for_a_turn_is_told_from_working() -> None:
+def test_waiting_for_a_slot_is_excluded_from_the_timeout() -> None:
     async def main() -> float:
-        pace, waits = Pace(Limits(first=1, most=1)), Waits()
+        limiter, waits = RateLimiter(Limits(first=1, most=1)), WaitTimer()
         released = asyncio.Event()
 
         async def holder() -> None:
-            async with pace.turn():
+            async with limiter.slot():
                 await released.wait()
 
         async def waiter() -> None:
-            with counted(waits):
-                async with pace.turn():
+            with counting_waits(waits):
+                async with limiter.slot():
                     pass
 
         tasks = [asyncio.create_task(holder()), asyncio.create_task(waiter())]

@@ -10,7 +10,7 @@ from proctor.base.errors import JudgeFailed
 from proctor.base.json_data import UNSET
 from proctor.cases.suite import NamedData
 from proctor.evaluators.evaluation import Evaluable, Evaluation
-from proctor.judging.context import Sitting, sitting
+from proctor.judging.context import JudgeContext, judge_context
 from proctor.judging.judge import Judge, Question, ReplyT
 from proctor.judging.panel import Panel
 
@@ -52,8 +52,8 @@ class ScriptedJudge:
         return answer
 
 
-class Bench:
-    """Chambers with one judge, whoever is named."""
+class OneJudge:
+    """A judge factory that gives one judge for every name."""
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
@@ -71,7 +71,7 @@ def judged(
 ) -> Evaluation:
     """What the evaluator says when `judge`, or one who replies like this, is asked."""
     who: Any = judge if hasattr(judge, "ask") else ScriptedJudge(judge)  # type: ignore[arg-type]
-    with sitting(Sitting(Bench(who), threshold=threshold)):
+    with judge_context(JudgeContext(OneJudge(who), threshold=threshold)):
         evaluation: Evaluation | None = asyncio.run(evaluator(evaluable))
     assert evaluation is not None
     return evaluation

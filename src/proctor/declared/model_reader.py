@@ -79,7 +79,7 @@ def missing_key(model: ModelSpec) -> str | None:
     service = SERVICES[model.provider]
     if model.base_url is not None or model.api_key is not None or not service.keys:
         return None
-    instead = () if service.homeless else service.addresses
+    instead = () if service.needs_address else service.addresses
     if any(os.environ.get(name) for name in (*service.keys, *instead)):
         return None
     return f"asking {model.provider} needs a key: set {' or '.join(service.keys)}, or write api_key: ${{ITS_NAME}}"

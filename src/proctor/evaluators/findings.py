@@ -24,12 +24,12 @@ class Finding:
     verdict: str
     holds: bool
     reason: str = ""
-    degree: float | None = None
+    partial_credit: float | None = None
 
     @property
     def credit(self) -> float:
-        """All or nothing, or the degree where the judge measured one."""
-        return float(self.holds) if self.degree is None else self.degree
+        """All or nothing, or the partial credit where the judge measured it."""
+        return float(self.holds) if self.partial_credit is None else self.partial_credit
 
 
 def share(findings: Sequence[Finding], what: str, **details: Any) -> Evaluation:

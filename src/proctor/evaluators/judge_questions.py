@@ -21,9 +21,9 @@ class Mark(Graded):
     mark: float
 
     def share(self, lowest: float, highest: float) -> float:
-        """Where the mark lies between two others, from 0 to 1; a degree that somebody measured is finer than a mark."""
-        if self.degree is not None:
-            return self.degree
+        """Where the mark lies between two others, from 0 to 1; measured partial credit is finer than a mark."""
+        if self.partial_credit is not None:
+            return self.partial_credit
         return min(1.0, max(0.0, (self.mark - lowest) / (highest - lowest)))
 
 
@@ -65,13 +65,13 @@ def mark(
 
 @functools.cache
 def _mark_of(lowest: float, highest: float) -> type[Mark]:
-    """A mark that knows what each whole one is worth: a model whose odds can be weighed writes one of these words."""
+    """A mark with the score of each whole one: a model whose probabilities are known writes one of these words."""
     whole = range(math.ceil(lowest), math.floor(highest) + 1)
-    worth = {str(mark): (mark - lowest) / (highest - lowest) for mark in whole}
-    number = BeforeValidator(lambda value: float(value) if isinstance(value, str) and value in worth else value)
+    scores = {str(mark): (mark - lowest) / (highest - lowest) for mark in whole}
+    number = BeforeValidator(lambda value: float(value) if isinstance(value, str) and value in scores else value)
     field: Any = (Annotated[float, number], ...)
     made = create_model("Mark", __base__=Mark, mark=field)
-    made.worth = worth
+    made.choice_scores = scores
     return made
 
 

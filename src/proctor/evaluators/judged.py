@@ -11,8 +11,8 @@ from proctor.agents.agent import ToolCall, Usage
 from proctor.base.errors import JudgeFailed
 from proctor.base.json_data import UNSET, Json, plain, show
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
-from proctor.judging.context import docket, present_sitting
-from proctor.judging.judge import Judge, JudgeCall, NeedsModel, UnfitReply
+from proctor.judging.context import call_log, current_judge_context
+from proctor.judging.judge import InvalidReply, Judge, JudgeCall, NeedsModel
 from proctor.judging.panel import Panel, Vote, poll
 from proctor.judging.redaction import conceal
 
@@ -43,13 +43,13 @@ class Judged:
     default_threshold: ClassVar[float] = 0.5
 
     async def __call__(self, evaluable: Evaluable) -> Evaluation | None:
-        present = present_sitting()
-        panel = present.chambers.panel(present.judge if self.model is None else self.model)
+        present = current_judge_context()
+        panel = present.judges.panel(present.judge if self.model is None else self.model)
         if self.samples is not None:
             panel = replace(panel, samples=self.samples)
         threshold = self.default_threshold if present.threshold is None else present.threshold
         votes: list[Vote] = []
-        with docket() as calls:
+        with call_log() as calls:
             try:
                 opinion = await poll(panel, threshold, partial(self.assess, evaluable), votes)
             except NeedsModel as error:
@@ -82,7 +82,7 @@ def _account(panel: Panel, votes: Sequence[Vote], calls: Sequence[JudgeCall]) ->
 
 
 def _unfit(error: JudgeFailed) -> dict[str, Json]:
-    return {"unfit_reply": conceal(show(error.reply, LONGEST_REPLY))} if isinstance(error, UnfitReply) else {}
+    return {"unfit_reply": conceal(show(error.reply, LONGEST_REPLY))} if isinstance(error, InvalidReply) else {}
 
 
 def spent_on(calls: Sequence[JudgeCall]) -> dict[str, Json]:

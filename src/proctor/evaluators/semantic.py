@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from proctor.base.errors import UsageError
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.judged import JUDGE, answer_text, call_account, expected_text, spent_on
-from proctor.judging.context import docket
+from proctor.judging.context import call_log
 from proctor.judging.embeddings import Embeddings, NoEmbeddings, embeddings_of
 from proctor.judging.judge import JudgeCall
 
@@ -46,7 +46,7 @@ class EmbeddingSimilarity:
             source = embeddings_of(self.model)
         except NoEmbeddings as error:
             raise NothingToCompare(str(error)) from error
-        with docket() as calls:
+        with call_log() as calls:
             cosine = await similarity(source, self.prefix + answer, self.prefix + expected)
         said = f"cosine {cosine:.3f}, scored from {self.expected_min:g} on"
         return Evaluation(scaled(cosine, self.expected_min), said, {"cosine": cosine, JUDGE: _account(source, calls)})

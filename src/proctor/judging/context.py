@@ -1,8 +1,6 @@
-"""Who judges at present: set by the engine for each evaluator it calls, found from the environment otherwise.
+"""The context in which an evaluator asks a judge: the judge in force, the log of calls, the time spent waiting.
 
-Notes every call to a judge while an evaluator is at work, so that its verdict can say what it rests on.
-
-Tells waiting from working: a queue in front of a judge must not use up the time of those who stand in it.
+All three are context variables, so that evaluators of concurrent trials never see each other's.
 """
 
 from __future__ import annotations
@@ -20,117 +18,117 @@ from proctor.judging.judge import JudgeCall
 from proctor.judging.panel import Panel
 
 if TYPE_CHECKING:
-    from proctor.judging.judge_cache import Recall
+    from proctor.judging.judge_cache import JudgeCache
     from proctor.judging.limits import Budget
 
 EMBEDDED = "embedded"
-"""The judge that needs no model, and judges where nobody named another."""
+"""The name of the rule judge, which needs no model; used where no other judge is named."""
 
 VARIABLE = "PROCTOR_JUDGE"
 
 
-class Chambers(Protocol):
-    """Where judges are made: what they share (cache, limits, budget) lives there."""
+class JudgeFactory(Protocol):
+    """Makes judges from their names, and holds what they share: cache, rate limits, budget."""
 
     def panel(self, named: Any) -> Panel:
-        """Whoever `named` means: `provider:model`, a mapping with options, a Judge, a Panel. Raises `UsageError`."""
+        """The judges of `named`: `provider:model`, a mapping with options, a Judge or a Panel. Raises `UsageError`."""
         ...
 
 
 @record
-class Sitting:
-    """What holds while one evaluator is at work."""
+class JudgeContext:
+    """What holds while the engine calls one evaluator."""
 
-    chambers: Chambers
+    judges: JudgeFactory
     judge: Any = EMBEDDED
-    """Who judges unless the evaluator names its own."""
+    """The judge, unless the evaluator names its own."""
     threshold: float | None = None
-    """The line the score will be held against; `None` leaves it to the evaluator."""
-    recall: Recall | None = None
-    """Where embeddings are found again; `None` where nothing outlives the process."""
+    """The threshold that the score will be compared with; `None` leaves it to the evaluator."""
+    cache: JudgeCache | None = None
+    """Where embeddings are kept; `None` where nothing outlives the process."""
     budget: Budget | None = None
     """What embeddings are paid from."""
 
 
-_SITTING: ContextVar[Sitting | None] = ContextVar("proctor_sitting", default=None)
+_CONTEXT: ContextVar[JudgeContext | None] = ContextVar("proctor_judge_context", default=None)
 
 
 @contextmanager
-def sitting(present: Sitting) -> Iterator[None]:
-    """Let evaluators called inside ask the judge of `present`."""
-    token = _SITTING.set(present)
+def judge_context(context: JudgeContext) -> Iterator[None]:
+    """Let evaluators called inside ask the judge of `context`."""
+    token = _CONTEXT.set(context)
     try:
         yield
     finally:
-        _SITTING.reset(token)
+        _CONTEXT.reset(token)
 
 
-def engine_sitting() -> Sitting | None:
-    """That of the engine, if it is the engine that calls."""
-    return _SITTING.get()
+def engine_judge_context() -> JudgeContext | None:
+    """The context that the engine set; `None` for an evaluator that a user calls directly."""
+    return _CONTEXT.get()
 
 
-def present_sitting() -> Sitting:
-    """The engine's, or for an evaluator called on its own, the judge named in the environment."""
-    return _SITTING.get() or Sitting(_own_chambers(), os.environ.get(VARIABLE) or EMBEDDED)
+def current_judge_context() -> JudgeContext:
+    """The engine's context, or for an evaluator that a user calls directly, the judge named in the environment."""
+    return _CONTEXT.get() or JudgeContext(_own_judges(), os.environ.get(VARIABLE) or EMBEDDED)
 
 
 @functools.cache
-def _own_chambers() -> Chambers:
-    from proctor.judging.judge_factory import SharedChambers
+def _own_judges() -> JudgeFactory:
+    from proctor.judging.judge_factory import SharedJudges
 
-    return SharedChambers()
+    return SharedJudges()
 
 
-_DOCKET: ContextVar[list[JudgeCall] | None] = ContextVar("proctor_docket", default=None)
+_CALL_LOG: ContextVar[list[JudgeCall] | None] = ContextVar("proctor_judge_call_log", default=None)
 
 
 @contextmanager
-def docket() -> Iterator[list[JudgeCall]]:
-    """The calls made inside, also in tasks started there."""
+def call_log() -> Iterator[list[JudgeCall]]:
+    """Collect the judge calls made inside, also in tasks started there: a verdict says which calls it rests on."""
     calls: list[JudgeCall] = []
-    token = _DOCKET.set(calls)
+    token = _CALL_LOG.set(calls)
     try:
         yield calls
     finally:
-        _DOCKET.reset(token)
+        _CALL_LOG.reset(token)
 
 
-def note_call(call: JudgeCall) -> None:
-    """Add a call to whoever keeps a docket at present."""
-    calls = _DOCKET.get()
+def log_call(call: JudgeCall) -> None:
+    """Add a call to the log of the current context, if there is one."""
+    calls = _CALL_LOG.get()
     if calls is not None:
         calls.append(call)
 
 
-class Waits:
-    """How long somebody has waited, for a turn or for an answer that another is getting; waits at once count once."""
+class WaitTimer:
+    """Adds up the time spent waiting for a judge to be free; waits that overlap count once."""
 
     def __init__(self) -> None:
-        self._at_present = 0
+        self._under_way = 0
         self._since = 0.0
-        self._before = 0.0
+        self._finished = 0.0
 
     @property
     def seconds(self) -> float:
-        return self._before + (time.monotonic() - self._since if self._at_present else 0.0)
+        return self._finished + (time.monotonic() - self._since if self._under_way else 0.0)
 
     def begin(self) -> None:
-        if not self._at_present:
+        if not self._under_way:
             self._since = time.monotonic()
-        self._at_present += 1
+        self._under_way += 1
 
     def end(self) -> None:
-        self._before = self.seconds if self._at_present == 1 else self._before
-        self._at_present -= 1
+        self._finished = self.seconds if self._under_way == 1 else self._finished
+        self._under_way -= 1
 
 
-_WAITS: ContextVar[Waits | None] = ContextVar("proctor_waits", default=None)
+_WAITS: ContextVar[WaitTimer | None] = ContextVar("proctor_waits", default=None)
 
 
 @contextmanager
-def counted(waits: Waits) -> Iterator[None]:
-    """Count in `waits` whatever is waited for inside, also in tasks started there."""
+def counting_waits(waits: WaitTimer) -> Iterator[None]:
+    """Add to `waits` all waiting inside, also in tasks started there."""
     token = _WAITS.set(waits)
     try:
         yield
@@ -140,7 +138,7 @@ def counted(waits: Waits) -> Iterator[None]:
 
 @contextmanager
 def waiting() -> Iterator[None]:
-    """What happens inside is waiting for others."""
+    """Excluded from the evaluator's timeout: waiting in a queue is no fault of the evaluator."""
     waits = _WAITS.get()
     if waits is None:
         yield

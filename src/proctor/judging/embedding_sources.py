@@ -1,8 +1,10 @@
-"""Where embeddings come from: an OpenAI-compatible address, or a model that is installed with the package."""
+"""Models that embed texts: behind an OpenAI-compatible address, or installed with the package.
+
+Apart from `embeddings`, which is loaded to read a name: this one is loaded when texts are embedded.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import json
 import math
@@ -12,22 +14,19 @@ import time
 from collections.abc import Mapping, Sequence
 from email.utils import parsedate_to_datetime
 from typing import Any
-from urllib.parse import urlsplit
 
 from proctor.agents.agent import Usage
 from proctor.base.errors import JudgeFailed, UsageError
 from proctor.base.json_data import show
 from proctor.base.records import record
 from proctor.base.threads import call_in_thread
-from proctor.judging.context import waiting
 from proctor.judging.embeddings import EMBEDDED, Vector
-from proctor.judging.limits import NO_LIMITS, Pace
-from proctor.judging.model_judge import REFUSALS, backoff
+from proctor.judging.judge import EndpointFailed
+from proctor.judging.limits import RateLimiter, RetryOptions, send_with_retries
 from proctor.judging.redaction import conceal
+from proctor.judging.services import address_problem
 
-ATTEMPTS = 4
-PAUSE = 0.5
-SECONDS = 60.0
+RETRY = RetryOptions(timeout=60.0)
 
 
 @record
@@ -48,7 +47,7 @@ PROVIDERS = {
 
 
 class EmbeddedEncoder:
-    """A sentence encoder that runs here, in numpy; loaded when it is first needed."""
+    """A sentence encoder that runs in this process, in numpy; loaded when it is first used."""
 
     name = address = EMBEDDED
     costs = False
@@ -92,7 +91,7 @@ class ProviderEmbeddings:
         self._provider = PROVIDERS[named if known and colon else "openai"]
         self._api_key_env = api_key_env
         self._api_key = api_key
-        self._pace = Pace()
+        self._rate_limiter = RateLimiter()
 
     async def embed(self, texts: Sequence[str]) -> tuple[Sequence[Vector], Usage]:
         body = await self._ask({"model": self._model, "input": list(texts)})
@@ -105,38 +104,20 @@ class ProviderEmbeddings:
         import httpx2
 
         headers = {"content-type": "application/json"} | self._authorization()
-        faults = refusals = 0
-        async with httpx2.AsyncClient(timeout=SECONDS) as client:
-            while True:
-                async with self._pace.turn() as turn:
-                    answer = await self._post(client, request, headers)
-                    if not isinstance(answer, _Mishap):
-                        return answer
-                    if answer.limited:
-                        turn.limited(answer.retry_after)
-                    elif answer.transient:
-                        turn.failed()
-                faults, refusals = faults + (not answer.limited), refusals + answer.limited
-                if not answer.transient or faults >= ATTEMPTS or refusals > REFUSALS or answer.asks_too_much:
-                    raise self._failed(answer.words)
-                if not answer.limited:
-                    with waiting():
-                        await asyncio.sleep(backoff(PAUSE, faults, answer.retry_after))
+        async with httpx2.AsyncClient(timeout=RETRY.timeout) as client:
+            return await send_with_retries(lambda: self._post(client, request, headers), self._rate_limiter, RETRY)
 
-    async def _post(
-        self, client: Any, request: Mapping[str, Any], headers: Mapping[str, str]
-    ) -> dict[str, Any] | _Mishap:
-        """The body of a good answer, or what went wrong."""
+    async def _post(self, client: Any, request: Mapping[str, Any], headers: Mapping[str, str]) -> dict[str, Any]:
         import httpx2
 
         try:
             response = await client.post(self._url(), content=json.dumps(request).encode(), headers=headers)
         except (httpx2.TransportError, httpx2.InvalidURL) as error:
-            return _Mishap(f"could not be reached: {type(error).__name__}: {error}", transient=True)
+            raise self._failed(f"could not be reached: {type(error).__name__}: {error}", transient=True) from None
         status = response.status_code
         if status < 300:
             return self._read(response)
-        return _Mishap(
+        raise self._failed(
             f"answered {status}: {show(response.text, 300)}",
             transient=status in (408, 409, 429) or status >= 500,
             limited=status == 429,
@@ -148,7 +129,7 @@ class ProviderEmbeddings:
         return f"{base.rstrip('/')}/embeddings"
 
     def _authorization(self) -> dict[str, str]:
-        """With an address of its own no key is sent but the one that was named for it."""
+        """To an address that the user names, only the key named with it is sent, never one from the environment."""
         variable = self._api_key_env or (None if self.address else self._provider.key_variable)
         key = self._api_key or (os.environ.get(variable) if variable else None)
         if key:
@@ -178,27 +159,13 @@ class ProviderEmbeddings:
             raise self._failed("answered with embeddings that are not lists of numbers of one length")
         return vectors
 
-    def _failed(self, problem: str) -> JudgeFailed:
+    def _failed(self, problem: str, **kind: Any) -> EndpointFailed:
         key = self._api_key or os.environ.get(self._api_key_env or self._provider.key_variable or "")
-        return JudgeFailed(conceal(f"{self.name} {problem}", [key] if key else []))
-
-
-@record
-class _Mishap:
-    """A request that brought nothing, and whether another one may."""
-
-    words: str
-    transient: bool = False
-    limited: bool = False
-    retry_after: float | None = None
-
-    @property
-    def asks_too_much(self) -> bool:
-        return self.retry_after is not None and self.retry_after > NO_LIMITS.longest_pause
+        return EndpointFailed(conceal(f"{self.name} {problem}", [key] if key else []), **kind)
 
 
 def _numbers(vector: Any) -> Vector:
-    """The vector, or an empty one if it is none."""
+    """The vector, or an empty one if it is not a list of numbers."""
     try:
         numbers = [float(value) for value in vector if isinstance(value, (int, float))]
     except (TypeError, OverflowError):
@@ -207,14 +174,9 @@ def _numbers(vector: Any) -> Vector:
 
 
 def _require_address(given: str | None) -> None:
-    if given is None:
-        return
-    parts = urlsplit(given)
-    if parts.scheme not in ("http", "https") or not parts.netloc or "@" in parts.netloc or parts.query:
-        raise UsageError(
-            "embeddings: base_url must be an address that begins with http:// or https:// and holds no key or "
-            "password; name the variable that does with api_key_env"
-        )
+    wrong = "" if given is None else address_problem(given)
+    if wrong:
+        raise UsageError(f"embeddings: base_url {wrong}")
 
 
 def _require_variable(given: str | None) -> None:
@@ -223,7 +185,7 @@ def _require_variable(given: str | None) -> None:
 
 
 def _asked_to_wait(header: str | None) -> float | None:
-    """Seconds, as a number or until a date."""
+    """Seconds to wait, from a number of seconds or a date."""
     try:
         seconds = float(header or "")
     except ValueError:

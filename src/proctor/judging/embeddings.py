@@ -1,6 +1,6 @@
-"""Texts as points in a space where near means alike: from a provider, or from a small model on this machine.
+"""Embeddings of texts, by a provider's model or a small model on this machine; each text is embedded once.
 
-Asks for the embedding of each text once: what a run has paid for is kept in its store, like a judge's answers.
+Embeddings that were paid for are kept in the store of the run, as judges' answers are.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from proctor.agents.agent import Usage
 from proctor.base.errors import ProctorError, UsageError
 from proctor.base.json_data import Json, fingerprint, plain
 from proctor.base.records import record
-from proctor.judging.context import engine_sitting, note_call
+from proctor.judging.context import engine_judge_context, log_call
 from proctor.judging.judge import JudgeCall
-from proctor.judging.judge_cache import Entry, Recall
+from proctor.judging.judge_cache import Entry, JudgeCache
 from proctor.judging.limits import Budget
 
 Vector = Sequence[float]
@@ -32,7 +32,7 @@ VARIABLE = "PROCTOR_EMBEDDINGS"
 
 
 class Embeddings(Protocol):
-    """Whoever turns texts into vectors."""
+    """Turns texts into vectors."""
 
     name: str
     """As people write it: `openai:text-embedding-3-small`, `embedded`."""
@@ -44,7 +44,7 @@ class Embeddings(Protocol):
 
 @record
 class Embedder:
-    """A provider's model with the key itself, for whoever was given one in some other way than by a variable."""
+    """A provider's model with its key, for callers that have the key itself and not a variable."""
 
     model: str
     base_url: str | None = None
@@ -52,11 +52,11 @@ class Embedder:
 
 
 class NoEmbeddings(ProctorError):
-    """Nobody here can embed texts, and nobody was named who could."""
+    """No embedding model is installed, and none is named."""
 
 
 def embeddings_of(named: Any = None) -> Embeddings:
-    """Whoever `named` means: a provider's model, a mapping with its address, `embedded`, or an object with `embed`.
+    """The model that `named` means: a provider's, a mapping with its address, `embedded`, or an object with `embed`.
 
     Without a name, the one in the environment, else the embedded model. Raises `NoEmbeddings` or `UsageError`.
     """
@@ -96,7 +96,7 @@ def _embedded() -> Embeddings:
         )
     from proctor.judging.embedding_sources import EmbeddedEncoder
 
-    return Remembering(EmbeddedEncoder())
+    return CachedEmbeddings(EmbeddedEncoder())
 
 
 @functools.cache
@@ -105,50 +105,50 @@ def _provided(
 ) -> Embeddings:
     from proctor.judging.embedding_sources import ProviderEmbeddings
 
-    return Remembering(ProviderEmbeddings(model, base_url, api_key_env, api_key))
+    return CachedEmbeddings(ProviderEmbeddings(model, base_url, api_key_env, api_key))
 
 
 KIND, VERSION = "embedding", 1
 
 
-class Source(Protocol):
-    """One model that embeds texts, and says what that took."""
+class EmbeddingModel(Protocol):
+    """One model that embeds texts, and reports its usage."""
 
     name: str
     address: str
     costs: bool
-    """Whether somebody is asked for it who may want to be paid; what is done here is done again as fast as found."""
+    """Whether requests may cost money; a local model is as fast as the store, so its vectors are not kept there."""
 
     async def embed(self, texts: Sequence[str]) -> tuple[Sequence[Vector], Usage]: ...
 
 
-class Remembering:
-    """Finds embeddings again by content, however many evaluators want them, at once or in a later run."""
+class CachedEmbeddings:
+    """Finds embeddings by the text, for all evaluators, at once or in a later run."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: EmbeddingModel) -> None:
         self.name = source.name
         self._source = source
-        self._recall = Recall()
+        self._cache = JudgeCache()
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Vector]:
-        present = engine_sitting() if self._source.costs else None
-        recall = self._recall if present is None or present.recall is None else present.recall
-        batch = _Batch(self._source, None if present is None else present.budget)
+        context = engine_judge_context() if self._source.costs else None
+        cache = self._cache if context is None or context.cache is None else context.cache
+        batch = _Batch(self._source, None if context is None else context.budget)
         keys = {text: fingerprint(KIND, VERSION, self.name, self._source.address, text) for text in texts}
         try:
             answers = await asyncio.gather(
-                *(recall.answer(key, partial(batch.entry, text)) for text, key in keys.items())
+                *(cache.get_or_ask(key, partial(batch.entry, text)) for text, key in keys.items())
             )
         finally:
-            note_call(batch.account(self.name, keys))
+            log_call(batch.call(self.name, keys))
         known = {text: entry for text, (entry, _) in zip(keys, answers, strict=True)}
         return [_vector(known[text]) for text in texts]
 
 
 class _Batch:
-    """The texts that nobody has asked for yet, sent in one request."""
+    """The texts that are not in the cache, sent in one request."""
 
-    def __init__(self, source: Source, budget: Budget | None) -> None:
+    def __init__(self, source: EmbeddingModel, budget: Budget | None) -> None:
         self._source = source
         self._budget = budget
         self._wanted: list[str] = []
@@ -157,7 +157,7 @@ class _Batch:
         self._began = time.perf_counter()
 
     async def entry(self, text: str) -> Entry:
-        """Everybody who shares the batch has said what they want by the time that its request begins."""
+        """The entry of one text; the request is sent after all waiters have queued."""
         self._wanted.append(text)
         if self._request is None:
             self._request = asyncio.ensure_future(self._ask())
@@ -171,8 +171,8 @@ class _Batch:
             self._budget.spend(self._usage)
         return dict(zip(wanted, vectors, strict=True))
 
-    def account(self, model: str, keys: Mapping[str, str]) -> JudgeCall:
-        """One request at most, told by the first text that was in it."""
+    def call(self, model: str, keys: Mapping[str, str]) -> JudgeCall:
+        """The log entry of the batch: at most one request, found by its first text."""
         asked = self._wanted[0] if self._wanted else next(iter(keys), "")
         spent = (time.perf_counter() - self._began) * 1000 if self._wanted else 0.0
         key = keys.get(asked, "")

@@ -1,4 +1,4 @@
-"""What is put to a judge (Question), who answers (Judge), and what each call came from and cost (JudgeCall)."""
+"""The protocols and records of judging: Question, Judge, JudgeCall, and the Endpoint that completes prompts."""
 
 from __future__ import annotations
 
@@ -22,17 +22,21 @@ Texts = str | Sequence[str]
 """One piece of material: a text, or several that are numbered from 1."""
 
 
+def as_list(texts: Texts) -> list[str]:
+    return [texts] if isinstance(texts, str) else list(texts)
+
+
 @record
 class Question(Generic[ReplyT]):
-    """One thing to ask a judge: our instructions, the material they are about, and the shape of the reply."""
+    """One question to a judge: the instructions, the material they are about, and the shape of the reply."""
 
     kind: str
     """What is asked, by name (`statements`, `claims`): the embedded judge knows some kinds, prompts have one each."""
     version: int
-    """Raised whenever the instructions or the shape change meaning, so that older verdicts are not taken for new."""
+    """Increased whenever the instructions or the shape change meaning, so that older cached verdicts are not used."""
     instructions: str
     material: Mapping[str, Texts]
-    """By name, in the order it is shown. All of it is data that nobody vouches for; none of it is ever obeyed."""
+    """By name, in the order it is shown. All of it is untrusted data; nothing in it is an instruction."""
     reply: type[ReplyT]
     check: Callable[[ReplyT], str | None] | None = None
     """What is wrong with a reply of the right shape (three verdicts for four statements), or `None`."""
@@ -43,10 +47,10 @@ class NeedsModel(JudgeFailed):
 
 
 class Judge(Protocol):
-    """Whoever answers questions: a model somewhere, a model here, or the embedded rules."""
+    """Answers questions: a provider's model, a local model, or the embedded judge."""
 
     name: str
-    """As people write it: `openai:gpt-5-mini`, `local:qwen.gguf`, `embedded`."""
+    """As users write it: `openai:gpt-5-mini`, `local:qwen.gguf`, `embedded`."""
 
     async def ask(self, question: Question[ReplyT], *, sample: int = 0) -> ReplyT:
         """The reply, validated and checked; `sample` tells independent answers to one question apart.
@@ -58,29 +62,29 @@ class Judge(Protocol):
 
 @record
 class JudgeCall:
-    """One question as it was answered: enough to find the words again, and to add up what they cost."""
+    """One answered question: enough to find prompt and reply in the store, and to add up the cost."""
 
     kind: str
     version: int
     model: str
     key: str
-    """Under which prompt and reply are kept in the store."""
+    """The key of prompt and reply in the store."""
     cached: bool = False
     usage: Usage = Usage()
     duration_ms: float = 0.0
     sample: int = 0
     repaired: bool = False
-    """Whether the first reply did not fit and a second one was asked for."""
+    """Whether the first reply was unusable and a second one was asked for."""
 
 
 @record
 class Prompt:
-    """What a model is sent."""
+    """What is sent to a model."""
 
     system: str
     user: str
     corrections: tuple[tuple[str, str], ...] = ()
-    """Replies that did not fit, each with what was wrong, after which it is asked again."""
+    """Unusable replies, each with what was wrong with it."""
 
 
 @record
@@ -91,22 +95,20 @@ class Completion:
     usage: Usage = Usage()
     model: str = ""
     finish_reason: str | None = None
-    probability: float | None = None
-    """How likely the model held its verdict to be, where its logits can be seen; of several, the least certain one."""
-    odds: Mapping[str, Mapping[str, float]] = NOTHING
-    """By the JSON pointer of each choice in the reply: how likely each possible choice was."""
+    choice_probabilities: Mapping[str, Mapping[str, float]] = NOTHING
+    """By the JSON pointer of each choice in the reply: the probability of each possible choice."""
 
 
 class Endpoint(Protocol):
-    """A model that completes prompts: one provider's, or a file on this machine."""
+    """A model that completes prompts: a provider's, or a local one."""
 
     name: str
     address: str
-    """Calls with the same address share one limit."""
+    """Requests to the same address share one rate limit."""
 
     @property
     def parameters(self) -> Mapping[str, Json]:
-        """Temperature and the like: with the name, what makes two answers comparable."""
+        """Temperature and the like: with the name, the part of the cache key that belongs to the model."""
         ...
 
     async def complete(self, prompt: Prompt, schema: Mapping[str, Json], *, timeout: float) -> Completion:
@@ -115,29 +117,29 @@ class Endpoint(Protocol):
 
 
 class EndpointFailed(JudgeFailed):
-    """A request to a model brought no completion."""
+    """A request to a model failed."""
 
     def __init__(
         self, message: str, *, transient: bool = False, limited: bool = False, retry_after: float | None = None
     ) -> None:
         self.transient = transient
-        """Worth trying again: a timeout, a lost connection, a server's own fault."""
+        """Worth a retry: a timeout, a lost connection, a server error."""
         self.limited = limited
-        """The endpoint asks to be asked less often."""
+        """The endpoint refused the request for its rate (429)."""
         self.retry_after = retry_after
         super().__init__(message)
 
 
-class UnfitReply(JudgeFailed):
-    """A judge's reply is not what was asked for; carries the reply as it came."""
+class InvalidReply(JudgeFailed):
+    """A judge's reply is not what was asked for; holds the reply as it came."""
 
     def __init__(self, message: str, reply: str) -> None:
         self.reply = reply
         super().__init__(message)
 
 
-class Ledger(Protocol):
-    """Where answered questions are kept, by content."""
+class JudgeCallStore(Protocol):
+    """Keeps answered questions by their key; the store of a run implements it."""
 
     def find(self, key: str) -> Mapping[str, Json] | None: ...
 

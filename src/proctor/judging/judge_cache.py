@@ -1,4 +1,4 @@
-"""Answers a question once: from what was kept, or by one call, however many ask the same at the same time."""
+"""Answers each question once: from the call store, or by one call that all concurrent callers share."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Awaitable, Callable, Mapping
 from proctor.base.errors import StoreError
 from proctor.base.json_data import Json
 from proctor.judging.context import waiting
-from proctor.judging.judge import Ledger
+from proctor.judging.judge import JudgeCallStore
 
 Entry = Mapping[str, Json]
 
-REMEMBERED = 4096
-"""How many answers are held in memory where there is no ledger."""
+MOST_IN_MEMORY = 4096
+"""How many answers are held in memory where no store is given."""
 
 
-class Memory:
-    """The ledger of whoever has none: the latest answers, for as long as the process lives."""
+class MemoryCallStore:
+    """The latest answers, for as long as the process lives; used where no store is given."""
 
     def __init__(self) -> None:
         self._entries: dict[str, Entry] = {}
@@ -27,12 +27,12 @@ class Memory:
 
     def keep(self, key: str, entry: Entry) -> None:
         self._entries[key] = entry
-        if len(self._entries) > REMEMBERED:
+        if len(self._entries) > MOST_IN_MEMORY:
             del self._entries[next(iter(self._entries))]
 
 
-class _Flight:
-    """One call that is under way, and what came of it for those who wait."""
+class _PendingCall:
+    """A call that is under way, and its result for the callers that wait for it."""
 
     def __init__(self) -> None:
         self.over = asyncio.Event()
@@ -40,57 +40,55 @@ class _Flight:
         self.failure: Exception | None = None
 
 
-class Recall:
-    """Finds answers again by their content."""
+class JudgeCache:
+    """Finds answers by the fingerprint of their question."""
 
-    def __init__(self, ledger: Ledger | None = None) -> None:
-        self._ledger: Ledger = Memory() if ledger is None else ledger
-        self._flights: dict[tuple[asyncio.AbstractEventLoop, str], _Flight] = {}
+    def __init__(self, call_store: JudgeCallStore | None = None) -> None:
+        self._call_store: JudgeCallStore = MemoryCallStore() if call_store is None else call_store
+        self._pending: dict[tuple[asyncio.AbstractEventLoop, str], _PendingCall] = {}
 
-    async def answer(self, key: str, produce: Callable[[], Awaitable[Entry]]) -> tuple[Entry, bool]:
-        """The entry of `key`, and whether it cost no call of this caller's own.
+    async def get_or_ask(self, key: str, ask: Callable[[], Awaitable[Entry]]) -> tuple[Entry, bool]:
+        """The entry of `key`, and whether this caller made no call for it.
 
-        What `produce` raises reaches everybody who waited for it and is not kept: whoever asks later tries anew. If the
-        one who called is cancelled, one of those who wait calls in its place.
+        A failure of `ask` reaches all callers that waited for it and is not kept, so that a later caller tries again.
+        If the calling task is cancelled, one of the waiting callers makes the call.
         """
         place = (asyncio.get_running_loop(), key)
         while True:
             kept = self._kept(key)
             if kept is not None:
                 return kept, True
-            flight = self._flights.get(place)
-            if flight is None:
-                return await self._call(place, produce), False
+            pending = self._pending.get(place)
+            if pending is None:
+                return await self._call(place, ask), False
             with waiting():
-                await flight.over.wait()
-            if flight.failure is not None:
-                raise flight.failure
-            if flight.entry is not None:
-                return flight.entry, True
+                await pending.over.wait()
+            if pending.failure is not None:
+                raise pending.failure
+            if pending.entry is not None:
+                return pending.entry, True
 
-    async def _call(
-        self, place: tuple[asyncio.AbstractEventLoop, str], produce: Callable[[], Awaitable[Entry]]
-    ) -> Entry:
-        flight = self._flights[place] = _Flight()
+    async def _call(self, place: tuple[asyncio.AbstractEventLoop, str], ask: Callable[[], Awaitable[Entry]]) -> Entry:
+        pending = self._pending[place] = _PendingCall()
         try:
-            flight.entry = entry = await produce()
+            pending.entry = entry = await ask()
             self._keep(place[1], entry)
         except Exception as failure:
-            flight.failure = failure
+            pending.failure = failure
             raise
         finally:
-            del self._flights[place]
-            flight.over.set()
+            del self._pending[place]
+            pending.over.set()
         return entry
 
     def _kept(self, key: str) -> Entry | None:
         try:
-            return self._ledger.find(key)
+            return self._call_store.find(key)
         except StoreError:
-            return None  # a ledger that cannot be read is one more reason to ask, and none to give no verdict
+            return None  # an unreadable store is no reason to give no verdict: the judge is asked
 
     def _keep(self, key: str, entry: Entry) -> None:
         try:
-            self._ledger.keep(key, entry)
+            self._call_store.keep(key, entry)
         except StoreError:
-            return  # the verdict was paid for and stands; that the store fails is said where the trial is kept
+            return  # the verdict was paid for and stands; the failing store is reported when the trial is kept

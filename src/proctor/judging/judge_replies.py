@@ -1,7 +1,7 @@
-"""Takes what a model wrote for the reply it was asked for, or says what is wrong with it.
+"""Reads a model's reply, or tells what is wrong with it.
 
-Exactly one JSON object counts, wherever it stands. A reply with two different ones, or with something in braces that is
-not JSON, could be quoting a verdict out of the material, so nobody chooses among them: the model is asked again.
+A reply must contain exactly one JSON object. Two different ones, or braces without JSON, could quote a verdict from the
+material, so none of them is chosen: the model is asked again.
 """
 
 from __future__ import annotations
@@ -14,64 +14,64 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from proctor.base.json_data import Json, canonical, show
-from proctor.judging.judge import Question, ReplyT, Texts, UnfitReply
+from proctor.judging.judge import InvalidReply, Question, ReplyT, Texts, as_list
 
 LONGEST = 1_000_000
-"""Characters; no reply to one question is longer, and none is searched for an object beyond it."""
+"""Characters; a longer reply is refused without a search."""
 
 DEEPEST = 100
 MOST = 20
-"""Objects side by side; who writes more does not mean any of them."""
+"""Objects side by side; a reply with more is refused."""
 
 
-class _Unfit(Exception):
-    """What is wrong, said to the model."""
+class _Unusable(Exception):
+    """What is wrong with a reply, in words for the model."""
 
 
 def read_reply(text: str, question: Question[ReplyT]) -> ReplyT:
-    """The reply in `text`, of the right shape and with nothing wrong; raises `UnfitReply` with a complaint."""
+    """The validated and checked reply in `text`; raises `InvalidReply` with what is wrong."""
     try:
         data = _only_object(text, question.material)
         reply = _shaped(data, question)
-    except _Unfit as complaint:
-        raise UnfitReply(str(complaint), text) from None
+    except _Unusable as complaint:
+        raise InvalidReply(str(complaint), text) from None
     wrong = None if question.check is None else question.check(reply)
     if wrong:
-        raise UnfitReply(wrong, text)
+        raise InvalidReply(wrong, text)
     return reply
 
 
 def sendable(text: str) -> str:
-    """`text` without half characters, which no protocol can carry."""
+    """`text` without half surrogate pairs, which cannot be sent as UTF-8."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _only_object(text: str, material: Mapping[str, Texts]) -> dict[str, Json]:
     if len(text) > LONGEST:
-        raise _Unfit(f"it has {len(text):,} characters, far more than the JSON object that was asked for")
+        raise _Unusable(f"it has {len(text):,} characters, far more than the JSON object that was asked for")
     said = _without_thinking(text)
     if not said:
-        raise _Unfit("it is empty")
+        raise _Unusable("it is empty")
     spans = _braces(said)
     if not spans:
-        raise _Unfit("it contains no JSON object")
+        raise _Unusable("it contains no JSON object")
     if len(spans) > MOST:
-        raise _Unfit(f"it contains {len(spans):,} JSON objects side by side; write only one")
+        raise _Unusable(f"it contains {len(spans):,} JSON objects side by side; write only one")
     found = [_parsed(said[begin:end]) for begin, end in spans]
     if any(canonical(other) != canonical(found[0]) for other in found[1:]):
-        raise _Unfit("it contains more than one JSON object, and they differ; write only your own, and quote none")
+        raise _Unusable("it contains more than one JSON object, and they differ; write only your own, and quote none")
     for begin, end in spans:
         _refuse_quotation(said, begin, end, material)
     return found[0]
 
 
 def _without_thinking(text: str) -> str:
-    """What follows the thoughts some models write down first."""
+    """The text after the reasoning that some models write first."""
     said = text.strip()
     while (opening := _thinking().match(said)) is not None:
         closing = said.find(f"</{opening.group(1)}>", opening.end())
         if closing < 0:
-            raise _Unfit("it ends before the thinking does; think less, and write the JSON object")
+            raise _Unusable("it ends before the thinking does; think less, and write the JSON object")
         said = said[closing + len(opening.group(1)) + 3 :].strip()
     return said
 
@@ -82,7 +82,7 @@ def _thinking() -> re.Pattern[str]:
 
 
 def _braces(text: str) -> list[tuple[int, int]]:
-    """Where each outermost pair of braces begins and ends; in one pass, whatever the text."""
+    """Start and end of each outermost pair of braces, found in one pass."""
     spans: list[tuple[int, int]] = []
     depth = nesting = begin = 0
     for position, mark in _marks(text):
@@ -95,14 +95,14 @@ def _braces(text: str) -> list[tuple[int, int]]:
                 spans.append((begin, position + 1))
         nesting = 0 if not depth else nesting + (1 if mark in "{[" else -1)
         if nesting > DEEPEST:
-            raise _Unfit("its JSON is nested far too deeply")
+            raise _Unusable("its JSON is nested far too deeply")
     if depth:
-        raise _Unfit("its JSON is incomplete; write all of it, more briefly if need be")
+        raise _Unusable("its JSON is incomplete; write all of it, more briefly if need be")
     return spans
 
 
 def _marks(text: str) -> Iterator[tuple[int, str]]:
-    """Brackets and braces, but not those in JSON's strings; outside of braces, a quotation mark begins no string."""
+    """Brackets and braces outside of JSON strings; outside of braces, a quotation mark begins no string."""
     depth = position = 0
     while (found := _bracket().search(text, position)) is not None:
         position, mark = found.end(), found.group()
@@ -130,12 +130,12 @@ def _parsed(text: str) -> dict[str, Json]:
             text, object_pairs_hook=_without_repetition, parse_constant=_no_number, parse_float=_finite
         )
     except (ValueError, RecursionError) as error:
-        raise _Unfit(f"it is not valid JSON: {show(str(error), 200)}") from None
+        raise _Unusable(f"it is not valid JSON: {show(str(error), 200)}") from None
     return data
 
 
 def _without_repetition(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    """The last of two values for one key would win, which is how a verdict could be slipped in."""
+    """Refuse a key that is given twice: the last value would win, and a verdict could be smuggled in."""
     data = {sendable(key): _mended(value) for key, value in pairs}
     if len(data) < len(pairs):
         raise ValueError("a key is given twice")
@@ -158,25 +158,25 @@ def _no_number(name: str) -> Any:
 
 
 def _refuse_quotation(said: str, begin: int, end: int, material: Mapping[str, Texts]) -> None:
-    """An object amid words counts if it stands by itself and is not found, letter for letter, in the material."""
+    """Refuse an object amid words unless it stands on its own lines and is not in the material word for word."""
     if _is_wrapping(said[:begin]) and _is_wrapping(said[end:]):
         return
     if said[end:].strip("`\n ") and not _stands_alone(said, begin, end):
-        raise _Unfit("its JSON object does not stand by itself; write the JSON object and nothing else")
+        raise _Unusable("its JSON object does not stand by itself; write the JSON object and nothing else")
     quoted = said[begin:end]
-    if any(quoted in one for texts in material.values() for one in _several(texts)):
-        raise _Unfit("its JSON object could be a quotation from the material; write your own and nothing else")
+    if any(quoted in one for texts in material.values() for one in as_list(texts)):
+        raise _Unusable("its JSON object could be a quotation from the material; write your own and nothing else")
 
 
 def _stands_alone(said: str, begin: int, end: int) -> bool:
-    """Whether no words share its first and last line."""
+    """Whether there are no words on its first and last line."""
     line_end = said.find("\n", end)
     rest = said[end : len(said) if line_end < 0 else line_end]
     return _is_wrapping(said[said.rfind("\n", 0, begin) + 1 : begin]) and _is_wrapping(rest)
 
 
 def _is_wrapping(text: str) -> bool:
-    """Whether there is nothing but the marks of a code block."""
+    """Whether the text is empty or only the marks of a code block."""
     return not text or _fence().fullmatch(text) is not None
 
 
@@ -185,20 +185,16 @@ def _fence() -> re.Pattern[str]:
     return re.compile(r"\s*(?:`{1,4}\w*)?\s*")
 
 
-def _several(texts: Texts) -> list[str]:
-    return [texts] if isinstance(texts, str) else list(texts)
-
-
 def _shaped(data: dict[str, Json], question: Question[ReplyT]) -> ReplyT:
-    """Strictly: `true` is no score, and `"3"` no number, however politely either could be converted."""
+    """Validate strictly: `true` is not a score and `"3"` is not a number."""
     from pydantic import ValidationError
 
     try:
         reply: ReplyT = question.reply.model_validate_json(json.dumps(data), strict=True)
     except ValidationError as error:
-        raise _Unfit(f"it does not fit the schema: {_wrong(error)}") from None
+        raise _Unusable(f"it does not fit the schema: {_wrong(error)}") from None
     except RecursionError:
-        raise _Unfit("its JSON is nested far too deeply") from None
+        raise _Unusable("its JSON is nested far too deeply") from None
     return reply
 
 

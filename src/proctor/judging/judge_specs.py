@@ -1,14 +1,13 @@
-"""Reads how people name judges: a text, a mapping of ours, HoloDeck's model block, or ADK's judge_model_options."""
+"""Reads the ways to name a judge: a text, a mapping of our own, HoloDeck's model block, ADK's judge_model_options."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
-from urllib.parse import urlsplit
 
 from proctor.agents.options import expand
 from proctor.base.errors import UsageError
@@ -17,30 +16,29 @@ from proctor.base.json_data import Json
 from proctor.base.records import record
 from proctor.base.source import Pointer
 from proctor.judging.context import EMBEDDED
-from proctor.judging.limits import NO_LIMITS, Limits
+from proctor.judging.limits import NO_LIMITS, TIMEOUT, Limits
 from proctor.judging.local_model import LOCAL, LocalSpec, Reasons
-from proctor.judging.model_judge import TIMEOUT
 from proctor.judging.providers import ModelSpec
-from proctor.judging.services import SERVICES, split_name
+from proctor.judging.services import SERVICES, address_problem, split_name
 
 LOCAL_TIMEOUT = 600.0
-"""Seconds for one request to a model on this machine: without a graphics card it may write ten words a second."""
+"""Seconds for one request to a local model: without a graphics card it may write ten words a second."""
 CONCEALED = "***"
-"""What a reader of files puts in the place of a key that was written out."""
+"""What the readers of files put in the place of a key that was written out."""
 
 
 @record
 class JudgeSpec:
-    """One judge: a model somewhere, a model on this machine, or the embedded rules."""
+    """One judge: a provider's model, a local model, or the embedded judge."""
 
-    who: ModelSpec | LocalSpec | Literal["embedded"]
+    model: ModelSpec | LocalSpec | Literal["embedded"]
     timeout: float = TIMEOUT
     limits: Limits = NO_LIMITS
 
 
 @record
 class PanelSpec:
-    """Who judges, and how; no members: whoever judges anyhow."""
+    """The judges and how they decide; without members, options for the judge of the context."""
 
     members: tuple[JudgeSpec, ...] = ()
     samples: int = 1
@@ -60,7 +58,7 @@ def read_panel(named: str | Mapping[str, Json]) -> PanelSpec:
 
 
 def _panel(document: Document, data: Json, pointer: Pointer) -> PanelSpec | None:
-    camel = isinstance(data, Mapping) and not data.keys().isdisjoint(_ADK)
+    camel = isinstance(data, Mapping) and not data.keys().isdisjoint(_ADK_KEYS)
     fields = Fields(document, data, pointer, camel=camel)
     read = _adk if camel else _holodeck if fields.has("provider") else _own
     before = len(document.problems)
@@ -87,31 +85,33 @@ def _own(fields: Fields) -> PanelSpec | None:
         for key in settings.given:
             fields.problem(key, "needs a model to apply to")
         return PanelSpec(samples=samples)
-    who = _named(named).who
-    meaningless = settings.given.keys() & _MEANINGLESS[_kind(who)]
+    model = _named(named).model
+    meaningless = settings.given.keys() & _MEANINGLESS[_kind(model)]
     for key in sorted(meaningless):
         fields.problem(key, f"has no meaning for the judge {named}")
-    if meaningless or isinstance(who, str):
-        return PanelSpec((JudgeSpec(who),), samples)
-    return PanelSpec((settings.applied(who),), samples)
+    if meaningless or isinstance(model, str):
+        return PanelSpec((JudgeSpec(model),), samples)
+    return PanelSpec((settings.applied(model),), samples)
 
 
-_HERE = frozenset({"threads", "context"})
-_BRIEF = frozenset({"reasons"})
-_ELSEWHERE = frozenset({"base_url", "api_key_env"})
-_ANY_MODEL = frozenset("temperature top_p max_tokens timeout requests_per_minute tokens_per_minute concurrency".split())
+_FILE_KEYS = frozenset({"threads", "context"})
+_LOCAL_KEYS = frozenset({"reasons"})
+_REMOTE_KEYS = frozenset({"base_url", "api_key_env"})
+_MODEL_KEYS = frozenset(
+    "temperature top_p max_tokens timeout requests_per_minute tokens_per_minute concurrency".split()
+)
 _MEANINGLESS = {
-    "provider": _HERE | _BRIEF,
-    "file": _ELSEWHERE,
-    "server": _HERE | {"base_url"},
-    "embedded": _HERE | _BRIEF | _ELSEWHERE | _ANY_MODEL,
+    "provider": _FILE_KEYS | _LOCAL_KEYS,
+    "file": _REMOTE_KEYS,
+    "server": _FILE_KEYS | {"base_url"},
+    "embedded": _FILE_KEYS | _LOCAL_KEYS | _REMOTE_KEYS | _MODEL_KEYS,
 }
 
 
-def _kind(who: ModelSpec | LocalSpec | Literal["embedded"]) -> str:
-    if isinstance(who, LocalSpec):
-        return "file" if isinstance(who.source, Path) else "server"
-    return "provider" if isinstance(who, ModelSpec) else "embedded"
+def _kind(model: ModelSpec | LocalSpec | Literal["embedded"]) -> str:
+    if isinstance(model, LocalSpec):
+        return "file" if isinstance(model.source, Path) else "server"
+    return "provider" if isinstance(model, ModelSpec) else "embedded"
 
 
 def _several(fields: Fields, group: str, samples: int) -> PanelSpec | None:
@@ -141,18 +141,17 @@ def _member(document: Document, data: Json, pointer: Pointer) -> PanelSpec | Non
 
 
 class _Settings:
-    """The keys that say how a model is asked."""
+    """The options of one model; only those that were given."""
 
     def __init__(self, fields: Fields) -> None:
         self._fields = fields
-        positive = _positive(fields)
         self.given: dict[str, Any] = {
             "base_url": fields.text("base_url", blank=False),
             "api_key_env": fields.text("api_key_env", blank=False),
             "temperature": fields.number("temperature", least=0, most=2),
             "top_p": fields.number("top_p", least=0, most=1),
             "max_tokens": fields.integer("max_tokens", least=1),
-            "timeout": positive("timeout"),
+            "timeout": _seconds(fields, "timeout"),
             "requests_per_minute": fields.integer("requests_per_minute", least=1),
             "tokens_per_minute": fields.integer("tokens_per_minute", least=1),
             "concurrency": fields.integer("concurrency", least=1),
@@ -162,14 +161,13 @@ class _Settings:
         }
         self.given = {key: value for key, value in self.given.items() if value is not None}
 
-    def applied(self, who: ModelSpec | LocalSpec) -> JudgeSpec:
+    def applied(self, model: ModelSpec | LocalSpec) -> JudgeSpec:
         given = self.given
         limits = _limits(given.get("concurrency"), given.get("requests_per_minute"), given.get("tokens_per_minute"))
-        if isinstance(who, LocalSpec):
-            return _local(self._here(who), given.get("timeout"), limits)
-        spec = ModelSpec(
-            who.provider,
-            who.model,
+        if isinstance(model, LocalSpec):
+            return _local_judge(self._local(model), given.get("timeout"), limits)
+        spec = replace(
+            model,
             base_url=_address(self._fields, "base_url", given.get("base_url")),
             api_key=_key_in(self._fields, given.get("api_key_env")),
             temperature=given.get("temperature"),
@@ -178,10 +176,10 @@ class _Settings:
         )
         return JudgeSpec(spec, given.get("timeout", TIMEOUT), limits)
 
-    def _here(self, who: LocalSpec) -> LocalSpec:
+    def _local(self, model: LocalSpec) -> LocalSpec:
         given = self.given
-        return LocalSpec(
-            who.source,
+        return replace(
+            model,
             threads=given.get("threads"),
             context=given.get("context"),
             slots=given.get("concurrency", 1),
@@ -193,11 +191,11 @@ class _Settings:
         )
 
 
-def _local(who: LocalSpec, timeout: float | None, limits: Limits) -> JudgeSpec:
-    """A model file answers no more at once than it was given room for, and takes the time it takes."""
-    if isinstance(who.source, Path):
-        limits = replace(limits, first=who.slots, most=who.slots)
-    return JudgeSpec(who, LOCAL_TIMEOUT if timeout is None else timeout, limits)
+def _local_judge(model: LocalSpec, timeout: float | None, limits: Limits) -> JudgeSpec:
+    """A model file answers no more requests at once than it has slots, and gets a longer timeout."""
+    if isinstance(model.source, Path):
+        limits = replace(limits, first=model.slots, most=model.slots)
+    return JudgeSpec(model, LOCAL_TIMEOUT if timeout is None else timeout, limits)
 
 
 def _holodeck(fields: Fields) -> PanelSpec | None:
@@ -221,7 +219,7 @@ def _holodeck(fields: Fields) -> PanelSpec | None:
     return PanelSpec((JudgeSpec(spec),))
 
 
-_ADK = {"judge_model", "judgeModel", "num_samples", "numSamples", "judge_model_config", "judgeModelConfig"}
+_ADK_KEYS = {"judge_model", "judgeModel", "num_samples", "numSamples", "judge_model_config", "judgeModelConfig"}
 
 
 def _adk(fields: Fields) -> PanelSpec | None:
@@ -242,7 +240,7 @@ def _adk(fields: Fields) -> PanelSpec | None:
 
 
 def _adk_name(named: str) -> str:
-    """Where no provider is named, it is Google's model."""
+    """`provider:model` of a name in ADK's way; a bare `gemini-...` is Google's."""
     if ":" in named:
         return named
     provider, slash, model = named.partition("/")
@@ -256,17 +254,17 @@ def _named(named: str) -> JudgeSpec:
     if named == EMBEDDED:
         return JudgeSpec("embedded")
     if named.startswith(LOCAL):
-        return _local(_here(named.removeprefix(LOCAL).strip()), None, NO_LIMITS)
+        return _local_judge(_local_model(named.removeprefix(LOCAL).strip()), None, NO_LIMITS)
     return JudgeSpec(ModelSpec(*split_name(named)))
 
 
-def _here(source: str) -> LocalSpec:
-    """A file, or the address of a server."""
+def _local_model(source: str) -> LocalSpec:
+    """A model file, or the address of a llama.cpp server."""
     if not source:
         raise UsageError("local: needs a model file, such as local:models/qwen.gguf, or the address of a server")
     if not source.startswith(("http://", "https://")):
         return LocalSpec(Path(source).expanduser())
-    wrong = _unfit_address(source)
+    wrong = address_problem(source)
     if wrong:
         raise UsageError(f"the address of the judge {wrong}")
     return LocalSpec(source.rstrip("/"))
@@ -279,40 +277,23 @@ def _limits(concurrency: int | None, requests: int | None, tokens: int | None) -
     return Limits(requests, tokens, first=min(NO_LIMITS.first, most), most=most)
 
 
-def _positive(fields: Fields) -> Callable[[str], float | None]:
-    def read(name: str) -> float | None:
-        value: float | None = fields.number(name)
-        if value is not None and value <= 0:
-            fields.problem(name, "must be more than 0")
-            return None
-        return value
-
-    return read
+def _seconds(fields: Fields, name: str) -> float | None:
+    value: float | None = fields.number(name)
+    if value is not None and value <= 0:
+        fields.problem(name, "must be more than 0")
+        return None
+    return value
 
 
 def _address(fields: Fields, name: str, given: str | None) -> str | None:
     if given is None:
         return None
     address = expand(given.strip())
-    wrong = _unfit_address(address)
+    wrong = address_problem(address)
     if wrong:
         fields.problem(name, wrong)
         return None
     return address.rstrip("/")
-
-
-def _unfit_address(address: str) -> str:
-    """What is wrong with an address; empty if nothing is."""
-    try:
-        parts = urlsplit(address)
-        sound = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
-    except ValueError:
-        sound, parts = False, urlsplit("")
-    if not sound:
-        return "must be an address that begins with http:// or https://"
-    if parts.username or parts.password or parts.query:
-        return "must hold no key or password; name the variable that does with api_key_env"
-    return ""
 
 
 def _key_in(fields: Fields, variable: str | None) -> str | None:
@@ -328,7 +309,7 @@ def _key_in(fields: Fields, variable: str | None) -> str | None:
 
 
 def wrong_kind(named: Any) -> UsageError:
-    """For what cannot name a judge at all."""
+    """The error for a value that cannot name a judge."""
     return UsageError(
         f"a judge is named by text such as openai:gpt-5-mini, by an object of options, or is a Judge; not {kind(named)}"
     )

@@ -1,100 +1,117 @@
-"""Asks an endpoint as much at once as it bears: finds out how much that is, and keeps to limits it is told of.
+"""Rate limits, retries and the budget of requests to models.
 
-The number of requests at once starts low and doubles while all goes well. A request that is refused for its rate halves
-it, after which it grows by one for each round that went well. A server's own fault says nothing about the rate, so it
-only makes for a short pause. Whatever an endpoint wishes for (`Retry-After`) holds for everybody who asks it.
-
-
-Counts what a run costs in money, and says when it has cost enough.
+The rate limiter finds out how many requests at once an endpoint accepts. It starts low and doubles while all goes
+well; a refusal (429) halves it, and from then on it grows by one for each round without a refusal. A server error says
+nothing about the rate and only makes a short pause. A `Retry-After` holds for all callers of the endpoint.
 """
 
 from __future__ import annotations
 
 import asyncio
+import random
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Literal
+from typing import Literal, TypeVar
 from weakref import WeakKeyDictionary
 
 from proctor.agents.agent import Usage
 from proctor.base.records import record
 from proctor.judging.context import waiting
+from proctor.judging.judge import EndpointFailed
+
+T = TypeVar("T")
 
 WINDOW_SECONDS = 60.0
+TIMEOUT = 120.0
+RETRIES = 3
+REFUSALS = 10
+"""How often an endpoint may refuse a request for its rate; such a refusal is no failure and counts as no retry."""
+LONGEST_BACKOFF = 20.0
 
 
 @record
 class Limits:
-    """What an endpoint bears, as far as somebody said."""
+    """What an endpoint accepts, as far as the user said."""
 
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
     first: int = 4
     """Requests at once to begin with."""
     most: int = 64
-    """And never more than this, however well it goes."""
+    """Requests at once, at most."""
     window: float = WINDOW_SECONDS
     """What counts as a minute."""
     pause: float = 1.0
-    """Seconds to leave an endpoint alone that refused a request without saying for how long; doubled each time."""
+    """Seconds to pause after a refusal that does not say for how long; doubled each time."""
     fault_pause: float = 0.5
-    """Seconds to leave it alone after a fault of its own."""
+    """Seconds to pause after a server error."""
     longest_pause: float = 120.0
-    """No wish for more than this is granted; who asked gives up sooner."""
+    """A longer `Retry-After` is not waited for: the request fails."""
 
 
 NO_LIMITS = Limits()
 
 
-class Turn:
-    """One request that may be made now; whoever makes it says how it went, unless it went well."""
+@record
+class RetryOptions:
+    """How often and how long a request is tried."""
 
-    def __init__(self, line: _Line, began: float) -> None:
-        self._line = line
+    retries: int = RETRIES
+    timeout: float = TIMEOUT
+    """Seconds for one request."""
+    backoff: float = 0.5
+    """Seconds before the first retry, on average doubled before each further one."""
+
+
+class RequestSlot:
+    """Permission to make one request; the caller reports a refusal or a failure to it."""
+
+    def __init__(self, queue: _Queue, began: float) -> None:
+        self._queue = queue
         self._began = began
         self._went_well = True
 
     def limited(self, retry_after: float | None = None) -> None:
-        """The endpoint asks to be asked less often."""
+        """The endpoint refused the request for its rate."""
         self._went_well = False
-        self._line.slow_down(self._began, retry_after)
+        self._queue.slow_down(self._began, retry_after)
 
     def failed(self) -> None:
-        """The endpoint broke down by itself."""
+        """The endpoint had an error of its own."""
         self._went_well = False
-        self._line.rest()
+        self._queue.rest()
 
     def over(self, *, broken_off: bool) -> None:
-        self._line.leave(went_well=self._went_well and not broken_off)
+        self._queue.leave(went_well=self._went_well and not broken_off)
 
 
-class Pace:
-    """The pace of one endpoint, shared by all who ask it. Event loops have a line each; they cannot wake each other."""
+class RateLimiter:
+    """The rate limit of one endpoint; each event loop has its own queue, since loops cannot wake each other."""
 
     def __init__(self, limits: Limits = NO_LIMITS) -> None:
         self._limits = limits
-        self._lines: WeakKeyDictionary[asyncio.AbstractEventLoop, _Line] = WeakKeyDictionary()
+        self._queues: WeakKeyDictionary[asyncio.AbstractEventLoop, _Queue] = WeakKeyDictionary()
 
     @asynccontextmanager
-    async def turn(self, tokens: int = 0) -> AsyncIterator[Turn]:
-        """Wait for a turn, first come, first served; `tokens` is how many the request is about to use."""
+    async def slot(self, tokens: int = 0) -> AsyncIterator[RequestSlot]:
+        """Wait for a slot, first come, first served; `tokens` is how many the request is about to use."""
         loop = asyncio.get_running_loop()
-        line = self._lines.get(loop)
-        if line is None:
-            line = self._lines[loop] = _Line(self._limits)
+        queue = self._queues.get(loop)
+        if queue is None:
+            queue = self._queues[loop] = _Queue(self._limits)
         with waiting():
-            await line.enter(tokens)
-        turn, went_through = Turn(line, loop.time()), False
+            await queue.enter(tokens)
+        slot, went_through = RequestSlot(queue, loop.time()), False
         try:
-            yield turn
+            yield slot
             went_through = True
         finally:
-            turn.over(broken_off=not went_through)
+            slot.over(broken_off=not went_through)
 
 
-class _Line:
-    """Who waits for an endpoint in one event loop, and what is known about how much it bears."""
+class _Queue:
+    """The requests that wait for an endpoint in one event loop, and how many at once it has accepted so far."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -103,7 +120,7 @@ class _Line:
         self._under_way = 0
         self._waiting: deque[tuple[asyncio.Future[None], int]] = deque()
         self._sent: deque[tuple[float, int]] = deque()
-        """When requests of the last window went out, and with how many tokens."""
+        """The requests of the last window: when each was sent, and with how many tokens."""
         self._tokens = 0
         self._closed_until = 0.0
         self._slowed_at = float("-inf")
@@ -121,7 +138,7 @@ class _Line:
             if place in self._waiting:
                 self._waiting.remove(place)
             elif not place[0].cancelled():
-                self._under_way -= 1  # let in and cancelled in the same moment: the turn goes to the next
+                self._under_way -= 1  # admitted and cancelled at the same moment: the next request gets the slot
             self._admit()
             raise
 
@@ -133,15 +150,15 @@ class _Line:
         self._admit()
 
     def slow_down(self, began: float, retry_after: float | None) -> None:
-        """Requests that were under way together are refused together: they count as one refusal."""
+        """Halve the rate; refusals of requests that were under way together count as one."""
         now = asyncio.get_running_loop().time()
         if began >= self._slowed_at:
             self._room = max(1.0, self._room / 2)
             self._doubling = False
             self._slowed_at = now
             self._refusals += 1
-        wish = self._limits.pause * 2 ** (min(self._refusals, 10) - 1) if retry_after is None else retry_after
-        self._close(now, wish)
+        seconds = self._limits.pause * 2 ** (min(self._refusals, 10) - 1) if retry_after is None else retry_after
+        self._close(now, seconds)
 
     def rest(self) -> None:
         self._close(asyncio.get_running_loop().time(), self._limits.fault_pause)
@@ -150,7 +167,7 @@ class _Line:
         self._closed_until = max(self._closed_until, now + min(max(0.0, seconds), self._limits.longest_pause))
 
     def _admit(self) -> None:
-        """Let in as many as may go now, in order; see to it that the next one is looked at when its time comes."""
+        """Admit as many requests as may go now, in order, and set a timer for the next one."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -171,7 +188,7 @@ class _Line:
             future.set_result(None)
 
     def _ready(self, now: float, tokens: int) -> float:
-        """When a request of so many tokens may go out; one that is larger than all limits waits for an empty window."""
+        """When a request of this size may be sent; one that is larger than the limit waits for an empty window."""
         limits = self._limits
         while self._sent and self._sent[0][0] + limits.window <= now:
             self._tokens -= self._sent.popleft()[1]
@@ -188,17 +205,67 @@ class _Line:
         return ready
 
 
+async def send_with_retries(
+    send: Callable[[], Awaitable[T]], limiter: RateLimiter, retry: RetryOptions, tokens: int = 0
+) -> T:
+    """What `send` returns, tried again while it fails with a transient `EndpointFailed`; `tokens` is its size."""
+    faults = refusals = 0
+    while True:
+        try:
+            return await _send_once(send, limiter, tokens)
+        except EndpointFailed as failure:
+            faults, refusals = faults + (not failure.limited), refusals + failure.limited
+            is_last = faults > retry.retries or refusals > REFUSALS
+            if not failure.transient or is_last or _asks_too_much(failure):
+                raise _final(failure, faults + refusals) from None
+            if not failure.limited:
+                with waiting():
+                    await asyncio.sleep(backoff(retry.backoff, faults, failure.retry_after))
+
+
+async def _send_once(send: Callable[[], Awaitable[T]], limiter: RateLimiter, tokens: int) -> T:
+    async with limiter.slot(tokens) as slot:
+        try:
+            return await send()
+        except EndpointFailed as error:
+            failure = error
+        if failure.limited:
+            slot.limited(failure.retry_after)
+        elif failure.transient:
+            slot.failed()
+    raise failure
+
+
+def backoff(first: float, fault: int, retry_after: float | None = None) -> float:
+    """Seconds before the next try: longer each time, and random, so that callers that failed together come apart."""
+    wait = min(first * 2.0 ** (fault - 1), LONGEST_BACKOFF) * random.uniform(0.5, 1.5)  # noqa: S311
+    return max(wait, min(retry_after or 0.0, NO_LIMITS.longest_pause))
+
+
+def _asks_too_much(failure: EndpointFailed) -> bool:
+    return failure.retry_after is not None and failure.retry_after > NO_LIMITS.longest_pause
+
+
+def _final(failure: EndpointFailed, attempts: int) -> EndpointFailed:
+    words = str(failure)
+    if _asks_too_much(failure):
+        words += f" (and not for {failure.retry_after:.0f} seconds, which is too long to wait)"
+    elif attempts > 1:
+        words += f" (tried {attempts} times)"
+    return EndpointFailed(words, transient=failure.transient, limited=failure.limited, retry_after=failure.retry_after)
+
+
 Payee = Literal["judge", "agent"]
 
 
 class Budget:
-    """What was spent on judges and agents. A cost that nobody knows is counted as such, never as zero."""
+    """What was spent on judges and agents. An unknown cost is counted as unknown, never as zero."""
 
     def __init__(self, limit_usd: float | None = None) -> None:
         self.limit_usd = limit_usd
         self.spent = 0.0
         self.unknown: dict[Payee, int] = {"judge": 0, "agent": 0}
-        """How many calls of judges, or answers of agents, came without a cost."""
+        """The number of judge calls, or answers of agents, whose cost is unknown."""
 
     def spend(self, usage: Usage | None, payee: Payee = "judge") -> None:
         """Count one call of a judge, or one answer of an agent."""
@@ -210,18 +277,18 @@ class Budget:
 
     @property
     def exhausted(self) -> bool:
-        """Whether nothing more should be begun."""
+        """Whether no further request or trial should begin."""
         return self.limit_usd is not None and self.spent >= self.limit_usd
 
     def uncounted(self) -> str:
-        """What the sum leaves out, as people read it; empty when it leaves out nothing."""
+        """A sentence on what the sum leaves out; empty when it leaves out nothing."""
         nouns: dict[Payee, tuple[str, str]] = {"judge": ("judge call", "judge calls"), "agent": ("answer", "answers")}
         parts = [f"{count:,} {nouns[who][count != 1]}" for who, count in self.unknown.items() if count]
         return f"the cost of {' and '.join(parts)} is not known and not counted" if parts else ""
 
 
-class Tab(Budget):
-    """What trials under way spend: it is counted in `budget`, and none of them is cut short when that is spent."""
+class UncappedBudget(Budget):
+    """Counts in `budget` but is never exhausted: trials under way are finished when the budget of the run is spent."""
 
     def __init__(self, budget: Budget) -> None:
         super().__init__()

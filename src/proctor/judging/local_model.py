@@ -1,9 +1,6 @@
-"""A model on this machine as an endpoint: a GGUF file, or a llama.cpp server that is running already.
+"""Local models as endpoints: a GGUF file, served in this process on loopback only, or a running llama.cpp server.
 
-The reply is held to its schema while it is written, and the logits say how sure the model was of each verdict.
-
-
-Serves a model file in this process: llama.cpp's own server, on loopback only, once for each model.
+The reply is constrained to its schema while it is written, and log-probabilities tell how certain each verdict was.
 """
 
 from __future__ import annotations
@@ -27,131 +24,46 @@ from proctor.base.json_data import Json, show
 from proctor.base.records import record
 from proctor.base.threads import call_in_thread
 from proctor.judging.judge import Completion, EndpointFailed, Prompt
-from proctor.judging.logprobs import Token, least_certain, odds_in
+from proctor.judging.logprobs import Token, choice_probabilities
 from proctor.judging.redaction import conceal
-from proctor.judging.small_model_prompts import verdict_first, with_brief_reasons
+from proctor.judging.small_model_prompts import verdict_first, with_short_reasons
+
+Reasons = Literal["before", "after", "none"]
 
 PACKAGE = "xllamacpp"
 THREADS = "PROCTOR_LOCAL_THREADS"
 CONTEXT = 8192
-"""Tokens of prompt and reply together, unless somebody says otherwise."""
+"""Tokens of prompt and reply together, unless the user sets another number."""
 BATCH = 128
-"""Tokens that are read at once; between two lots the server notices that nobody waits for it any more."""
+"""Tokens that are read at once; between two batches the server notices that the client has gone."""
 MAGIC = b"GGUF"
 
 _STARTING = threading.Lock()
 
-
-def require_model(path: Path) -> None:
-    """Raise `UsageError` with what is missing, before anything is asked."""
-    if not path.exists():
-        raise UsageError(f"the judge's model file {path} does not exist")
-    try:
-        with path.open("rb") as file:
-            begins = file.read(len(MAGIC))
-    except OSError as error:
-        raise UsageError(f"the judge's model file {path} cannot be read: {error.strerror or error}") from None
-    if begins != MAGIC:
-        raise UsageError(f"the judge's model file {path} is not a GGUF file")
-    if importlib.util.find_spec(PACKAGE) is None:
-        raise UsageError("asking a model file as a judge needs more packages: pip install 'proctor[local]'")
-
-
-def content_hash(path: Path) -> str:
-    """What tells one model file from another, whatever it is called; read once while the file stays as it is."""
-    stat = path.stat()
-    return _content_hash(path, stat.st_size, stat.st_mtime_ns)
-
-
-@functools.lru_cache(maxsize=64)
-def _content_hash(path: Path, size: int, changed: int) -> str:
-    import hashlib
-
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def usual_threads() -> int:
-    """One for each core that this process may use. On a build server it is one: who spins there waits for others."""
-    given = os.environ.get(THREADS, "").strip()
-    if given:
-        if not given.isdecimal() or int(given) < 1:
-            raise UsageError(f"{THREADS} must be a number of threads from 1 on, not {given!r}")
-        return int(given)
-    return 1 if os.environ.get("CI") else _cores()
-
-
-def _cores() -> int:
-    """Physical ones where that can be seen: two threads on one core hinder each other in arithmetic."""
-    usable = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
-    siblings = [Path(f"/sys/devices/system/cpu/cpu{number}/topology/thread_siblings_list") for number in usable]
-    try:
-        return max(1, len({path.read_text() for path in siblings}))
-    except OSError:
-        return max(1, len(usable))
-
-
-def serve(path: Path, threads: int, context: int, slots: int) -> str:
-    """The address of the server for a model, started if there is none yet. Takes seconds: call it in a thread."""
-    with _STARTING:
-        address: str = _served(path, threads, context, slots).listening_address
-        return address
-
-
-@functools.cache
-def _served(path: Path, threads: int, context: int, slots: int) -> Any:
-    xllamacpp: Any = importlib.import_module(PACKAGE)
-    options = xllamacpp.CommonParams()
-    options.model.path = str(path)
-    options.hostnames = ["127.0.0.1"]
-    options.port = 0
-    options.offline = True
-    options.ui = False
-    options.endpoint_slots = False
-    options.verbosity = -1
-    options.n_ctx = context * slots
-    options.n_parallel = slots
-    options.n_batch = options.n_ubatch = BATCH
-    options.cpuparams.n_threads = options.cpuparams_batch.n_threads = threads
-    try:
-        server = xllamacpp.Server(options)
-    except Exception as error:
-        raise EndpointFailed(f"cannot be loaded: {error} The file may be damaged, or not a model of words.") from None
-    atexit.register(stop)
-    return server
-
-
-def stop() -> None:
-    """End every server of this process; its threads must not outlive the interpreter."""
-    _served.cache_clear()
-
-
-Reasons = Literal["before", "after", "none"]
-
 LOCAL = "local:"
 LONGEST_REPLY = 1_024
-"""Tokens; a small model that begins to repeat itself does not stop by itself."""
+"""Tokens; a small model that begins to repeat itself does not stop on its own."""
 LONGEST_REASON = 200
-"""Characters; every word of a reason is time on a machine without a graphics card."""
+"""Characters; every word of a reason takes time on a machine without a graphics card."""
 ALTERNATIVES = 20
 SHOWN = 300
 
 
 @record
 class LocalSpec:
-    """A model file or the address of a server, and how it is asked."""
+    """A model file or the address of a server, with its parameters."""
 
     source: Path | str
-    """A file; or, as text, an address."""
+    """A file as `Path`, or an address as text."""
     threads: int | None = None
     context: int | None = None
     slots: int = 1
-    """Requests at once."""
+    """How many requests are answered at once."""
     temperature: float | None = None
     top_p: float | None = None
     max_tokens: int | None = None
     reasons: Reasons = "after"
-    """Whether a verdict is explained, before it is given or after; that takes more time than the verdict itself."""
+    """Whether the reason comes before or after the verdict, or not at all; it takes more time than the verdict."""
     api_key: str | None = field(default=None, repr=False)
 
     @property
@@ -160,7 +72,7 @@ class LocalSpec:
 
 
 def known_by_content(named: str) -> str:
-    """A judge's name with what its model file contains in the place of where it is; servers stay where they are."""
+    """A judge's name with the hash of its model file instead of the path; the name of a server stays as it is."""
     source = named.strip().removeprefix(LOCAL).strip()
     if source.startswith(("http://", "https://")):
         return named
@@ -171,7 +83,7 @@ def known_by_content(named: str) -> str:
 
 
 class LocalEndpoint:
-    """One model here. Only what is missing is complained about at first; nothing is loaded before it is asked."""
+    """A local model. Making one checks the file and the package; the model is loaded with the first request."""
 
     def __init__(self, spec: LocalSpec, *, varied: bool = False) -> None:
         self.name = spec.name
@@ -181,11 +93,11 @@ class LocalEndpoint:
         self._identity: Json = None
         if isinstance(spec.source, Path):
             require_model(spec.source)
-            self._threads = usual_threads() if spec.threads is None else spec.threads
+            self._threads = default_threads() if spec.threads is None else spec.threads
 
     @property
     def parameters(self) -> Mapping[str, Json]:
-        """The content of the file counts and not its name; of a server, what it says of its model."""
+        """A file is identified by its content and not by its name, a server by what it tells about its model."""
         spec = self._spec
         if self._identity is None:
             file = spec.source if isinstance(spec.source, Path) else None
@@ -200,12 +112,12 @@ class LocalEndpoint:
         return {name: value for name, value in given.items() if value is not None}
 
     async def complete(self, prompt: Prompt, schema: Mapping[str, Json], *, timeout: float) -> Completion:
-        """One request, to be answered in the words and in the order that the schema allows."""
+        """One request whose reply is constrained to the schema."""
         ordered = schema if self._spec.reasons == "before" else verdict_first(schema)
-        held = with_brief_reasons(ordered, self._longest_reason)
+        constrained = with_short_reasons(ordered, self._longest_reason)
         body: dict[str, Json] = {
             "messages": _messages(prompt),
-            "response_format": {"type": "json_schema", "json_schema": {"name": "reply", "schema": held}},
+            "response_format": {"type": "json_schema", "json_schema": {"name": "reply", "schema": constrained}},
             "logprobs": True,
             "top_logprobs": ALTERNATIVES,
             "cache_prompt": True,
@@ -263,7 +175,7 @@ def _base_of(address: str) -> str:
 
 
 def _served_model(base: str, headers: Mapping[str, str]) -> Json:
-    """What a server says of its model; `None` where it does not answer, which asking it will show."""
+    """What a server tells about its model; `None` if it does not answer, which the first request will report."""
     import httpx2
 
     try:
@@ -306,19 +218,17 @@ def _completion(data: Json, schema: Mapping[str, Json]) -> Completion:
         tokens = _tokens(logprobs, text)
     except (LookupError, TypeError, AttributeError, ValueError):
         raise EndpointFailed("sent something that is not a completion; check the address") from None
-    odds = odds_in(text, tokens, schema)
     return Completion(
         text=text,
         usage=Usage(usage.get("prompt_tokens"), usage.get("completion_tokens"), 0.0, 1),
         model=str(data.get("model") or ""),
         finish_reason=choice.get("finish_reason"),
-        probability=least_certain(text, odds),
-        odds=odds,
+        choice_probabilities=choice_probabilities(text, tokens, schema),
     )
 
 
 def _tokens(logprobs: Sequence[Mapping[str, Json]], text: str) -> list[Token]:
-    """The tokens of the reply itself, without those of the thoughts before it."""
+    """The tokens of the reply itself, without those of the reasoning before it."""
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     pieces = [decoder.decode(bytes(item["bytes"])) if item.get("bytes") else "" for item in logprobs]
     start = -max(0, "".join(pieces).rfind(text))
@@ -333,3 +243,87 @@ def _tokens(logprobs: Sequence[Mapping[str, Json]], text: str) -> list[Token]:
 
 def _text(token: Mapping[str, Json]) -> str:
     return bytes(token.get("bytes") or ()).decode("utf-8", "replace")
+
+
+def require_model(path: Path) -> None:
+    """Raise `UsageError` with what is missing, before anything is asked."""
+    if not path.exists():
+        raise UsageError(f"the judge's model file {path} does not exist")
+    try:
+        with path.open("rb") as file:
+            begins = file.read(len(MAGIC))
+    except OSError as error:
+        raise UsageError(f"the judge's model file {path} cannot be read: {error.strerror or error}") from None
+    if begins != MAGIC:
+        raise UsageError(f"the judge's model file {path} is not a GGUF file")
+    if importlib.util.find_spec(PACKAGE) is None:
+        raise UsageError("asking a model file as a judge needs more packages: pip install 'proctor[local]'")
+
+
+def content_hash(path: Path) -> str:
+    """The hash of a model file, read once while size and time of change stay the same."""
+    stat = path.stat()
+    return _content_hash(path, stat.st_size, stat.st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=64)
+def _content_hash(path: Path, size: int, changed: int) -> str:
+    import hashlib
+
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def default_threads() -> int:
+    """One for each core of this process; one in CI, where cores are shared and spinning threads slow other jobs."""
+    given = os.environ.get(THREADS, "").strip()
+    if given:
+        if not given.isdecimal() or int(given) < 1:
+            raise UsageError(f"{THREADS} must be a number of threads from 1 on, not {given!r}")
+        return int(given)
+    return 1 if os.environ.get("CI") else _cores()
+
+
+def _cores() -> int:
+    """Physical cores where the system shows them: two threads on one core slow each other in arithmetic."""
+    usable = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+    siblings = [Path(f"/sys/devices/system/cpu/cpu{number}/topology/thread_siblings_list") for number in usable]
+    try:
+        return max(1, len({path.read_text() for path in siblings}))
+    except OSError:
+        return max(1, len(usable))
+
+
+def serve(path: Path, threads: int, context: int, slots: int) -> str:
+    """The address of the server for a model, started if necessary. Takes seconds: call it in a thread."""
+    with _STARTING:
+        address: str = _served(path, threads, context, slots).listening_address
+        return address
+
+
+@functools.cache
+def _served(path: Path, threads: int, context: int, slots: int) -> Any:
+    xllamacpp: Any = importlib.import_module(PACKAGE)
+    options = xllamacpp.CommonParams()
+    options.model.path = str(path)
+    options.hostnames = ["127.0.0.1"]
+    options.port = 0
+    options.offline = True
+    options.ui = False
+    options.endpoint_slots = False
+    options.verbosity = -1
+    options.n_ctx = context * slots
+    options.n_parallel = slots
+    options.n_batch = options.n_ubatch = BATCH
+    options.cpuparams.n_threads = options.cpuparams_batch.n_threads = threads
+    try:
+        server = xllamacpp.Server(options)
+    except Exception as error:
+        raise EndpointFailed(f"cannot be loaded: {error} The file may be damaged, or not a model of words.") from None
+    atexit.register(stop)
+    return server
+
+
+def stop() -> None:
+    """Stop the servers of this process; their threads must not outlive the interpreter."""
+    _served.cache_clear()

@@ -1,4 +1,4 @@
-"""Asks more than one judge, or one more than once, and decides as soon as the rest can no longer change the outcome."""
+"""Asks several judges, or one judge several times, and makes one verdict of their opinions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TOLERANCE = 1e-12
 
 
 class Scored(Protocol):
-    """What an opinion comes down to."""
+    """An opinion with a score."""
 
     @property
     def score(self) -> float: ...
@@ -26,13 +26,13 @@ ScoredT = TypeVar("ScoredT", bound=Scored)
 
 @record
 class Panel:
-    """Who judges, and how their opinions become one."""
+    """One or more judges, and how their opinions become one."""
 
     judges: tuple[Judge, ...]
     samples: int = 1
     """How often each judge is asked; an odd number cannot tie."""
     mode: Literal["jury", "cascade"] = "jury"
-    """`jury`: everybody votes. `cascade`: the next judge is asked only when the one before is close to the line."""
+    """`jury`: all vote. `cascade`: the next judge is asked only when the score before is close to the threshold."""
     band: float = 0.15
     """How close to the threshold a score must be for a cascade to go on."""
 
@@ -53,7 +53,7 @@ class Vote:
 
 
 class _Sample:
-    """A judge whose answers are told apart from those of other samples."""
+    """A judge whose answers are cached apart from those of other samples."""
 
     def __init__(self, judge: Judge, number: int) -> None:
         self.name = judge.name
@@ -70,20 +70,19 @@ async def poll(
     """The opinion that decides; every vote is added to `votes`. `None`: there was nothing to compare.
 
     The deciding opinion is the median by score, the lower one of two: it passes only if more than half of the votes do.
-    A judge that fails abstains; when all abstain, a failure is raised. As many are asked at once as are needed in any
-    case, and nobody whose vote could not change the outcome any more.
+    A judge that fails abstains; when all abstain, a failure is raised.
     """
     stages = [panel.judges] if panel.mode == "jury" else [(judge,) for judge in panel.judges]
     failures: list[JudgeFailed] = []
     decisive: list[ScoredT] = []
     for stage in stages:
         is_last = stage is stages[-1]
-        level = _Levels(threshold, None if is_last else panel.band)
-        heard = await _hear(stage, panel.samples, level, assess, votes, failures)
+        seats = [(judge, number) for judge in stage for number in range(panel.samples)]
+        heard = await _hear(seats, threshold if is_last else None, assess, votes, failures)
         if heard is None:
             return None
         decisive = heard or decisive
-        if heard and (is_last or level.is_clear(_median(heard).score)):
+        if heard and abs(_median(heard).score - threshold) > panel.band + TOLERANCE:
             break
     if not decisive:
         raise next((failure for failure in failures if not isinstance(failure, NeedsModel)), failures[0])
@@ -91,17 +90,21 @@ async def poll(
 
 
 async def _hear(
-    judges: Sequence[Judge],
-    samples: int,
-    level: _Levels,
+    seats: list[tuple[Judge, int]],
+    threshold: float | None,
     assess: Callable[[Judge], Awaitable[ScoredT | None]],
     votes: list[Vote],
     failures: list[JudgeFailed],
 ) -> list[ScoredT] | None:
-    """The opinions of judges who vote together, as many as it takes; `None` when there was nothing to compare."""
-    seats = [(judge, number) for judge in judges for number in range(samples)]
+    """The opinions of `seats`; `None` when there was nothing to compare.
+
+    With a threshold, the rest is not asked once it can no longer change the outcome: judge calls cost money.
+    """
     heard: list[ScoredT] = []
-    while seats and (needed := level.votes_needed([opinion.score for opinion in heard], len(seats))):
+    while seats:
+        needed = len(seats) if threshold is None else _votes_needed(heard, len(seats), threshold)
+        if not needed:
+            break
         asked, seats = seats[:needed], seats[needed:]
         replies = await _together([assess(_Sample(judge, number) if number else judge) for judge, number in asked])
         for (judge, number), reply in zip(asked, replies, strict=True):
@@ -116,8 +119,21 @@ async def _hear(
     return heard
 
 
+def _votes_needed(heard: Sequence[Scored], left: int, threshold: float) -> int:
+    """The least number of further votes that can settle pass or fail, if they all agree; 0 if it is settled.
+
+    Passed needs more than half of the votes, so it is settled when passes > fails + left, and failed when
+    passes + left <= fails. Each further vote also lowers `left` by one.
+    """
+    passes = sum(opinion.score >= threshold - TOLERANCE for opinion in heard)
+    fails = len(heard) - passes
+    to_pass = (fails + left - passes) // 2 + 1
+    to_fail = (passes + left - fails + 1) // 2
+    return max(0, min(to_pass, to_fail))
+
+
 async def _together(asked: Sequence[Awaitable[ScoredT | None]]) -> list[ScoredT | JudgeFailed | None]:
-    """What each says, or why it abstains; anything else that goes wrong is not the judges' matter."""
+    """What each says, or why it abstains; any other exception is a bug of the evaluator and is raised."""
     results = await asyncio.gather(*asked, return_exceptions=True)
     replies: list[ScoredT | JudgeFailed | None] = []
     for result in results:
@@ -125,40 +141,6 @@ async def _together(asked: Sequence[Awaitable[ScoredT | None]]) -> list[ScoredT 
             raise result
         replies.append(result)
     return replies
-
-
-class _Levels:
-    """What a score comes down to for whoever decides: pass or fail and, in a cascade, whether that is clear."""
-
-    def __init__(self, threshold: float, band: float | None) -> None:
-        self._threshold = threshold
-        self._band = band
-
-    def is_clear(self, score: float) -> bool:
-        return self._band is not None and abs(score - self._threshold) > self._band + TOLERANCE
-
-    def of(self, score: float) -> int:
-        """Clearly failing, failing, passing, clearly passing."""
-        passes = score >= self._threshold - TOLERANCE
-        return (2 if passes else 1) if not self.is_clear(score) else (3 if passes else 0)
-
-    def votes_needed(self, scores: Sequence[float], left: int) -> int:
-        """The least number of further votes after which the median's level can be certain; 0 if it is already."""
-        levels = [self.of(score) for score in scores]
-        scale = range(1, 3) if self._band is None else range(4)
-        for further in range(left):
-            if any(_is_certain([*levels, *[level] * further], left - further, scale) for level in scale):
-                return further
-        return left
-
-
-def _is_certain(levels: Sequence[int], left: int, scale: range) -> bool:
-    """Whether the median stays on its level, however those vote who are left, or if they do not."""
-    if not levels:
-        return False
-    spread = [*[scale[0]] * left, *sorted(levels), *[scale[-1]] * left]
-    highest = (len(levels) + left - 1) // 2 + left
-    return spread[highest - left] == spread[highest]
 
 
 def _median(opinions: Sequence[ScoredT]) -> ScoredT:

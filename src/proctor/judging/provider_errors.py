@@ -1,10 +1,11 @@
-"""What a request to a provider can end in, and what that means: worth another try, a limit, or a mistake to mend."""
+"""Translates provider errors: which are transient, which are rate limits, and which the user has to correct."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from proctor.base.errors import UsageError
@@ -12,13 +13,13 @@ from proctor.base.json_data import show
 from proctor.judging.judge import EndpointFailed
 
 if TYPE_CHECKING:
-    from proctor.judging.providers import Manner
+    from proctor.judging.providers import AcceptedSettings
 
 LONGEST = 500
 
 
 def endpoint_failure(error: Exception) -> EndpointFailed:
-    """An error of the library or of a provider's SDK as one of ours."""
+    """An error of the library or of a provider's SDK as `EndpointFailed`."""
     from pydantic_ai import exceptions as known
 
     if isinstance(error, known.ModelQuotaExceededError):
@@ -50,11 +51,11 @@ def endpoint_failure(error: Exception) -> EndpointFailed:
 def _uncategorized(error: Exception, known: Any) -> EndpointFailed:
     if isinstance(error, known.ModelHTTPError):
         return EndpointFailed(f"answered with {_words(error)}", transient=error.status_code >= 500)
-    if isinstance(error, known.ModelAPIError):  # a body that is no JSON: most likely cut off on its way
+    if isinstance(error, known.ModelAPIError):  # a body that is not JSON: most likely cut off
         return EndpointFailed(f"sent an answer that cannot be read: {_words(error)}", transient=True)
-    if isinstance(error, IndexError):  # the library takes the first of the choices without looking
+    if isinstance(error, IndexError):  # the library takes the first choice without a check
         return EndpointFailed("sent an answer without a completion", transient=True)
-    if isinstance(error, (AttributeError, TypeError, KeyError)):  # nor does it look at what they are made of
+    if isinstance(error, (AttributeError, TypeError, KeyError)):  # nor does it check their shape
         return EndpointFailed(f"sent something that is not a completion; check the address ({_root(error)})")
     if isinstance(error, known.UnexpectedModelBehavior):
         return EndpointFailed(f"sent something that is not a completion; check the address: {_words(error)}")
@@ -63,25 +64,25 @@ def _uncategorized(error: Exception, known: Any) -> EndpointFailed:
     return EndpointFailed(f"failed with {type(error).__name__}: {_words(error)}")
 
 
-def gives_way(error: Exception, manner: Manner) -> Manner | None:
-    """How else to ask a model that refuses the request because of a setting; `None` when that is not the reason."""
-    from dataclasses import replace
-
+def fallback_settings(error: Exception, accepted: AcceptedSettings) -> AcceptedSettings | None:
+    """The settings without the one that the model refuses; `None` when the error has another reason."""
     from pydantic_ai import exceptions as known
 
     special = (known.ModelAuthenticationError, known.ModelNotFoundError, known.ModelContextWindowExceededError)
     if not isinstance(error, known.ModelRequestRejectedError) or isinstance(error, special):
         return None
     words = f"{error} {error.body}".lower()
-    if manner.temperature and re.search(r"temperature|top_p|sampling", words):
-        return replace(manner, temperature=False)
-    if manner.reply != "text" and re.search(r"response.?format|json.?schema|json.?object|schema|output_config", words):
-        return replace(manner, reply="object" if manner.reply == "schema" else "text")
+    if accepted.temperature and re.search(r"temperature|top_p|sampling", words):
+        return replace(accepted, temperature=False)
+    if accepted.reply != "text" and re.search(
+        r"response.?format|json.?schema|json.?object|schema|output_config", words
+    ):
+        return replace(accepted, reply="object" if accepted.reply == "schema" else "text")
     return None
 
 
 def _words(error: Exception) -> str:
-    """What the provider said, without the wrapping."""
+    """The provider's message without the wrapping of the library."""
     body = getattr(error, "body", None)
     status = getattr(error, "status_code", None)
     said = _message(body) or str(error)
@@ -102,7 +103,7 @@ def _message(body: Any) -> str:
 
 
 def _root(error: BaseException) -> str:
-    """The first cause: the library's own words are `Connection error.`"""
+    """The first cause: the library itself says only `Connection error.`"""
     seen = error
     while seen.__cause__ is not None:
         seen = seen.__cause__

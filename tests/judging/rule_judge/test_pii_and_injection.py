@@ -137,7 +137,7 @@ def test_instructions_aimed_at_the_reader_are_noticed(text: str) -> None:
         "You are now on the waiting list? No, the list is closed.",
     ],
 )
-def test_ordinary_text_instructs_nobody(text: str) -> None:
+def test_ordinary_text_is_no_injection(text: str) -> None:
     assert prompt_injection(text).score == 0
 
 

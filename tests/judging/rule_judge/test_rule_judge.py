@@ -21,9 +21,9 @@ from proctor.evaluators.rag.retrieval import (
     ContextualRelevancy,
 )
 from proctor.evaluators.safety.moderation import Moderation
-from proctor.judging.context import Sitting, docket, sitting
+from proctor.judging.context import JudgeContext, call_log, judge_context
 from proctor.judging.judge import NeedsModel
-from proctor.judging.judge_factory import SharedChambers
+from proctor.judging.judge_factory import SharedJudges
 from proctor.judging.questions import (
     agreements,
     attributions,
@@ -55,7 +55,7 @@ def seen(output: Any, expectation: Any = UNSET, question: str = QUESTION, **more
 
 
 def judged(evaluator: Any, evaluable: Evaluable) -> Evaluation:
-    with sitting(Sitting(SharedChambers())):
+    with judge_context(JudgeContext(SharedJudges())):
         evaluation = asyncio.run(evaluator(evaluable))
     assert isinstance(evaluation, Evaluation)
     return evaluation
@@ -135,7 +135,7 @@ def test_every_call_is_accounted_for_and_costs_nothing() -> None:
 
 
 def test_a_call_is_noted_with_zero_usage() -> None:
-    with docket() as calls:
+    with call_log() as calls:
         asyncio.run(EmbeddedJudge().ask(statements("q", "It is nine.")))
     assert [(call.kind, call.model, call.usage) for call in calls] == [("statements", "embedded", Usage(0, 0, 0.0, 0))]
 
@@ -148,7 +148,7 @@ def test_an_unknown_kind_needs_a_model() -> None:
 
 
 def test_large_material_leaves_the_event_loop_to_others() -> None:
-    question = claims(["The museum opens at 9 am."], ["x " * embedded_judge.APART_FROM, *PASSAGES])
+    question = claims(["The museum opens at 9 am."], ["x " * embedded_judge.IN_THREAD_FROM, *PASSAGES])
     beats = 0
 
     async def beat() -> None:

@@ -15,7 +15,7 @@ from proctor.base.errors import InvalidSuite, JudgeFailed
 from proctor.cases.formats.loading import load
 from proctor.cases.scenario import Scenario
 from proctor.cases.suite import Case, EvaluatorSpec, Settings, Suite, Turn
-from proctor.judging.context import note_call
+from proctor.judging.context import log_call
 from proctor.judging.judge import JudgeCall
 from proctor.results.run import Outcome, Run, TrialResult
 from proctor.results.store import Store, read_run
@@ -224,7 +224,7 @@ def test_rescoring_asks_neither_agent_nor_user_and_scores_what_was_said(tmp_path
 def test_what_the_user_cost_counts_also_where_the_agent_could_not_be_reached_meanwhile() -> None:
     class Charging(Playing):
         async def ask(self, question: Any, *, sample: int = 0) -> Any:
-            note_call(
+            log_call(
                 JudgeCall(question.kind, question.version, "player", f"key {len(self.questions)}", usage=Usage(10, 1))
             )
             return await super().ask(question, sample=sample)

@@ -201,11 +201,11 @@ def _in_a_thread(metric: ProctorMetric, test_case: Any) -> float | None:
     import contextvars
     from concurrent.futures import ThreadPoolExecutor
 
-    from proctor.judging.context import present_sitting, sitting
-    from proctor.judging.judge_factory import SharedChambers
+    from proctor.judging.context import current_judge_context, judge_context
+    from proctor.judging.judge_factory import SharedJudges
 
     def apart() -> float | None:
-        with sitting(replace(present_sitting(), chambers=SharedChambers())):  # those of this loop wait for it
+        with judge_context(replace(current_judge_context(), judges=SharedJudges())):  # those of this loop wait for it
             return run_sync(metric.a_measure(test_case))
 
     with ThreadPoolExecutor(1) as executor:

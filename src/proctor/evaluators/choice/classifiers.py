@@ -31,8 +31,8 @@ class Option:
 
 
 def evaluation_of(reply: Choice, options: Mapping[str, Option]) -> Evaluation:
-    """The score of what was chosen, or the degree where the judge measured one."""
-    score = options[reply.choice].score if reply.degree is None else reply.degree
+    """The score of what was chosen, or the partial credit where the judge measured it."""
+    score = options[reply.choice].score if reply.partial_credit is None else reply.partial_credit
     return Evaluation(score, reply.reason.strip() or f"chose {reply.choice}", {"choice": reply.choice})
 
 
@@ -53,8 +53,8 @@ class Chooses(Judged):
 
     async def _ask(self, judge: Judge, material: Mapping[str, Texts]) -> Choice:
         meanings = {name: option.meaning for name, option in self.options.items()}
-        worth = {name: option.score for name, option in self.options.items()}
-        return await judge.ask(choose(self.kind, self.instructions, meanings, material, worth=worth))
+        scores = {name: option.score for name, option in self.options.items()}
+        return await judge.ask(choose(self.kind, self.instructions, meanings, material, choice_scores=scores))
 
 
 @dataclass(frozen=True)

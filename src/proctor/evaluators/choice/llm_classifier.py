@@ -46,8 +46,10 @@ class LLMClassifier(Judged):
         options = {name: Option(float(score)) for name, score in self.choice_scores.items()}
         material = {name: _value(name, evaluable) for name in variables(self.prompt_template)}
         prompt = _pointing(_variable().sub(lambda match: f"[{match[1]}]", self.prompt_template), material)
-        worth = {name: option.score for name, option in options.items()}
-        reply = await judge.ask(choose("classifier", prompt, dict.fromkeys(options, ""), material, worth=worth))
+        scores = {name: option.score for name, option in options.items()}
+        reply = await judge.ask(
+            choose("classifier", prompt, dict.fromkeys(options, ""), material, choice_scores=scores)
+        )
         return evaluation_of(reply, options)
 
 

@@ -40,7 +40,7 @@ class AnswerRelevancy(Judged):
         if not reply.statements:
             return Evaluation(0.0, "the answer says nothing")
         found = [
-            Finding(item.text, _RELEVANT[item.relevant], item.relevant != "no", item.reason, item.degree)
+            Finding(item.text, _RELEVANT[item.relevant], item.relevant != "no", item.reason, item.partial_credit)
             for item in reply.statements
         ]
         return share(found, "statements address the question")
@@ -71,21 +71,29 @@ class Faithfulness(Judged):
             raise NothingToCompare("the answer claims nothing that the passages could bear out")
         reply = await judge.ask(claims(claimed, texts))
         found = [
-            Finding(claimed[item.number - 1], item.verdict, self._holds(item.verdict), item.reason, self._degree(item))
+            Finding(
+                claimed[item.number - 1],
+                item.verdict,
+                self._holds(item.verdict),
+                item.reason,
+                self._partial_credit(item),
+            )
             for item in sorted(reply.verdicts, key=lambda verdict: verdict.number)
         ]
         what = "claims are supported" if self.mode == "grounded" else "claims are not contradicted"
         evaluation = share(found, f"{what} by the passages", mode=self.mode)
         return (
-            evaluation if reply.degree is None or self.mode != "grounded" else replace(evaluation, score=reply.degree)
+            evaluation
+            if reply.partial_credit is None or self.mode != "grounded"
+            else replace(evaluation, score=reply.partial_credit)
         )
 
     def _holds(self, verdict: str) -> bool:
         return verdict == "supported" if self.mode == "grounded" else verdict != "contradicted"
 
-    def _degree(self, item: ClaimVerdict) -> float | None:
-        """A degree says how far a claim is supported, which is not how far it is contradicted."""
-        return item.degree if self.mode == "grounded" else None
+    def _partial_credit(self, item: ClaimVerdict) -> float | None:
+        """Partial credit says how far a claim is supported, which is not how far it is contradicted."""
+        return item.partial_credit if self.mode == "grounded" else None
 
 
 @dataclass(frozen=True)
@@ -99,7 +107,9 @@ class Hallucination(Judged):
             raise NothingToCompare("the answer is empty and contradicts nothing")
         reply = await judge.ask(agreements(answer, texts))
         found = [
-            Finding(texts[item.number - 1], _AGREES[item.verdict], item.verdict == "yes", item.reason, item.degree)
+            Finding(
+                texts[item.number - 1], _AGREES[item.verdict], item.verdict == "yes", item.reason, item.partial_credit
+            )
             for item in sorted(reply.verdicts, key=lambda verdict: verdict.number)
         ]
         return share(found, "passages agree with the answer")
@@ -155,8 +165,8 @@ class AnswerCorrectness(Judged):
 
 def f1_of(reply: Comparison) -> float:
     """Shared statements against those that only one of the texts makes; 0 if there are none at all."""
-    if reply.degree is not None:
-        return reply.degree
+    if reply.partial_credit is not None:
+        return reply.partial_credit
     shared = len(reply.shared)
     whole = shared + 0.5 * (len(reply.only_answer) + len(reply.only_reference))
     return shared / whole if whole else 0.0

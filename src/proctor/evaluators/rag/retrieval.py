@@ -49,7 +49,13 @@ class ContextualRecall(Judged):
         texts = texts_to_hold_against(evaluable)
         reply = await judge.ask(attributions(expected_text(evaluable), texts))
         found = [
-            Finding(item.text, _ATTRIBUTABLE[item.attributable], item.attributable == "yes", item.reason, item.degree)
+            Finding(
+                item.text,
+                _ATTRIBUTABLE[item.attributable],
+                item.attributable == "yes",
+                item.reason,
+                item.partial_credit,
+            )
             for item in reply.sentences
         ]
         return share(found, "sentences of the expected answer are in the passages")
@@ -86,7 +92,7 @@ async def _sentences(evaluable: Evaluable, judge: Judge) -> tuple[list[Finding],
         raise NothingToCompare("needs a question (`input`), and there is none")
     reply = await judge.ask(relevant_sentences(question, texts))
     found = [
-        Finding(item.text, _RELEVANT[item.relevant], item.relevant == "yes", item.reason, item.degree)
+        Finding(item.text, _RELEVANT[item.relevant], item.relevant == "yes", item.reason, item.partial_credit)
         for item in reply.sentences
     ]
     return found, texts
@@ -105,7 +111,8 @@ class ContextEntityRecall(Judged):
         if not reply.entities:
             raise NothingToCompare("the expected answer names nothing that the passages could name")
         found = [
-            Finding(item.text, _FOUND[item.found], item.found == "yes", degree=item.degree) for item in reply.entities
+            Finding(item.text, _FOUND[item.found], item.found == "yes", partial_credit=item.partial_credit)
+            for item in reply.entities
         ]
         return share(found, "entities of the expected answer are in the passages")
 

@@ -1,4 +1,4 @@
-"""The embedded judge: reads text by rules anybody can follow, with no model, no download and no account."""
+"""The embedded judge: compares texts by written rules, with no model, no download and no account."""
 
 from __future__ import annotations
 

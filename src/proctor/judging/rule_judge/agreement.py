@@ -1,4 +1,4 @@
-"""Whether an answer gives the same answer as a reference, in whatever words."""
+"""Whether an answer says the same as a reference, in the same or in other words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What in the evidence speaks against a statement: another number, an opposite word, a denial, swapped roles."""
+"""Finds what contradicts a statement in the evidence: another number, an opposite word, a negation, swapped roles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dates in their many spellings, as the parts that are given: a year, a month, a day."""
+"""Reads dates in many spellings into the parts that are given: a year, a month, a day."""
 
 from __future__ import annotations
 

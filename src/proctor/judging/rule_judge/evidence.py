@@ -1,4 +1,4 @@
-"""Finds, in passages of any length, the few sentences that a statement may rest on."""
+"""Finds the few sentences in passages of any length that may support a statement."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ class Library:
 
 @cache
 def _lifespan() -> re.Pattern[str]:
-    """`(January 8, 1935 - August 16, 1977)` after a name tells when somebody was born and died."""
+    """`(January 8, 1935 - August 16, 1977)` after a name gives a person's dates of birth and death."""
     return re.compile(r"\([^()]{0,60}\b\d{4}\s{0,2}-\s{0,2}[^()]{0,40}\d{4}\)")
 
 

@@ -1,4 +1,4 @@
-"""A first look for instructions that hide in data and are aimed at whoever reads it: an assistant or a judge."""
+"""Finds phrases in data that try to instruct an assistant or a judge that reads it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ordinary English words that carry meaning: in a text without capitals, what is not one of them may be a name."""
+"""A list of ordinary English words: in a text without capitals, a word that is not in it may be a name."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Reads one statement: its terms in order, which of them are names or denied, its numbers and its dates.
-
-What a text is about by name: people, places and things, numbers and dates.
-"""
+"""Reads one statement into terms (names and negations marked), numbers and dates, and lists the entities of a text."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Finds personal data in a text: e-mail, phone, card, bank account and social security numbers, IP addresses.
 
-What a finding in a text looks like, and how it is shown without giving away what was found.
+A finding is shown masked, so that a report does not repeat the data.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def _ssn_holds(found: str) -> bool:
 
 
 def _ip_holds(found: str, before: str) -> bool:
-    """An address of somebody: not a version number, and not one that means no particular machine."""
+    """Whether it is the address of a machine: not a version number, loopback, unspecified or multicast."""
     if re.search(r"(?:version|release|build|\bv)\.?\s{0,2}$", before, re.IGNORECASE):
         return False
     try:

@@ -1,6 +1,6 @@
-"""Numbers as they are said: `1,498`, `$1,498.00`, `twenty`, `10 percent`, `5 km`, `20th`, `1950s`, `3 pm`.
+"""Reads numbers with their units: `1,498`, `$1,498.00`, `twenty`, `10 percent`, `5 km`, `20th`, `1950s`, `3 pm`.
 
-Units of measurement: which dimension each belongs to, and how many of the base unit it is.
+Units of one dimension are compared in its base unit.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether a statement speaks to a question, and whether it commits itself to anything."""
+"""Whether a statement addresses a question, and whether it claims anything."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The judge that needs no model, no key and no network: rules about words, numbers, dates, names and negations.
 
-What the embedded rules say to each kind of question they know, in the shape a model's reply would have.
+`ANSWERS` has a rule for each kind of question it knows; its replies have the shape of a model's.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from proctor.agents.agent import Usage
 from proctor.base.errors import JudgeFailed
 from proctor.base.json_data import fingerprint, plain
 from proctor.base.threads import call_in_thread
-from proctor.judging.context import EMBEDDED, note_call
-from proctor.judging.judge import JudgeCall, NeedsModel, Question, ReplyT, Texts
+from proctor.judging.context import EMBEDDED, log_call
+from proctor.judging.judge import JudgeCall, NeedsModel, Question, ReplyT, Texts, as_list
 from proctor.judging.rule_judge.agreement import AGREES_FROM, Agreement, agreement
 from proctor.judging.rule_judge.passage_reading import entities, read
 from proctor.judging.rule_judge.relevance import RELEVANT_FROM, noncommittal, relevance, relevances
@@ -25,8 +25,8 @@ from proctor.judging.rule_judge.support import SUPPORTED_FROM, Support, support
 from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT
 
 NOTHING_SPENT = Usage(input_tokens=0, output_tokens=0, cost_usd=0.0, model_calls=0)
-APART_FROM = 4_000
-"""Characters of material from which the work leaves the event loop to others while it lasts."""
+IN_THREAD_FROM = 4_000
+"""Characters of material from which a rule runs in a thread, so that the event loop is not blocked."""
 
 
 class EmbeddedJudge:
@@ -41,7 +41,7 @@ class EmbeddedJudge:
                 f"the embedded judge cannot tell {question.kind!r}; name a judge with --judge provider:model"
             )
         started = time.perf_counter()
-        if _size(question) < APART_FROM:
+        if _size(question) < IN_THREAD_FROM:
             said = rule(question.material)
         else:
             said = await call_in_thread(rule, question.material)
@@ -51,7 +51,7 @@ class EmbeddedJudge:
             raise JudgeFailed(f"the embedded judge's reply does not fit: {complaint}")
         spent = (time.perf_counter() - started) * 1000
         key = fingerprint(self.name, question.kind, question.version, plain(question.material))
-        note_call(
+        log_call(
             JudgeCall(
                 question.kind, question.version, self.name, key, usage=NOTHING_SPENT, duration_ms=spent, sample=sample
             )
@@ -71,12 +71,12 @@ Reply: TypeAlias = dict[str, Any]
 
 HOLDS_FROM = 0.85
 FAILS_UP_TO = 0.5
-"""Degrees keep clear of the middle: what holds counts nearly in full, what does not counts less than half."""
+"""Partial credit avoids the middle: a verdict that holds counts nearly in full, one that does not less than half."""
 _PARTLY_FROM = 0.3
 
 
 def graded(score: float, line: float, low: float = FAILS_UP_TO, high: float = HOLDS_FROM) -> float:
-    """A score of the rules as a degree, in the same order: up to `low` below the line, from `high` on above it."""
+    """A score of the rules as partial credit, in the same order: at most `low` below `line`, at least `high` above."""
     if score >= line:
         return min(1.0, high + (1.0 - high) * (score - line) / (1.0 - line))
     return max(0.0, min(low * score / line, math.nextafter(low, 0.0)))
@@ -94,47 +94,47 @@ def answer_statements(material: Material) -> Reply:
                 "claim": "yes" if _claims(text) else "no",
                 "relevant": "yes" if relevant else "no",
                 "reason": "" if relevant else reason,
-                "degree": graded(score, RELEVANT_FROM),
+                "partial_credit": graded(score, RELEVANT_FROM),
             }
         )
     return {"statements": found}
 
 
 def _claims(text: str) -> bool:
-    """Whether there is anything to bear out; `I am not sure, but …` claims what comes after it."""
+    """Whether it claims anything; `I am not sure, but …` claims what comes after it."""
     last = re.split(r"\b(?:but|however|though)\b", text, flags=re.IGNORECASE)[-1]
-    return bool(_telling(last)) and not noncommittal(last)
+    return bool(_meaningful_words(last)) and not noncommittal(last)
 
 
-def _telling(text: str) -> int:
-    """How many words of a text tell something."""
+def _meaningful_words(text: str) -> int:
+    """How many words of a text carry meaning."""
     return sum(term.weight > GRAMMAR_WEIGHT for term in read(text).terms)
 
 
 def claim_verdicts(material: Material) -> Reply:
-    """All claims together hold as far as half their average and half the worst: people forgive no invented claim."""
+    """The whole scores half by the average claim and half by the worst: people forgive no invented claim."""
     passages = _several(material, "passage")
     claims = _several(material, "statement")
     judged = [support(text, passages) for text in claims]
-    weights = [max(1, _telling(text)) for text in claims]
+    weights = [max(1, _meaningful_words(text)) for text in claims]
     average = sum(found.score * weight for found, weight in zip(judged, weights, strict=True)) / max(1, sum(weights))
     whole = (average + min((found.score for found in judged), default=0.0)) / 2
     verdicts = [
-        {"number": number, "verdict": found.verdict, "reason": found.reason, "degree": _degree(found)}
+        {"number": number, "verdict": found.verdict, "reason": found.reason, "partial_credit": _partial_credit(found)}
         for number, found in enumerate(judged, 1)
     ]
-    return {"verdicts": verdicts, "degree": graded(whole, SUPPORTED_FROM)}
+    return {"verdicts": verdicts, "partial_credit": graded(whole, SUPPORTED_FROM)}
 
 
-def _degree(found: Support) -> float:
-    """As the verdict says, which knows more than the score."""
+def _partial_credit(found: Support) -> float:
+    """On the side of the line that the verdict says: the verdict knows more than the score."""
     line = SUPPORTED_FROM
     score = max(found.score, line) if found.verdict == "supported" else min(found.score, line * 0.999)
     return graded(score, line)
 
 
 def passage_agreements(material: Material) -> Reply:
-    """A passage is contradicted by a statement that it speaks against and that no other passage bears out."""
+    """A passage disagrees with a statement that it contradicts and that no other passage supports."""
     passages = _several(material, "passage")
     doubtful = [
         text for text in statements(_text(material, "answer")) if support(text, passages).verdict == "contradicted"
@@ -151,7 +151,7 @@ def passage_agreements(material: Material) -> Reply:
 
 
 def useful_passages(material: Material) -> Reply:
-    """A passage is of use if it gives the expected answer or bears out any part of it."""
+    """A passage is useful if it gives the expected answer or supports any part of it."""
     question, expected = _text(material, "question"), _text(material, "expected")
     parts = statements(expected)
     verdicts = []
@@ -169,7 +169,9 @@ def attributions(material: Material) -> Reply:
     for text in statements(expected) or [expected]:
         found = support(text, passages)
         verdict = "yes" if found.verdict == "supported" else "no"
-        sentences.append({"text": text, "attributable": verdict, "reason": found.reason, "degree": _degree(found)})
+        sentences.append(
+            {"text": text, "attributable": verdict, "reason": found.reason, "partial_credit": _partial_credit(found)}
+        )
     return {"sentences": sentences}
 
 
@@ -186,7 +188,7 @@ def relevant_sentences(material: Material) -> Reply:
 
 
 def named_entities(material: Material) -> Reply:
-    """What the expected answer names counts as found if the passages bear its bare name out."""
+    """An entity of the expected answer is found if the passages support its bare name."""
     passages = _several(material, "passage")
     found = [(name, support(name, passages)) for name in entities(_text(material, "expected"))]
     return {
@@ -197,7 +199,7 @@ def named_entities(material: Material) -> Reply:
 
 
 def sentence_labels(material: Material) -> Reply:
-    """Sentences against everything else there is."""
+    """Labels sentences by comparing them with all other material."""
     grounds = [text for name in material if name != "sentence" for text in _several(material, name)]
     verdicts = []
     for number, text in enumerate(_several(material, "sentence"), 1):
@@ -219,7 +221,7 @@ def compared(material: Material) -> Reply:
         "only_answer": _beyond(reference, answer),
         "only_reference": list(found.missing) if same else list(found.missing or (reference,)),
         "contradictions": [found.reason] if found.verdict == "contradicted" else [],
-        "degree": graded(found.score, AGREES_FROM)
+        "partial_credit": graded(found.score, AGREES_FROM)
         if same
         else graded(min(found.score, AGREES_FROM * 0.999), AGREES_FROM),
     }
@@ -238,7 +240,7 @@ def factuality(material: Material) -> Reply:
     return {
         "choice": choice,
         "reason": found.reason,
-        "degree": least + (most - least) * min(1.0, max(0.0, found.score)),
+        "partial_credit": least + (most - least) * min(1.0, max(0.0, found.score)),
     }
 
 
@@ -249,7 +251,7 @@ def _choice(found: Agreement, beyond: Callable[[], Sequence[str]]) -> str:
 
 
 _BANDS = {"A": (0.25, 0.45), "B": (0.5, 0.7), "C": (0.9, 1.0), "D": (0.0, 0.24)}
-"""Between which degrees each choice lies: around what it is worth to a model, in the order of the rules' own score."""
+"""The range of scores of each choice: around the score a model's choice has, in the order of the rules' own score."""
 
 ANSWERS: Mapping[str, Callable[[Material], Reply]] = {
     "statements": answer_statements,
@@ -263,7 +265,7 @@ ANSWERS: Mapping[str, Callable[[Material], Reply]] = {
     "entities": named_entities,
     "sentence-labels": sentence_labels,
 }
-"""By kind of question."""
+"""The rules, by kind of question."""
 
 
 def _text(material: Material, name: str) -> str:
@@ -272,5 +274,4 @@ def _text(material: Material, name: str) -> str:
 
 
 def _several(material: Material, name: str) -> list[str]:
-    value = material.get(name, ())
-    return [value] if isinstance(value, str) else list(value)
+    return as_list(material.get(name, ()))

@@ -1,4 +1,4 @@
-"""Cuts an answer into the statements it makes: sentences, bullets, table rows, the entries of a JSON document."""
+"""Splits an answer into its statements: sentences, bullets, table rows, the entries of a JSON document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A light stemmer: takes off the endings that change a word's form and leaves those that change its meaning."""
+"""A light stemmer: removes endings that change the form of a word and keeps those that change its meaning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether passages back a statement: what of it they mention, and what in them speaks against it."""
+"""Whether passages support a statement: which parts they mention, and what in them contradicts it."""
 
 from __future__ import annotations
 

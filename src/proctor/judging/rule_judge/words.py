@@ -1,6 +1,6 @@
-"""Words made comparable: folded letters, stems, synonyms, and how much a missing one tells.
+"""Makes words comparable: folded letters, stems, synonyms, and the weight of a missing word.
 
-What the embedded judge knows of English: short lists, written out so that anybody can read what it goes by.
+The word lists are short and written out, so that users can read what the embedded judge knows of English.
 """
 
 from __future__ import annotations

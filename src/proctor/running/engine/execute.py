@@ -24,7 +24,7 @@ from proctor.running.engine.ask import Answer, User, WrittenUser, ask
 from proctor.running.engine.deadline import Watchdog
 from proctor.running.engine.plan import Plan, PlannedTrial
 from proctor.running.engine.run_budget import Economy
-from proctor.running.engine.score import Bench, needs_only_a_judge, score
+from proctor.running.engine.score import ScoringContext, needs_only_a_judge, score
 from proctor.running.engine.store_writer import Booking, Keeper
 from proctor.running.engine.tool_reruns import answering_for_tools, reexecuted
 from proctor.running.options import Listener, RunOptions, environment, limits_of
@@ -108,7 +108,9 @@ class _Execution:
         self._parallel = max((item.limits.parallel for item in plan.suites), default=1)
         self._economy = Economy(plan, options, booking)
         self._files: AttachedFiles | None = None
-        self._bench = Bench(asyncio.Semaphore(self._parallel), self._watchdog, options.fast, self._economy.bar)
+        self._scoring = ScoringContext(
+            asyncio.Semaphore(self._parallel), self._watchdog, options.fast, self._economy.run_judges
+        )
 
     async def run(self) -> tuple[Run, RunVerdict]:
         booking = self._booking
@@ -213,14 +215,14 @@ class _Execution:
         from proctor.running.simulation.simulated_user import player_of, users_of
 
         player = player_of(case, self._options, suite)
-        return users_of(case, planned.number - 1, player, self._economy.bar)
+        return users_of(case, planned.number - 1, player, self._economy.run_judges)
 
     async def _scored(self, planned: PlannedTrial, answer: Answer, *, reused: bool) -> TrialResult:
         suite = planned.suite
         if answer.outcome is not None:
             return _result(planned, answer, reused=reused)
         with answering_for_tools(planned.case):
-            scores, warnings = await score(suite, _case_of(planned, answer), answer, self._bench)
+            scores, warnings = await score(suite, _case_of(planned, answer), answer, self._scoring)
         outcome, reason = trial_outcome(scores, suite.suite.criteria)
         warnings = answer.warnings + warnings
         settled = replace(answer, outcome=outcome, reason=reason, warnings=())

@@ -31,9 +31,9 @@ def line_with(path: Path | None, text: str) -> int | None:
 
 
 if TYPE_CHECKING:
-    from proctor.judging.context import Waits
-    from proctor.judging.judge_cache import Recall
-    from proctor.judging.judge_factory import SharedChambers
+    from proctor.judging.context import WaitTimer
+    from proctor.judging.judge_cache import JudgeCache
+    from proctor.judging.judge_factory import SharedJudges
     from proctor.judging.limits import Budget
 
 T = TypeVar("T")
@@ -181,10 +181,10 @@ def _as_written(judge: Any) -> str:
 
 def refusal(judge: Any) -> str:
     """Why a judge cannot be had; empty where it can, as far as that shows without a call."""
-    from proctor.judging.judge_factory import SharedChambers
+    from proctor.judging.judge_factory import SharedJudges
 
     try:
-        SharedChambers().panel(judge)
+        SharedJudges().panel(judge)
     except UsageError as error:
         return str(error)
     return ""
@@ -204,22 +204,22 @@ def _misnamed(judge: Any) -> str:
 
 
 @record
-class Bar:
+class RunJudges:
     """Where the evaluators of a run find their judges."""
 
-    chambers: SharedChambers
-    recall: Recall | None = None
+    judges: SharedJudges
+    cache: JudgeCache | None = None
     """Where embeddings are kept."""
     budget: Budget | None = None
 
-    def waits(self) -> Waits:
-        from proctor.judging.context import Waits
+    def waits(self) -> WaitTimer:
+        from proctor.judging.context import WaitTimer
 
-        return Waits()
+        return WaitTimer()
 
-    async def seated(self, work: Callable[[], Awaitable[T]], judge: Any, threshold: float, waits: Waits) -> T:
+    async def with_judge(self, work: Callable[[], Awaitable[T]], judge: Any, threshold: float, waits: WaitTimer) -> T:
         """What comes of `work`, during which whoever asks for the judge gets this one."""
-        from proctor.judging.context import Sitting, counted, sitting
+        from proctor.judging.context import JudgeContext, counting_waits, judge_context
 
-        with sitting(Sitting(self.chambers, judge, threshold, self.recall, self.budget)), counted(waits):
+        with judge_context(JudgeContext(self.judges, judge, threshold, self.cache, self.budget)), counting_waits(waits):
             return await work()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from proctor.results.run import TrialResult
-from proctor.running.engine.judges import Bar
+from proctor.running.engine.judges import RunJudges
 from proctor.running.engine.plan import Plan
 from proctor.running.engine.store_writer import Booking
 from proctor.running.options import RunOptions
@@ -25,21 +25,23 @@ class Economy:
             for item in plan.suites
         )
         self._budget = _budget(options) if is_judged or options.budget_usd is not None else None
-        self._ledger: JudgeCalls | None = None
+        self._call_store: JudgeCalls | None = None
         self._tally: Tally | None = None
-        self.bar = self._open_bar(booking) if is_judged else None
+        self.run_judges = self._open_judges(booking) if is_judged else None
 
-    def _open_bar(self, booking: Booking) -> Bar:
-        from proctor.judging.judge_cache import Recall
-        from proctor.judging.judge_factory import SharedChambers
-        from proctor.judging.limits import Tab
+    def _open_judges(self, booking: Booking) -> RunJudges:
+        from proctor.judging.judge_cache import JudgeCache
+        from proctor.judging.judge_factory import SharedJudges
+        from proctor.judging.limits import UncappedBudget
         from proctor.results.judge_calls import JudgeCalls, Tally
 
         store = booking.store
-        self._ledger = None if store is None else JudgeCalls(store.path)
+        self._call_store = None if store is None else JudgeCalls(store.path)
         self._tally = Tally(() if store is None or not booking.kept else store.trials(booking.no))
-        tab = None if self._budget is None else Tab(self._budget)
-        return Bar(SharedChambers(ledger=self._ledger, budget=tab), Recall(self._ledger), tab)
+        uncapped = None if self._budget is None else UncappedBudget(self._budget)
+        return RunJudges(
+            SharedJudges(call_store=self._call_store, budget=uncapped), JudgeCache(self._call_store), uncapped
+        )
 
     def count(self, trial: TrialResult) -> None:
         """Add what a finished trial cost; what judges cost is counted call by call."""
@@ -69,12 +71,12 @@ class Economy:
         return "" if self._budget is None or self._budget.limit_usd is None else self._budget.uncounted()
 
     async def close(self) -> None:
-        """Give back what judges hold: connections, and the ledger's file."""
-        close: Any = None if self.bar is None else getattr(self.bar.chambers, "close", None)
+        """Give back what judges hold: connections, and the file of the call store."""
+        close: Any = None if self.run_judges is None else getattr(self.run_judges.judges, "close", None)
         if close is not None:
             await close()
-        if self._ledger is not None:
-            self._ledger.close()
+        if self._call_store is not None:
+            self._call_store.close()
 
 
 def _budget(options: RunOptions) -> Budget:

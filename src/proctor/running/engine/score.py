@@ -25,7 +25,7 @@ from proctor.results.judge_calls import DETAIL as JUDGED
 from proctor.results.run import Outcome, Score
 from proctor.running.engine.ask import Answer
 from proctor.running.engine.deadline import Cancelled, TimeIsUp, TooLate, Watchdog, in_time
-from proctor.running.engine.judges import Bar, needs_model
+from proctor.running.engine.judges import RunJudges, needs_model
 from proctor.running.engine.plan import PlannedSuite
 from proctor.tracing.capture import untraced
 
@@ -45,30 +45,30 @@ RETRIES = "retries"
 
 
 @record
-class Bench:
+class ScoringContext:
     """What all scoring of a run shares."""
 
     gate: asyncio.Semaphore
     """How many evaluators other than the shipped ones may run at once."""
     watchdog: Watchdog
     fast: bool
-    bar: Bar | None = None
+    run_judges: RunJudges | None = None
     """Where judges are found; `None` where no evaluator asks one."""
 
 
 async def score(
-    suite: PlannedSuite, case: Case, answer: Answer, bench: Bench
+    suite: PlannedSuite, case: Case, answer: Answer, scoring: ScoringContext
 ) -> tuple[tuple[Score, ...], tuple[str, ...]]:
     """The scores of a case in the order its evaluators are listed, and warnings for their authors."""
-    jobs = _jobs(suite, case, answer, bench.fast)
+    jobs = _jobs(suite, case, answer, scoring.fast)
     warnings: list[str] = []
     found: list[Score | None] = [None] * len(jobs)
     waiting = []
     for index, (bound, evaluable, turn) in enumerate(jobs):
         if bound.inline:
-            found[index] = _score_inline(bound, evaluable, turn, suite, bench.watchdog, warnings)
+            found[index] = _score_inline(bound, evaluable, turn, suite, scoring.watchdog, warnings)
         else:
-            waiting.append((index, _score_apart(bound, evaluable, turn, suite, bench, warnings)))
+            waiting.append((index, _score_apart(bound, evaluable, turn, suite, scoring, warnings)))
     if waiting:
         scores = await asyncio.gather(*(job for _, job in waiting))
         for (index, _), score_ in zip(waiting, scores, strict=True):
@@ -228,7 +228,12 @@ def _score_inline(
 
 
 async def _score_apart(
-    bound: Bound, evaluable: Evaluable, turn: int | None, suite: PlannedSuite, bench: Bench, warnings: list[str]
+    bound: Bound,
+    evaluable: Evaluable,
+    turn: int | None,
+    suite: PlannedSuite,
+    scoring: ScoringContext,
+    warnings: list[str],
 ) -> Score:
     """Somebody else's evaluator: bounded in number and in time, in a thread unless it is async.
 
@@ -236,10 +241,10 @@ async def _score_apart(
     """
     criteria = suite.suite.criteria
     timeout = bound.spec.timeout or (suite.limits.judged_timeout if bound.judged else suite.limits.evaluator_timeout)
-    async with contextlib.nullcontext() if bound.judged else bench.gate:
+    async with contextlib.nullcontext() if bound.judged else scoring.gate:
         clock = time.perf_counter()
         try:
-            verdict = await _in_time(bound, evaluable, suite, bench, timeout)
+            verdict = await _in_time(bound, evaluable, suite, scoring, timeout)
             return _scored(bound, turn, verdict, criteria, clock, warnings)
         except TooLate:
             return _unscored(bound, turn, BadVerdict(f"gave no score within {timeout:g} s"), criteria, clock)
@@ -252,15 +257,15 @@ async def _score_apart(
 
 
 async def _in_time(
-    bound: Bound, evaluable: Evaluable, suite: PlannedSuite, bench: Bench, timeout: float
+    bound: Bound, evaluable: Evaluable, suite: PlannedSuite, scoring: ScoringContext, timeout: float
 ) -> Evaluation | None:
     """What an evaluator says; the time in which it waits for the judge to be free is not its own."""
-    if bench.bar is None or not bound.needs_judge:
-        return await in_time(_call(bound, evaluable), timeout, bench.watchdog)
-    waits = bench.bar.waits()
+    if scoring.run_judges is None or not bound.needs_judge:
+        return await in_time(_call(bound, evaluable), timeout, scoring.watchdog)
+    waits = scoring.run_judges.waits()
     threshold = _threshold(bound, suite.suite.criteria)
-    seated = bench.bar.seated(lambda: _call(bound, evaluable), suite.judge, threshold, waits)
-    return await in_time(seated, timeout, bench.watchdog, lambda: waits.seconds)
+    work = scoring.run_judges.with_judge(lambda: _call(bound, evaluable), suite.judge, threshold, waits)
+    return await in_time(work, timeout, scoring.watchdog, lambda: waits.seconds)
 
 
 async def _call(bound: Bound, evaluable: Evaluable) -> Evaluation | None:

@@ -60,20 +60,20 @@ async def calibrate(
     judge: Named, data: LabelledRows, spec: EvaluatorSpec, store: Path, options: CalibrationOptions
 ) -> Measurement:
     """Put every row to the judge, and keep what comes of it; answers that are kept already are not asked for again."""
-    from proctor.judging.judge_factory import SharedChambers
+    from proctor.judging.judge_factory import SharedJudges
     from proctor.results.judge_calls import JudgeCalls
     from proctor.results.store import Store
 
     bound = _bound(judge, spec)
-    with closing(Store(store)) as opened, closing(JudgeCalls(opened.path)) as ledger:
-        chambers = SharedChambers(ledger=ledger)
-        bench = _Bench(bound, judge, chambers, options)
-        heard = await bench.hear(data.rows)
+    with closing(Store(store)) as opened, closing(JudgeCalls(opened.path)) as call_store:
+        judges = SharedJudges(call_store=call_store)
+        scoring = _RowJudging(bound, judge, judges, options)
+        heard = await scoring.hear(data.rows)
         judged = [(row, said) for row, said in zip(data.rows, heard, strict=True) if isinstance(said, Evaluation)]
-        again = await bench.hear_again(judged)
+        again = await scoring.hear_again(judged)
         measured = tuple(Measured(row.id, said.score, row.label) for row, said in judged)
         calibration = Calibration(
-            judge=chambers.panel(judge).name,
+            judge=judges.panel(judge).name,
             evaluator=bound.title,
             fingerprint=bound.fingerprint,
             threshold=bound.threshold,
@@ -99,23 +99,23 @@ def _bound(judge: Named, spec: EvaluatorSpec) -> Bound:
     return judged_by(bound, Choice(judge, GIVEN))
 
 
-class _Bench:
-    """Where rows are put to the judge, a few at once."""
+class _RowJudging:
+    """Puts rows to the judge, a few at once."""
 
-    def __init__(self, bound: Bound, judge: Named, chambers: Any, options: CalibrationOptions) -> None:
+    def __init__(self, bound: Bound, judge: Named, judges: Any, options: CalibrationOptions) -> None:
         self._bound = bound
         self._judge = judge
-        self._chambers = chambers
+        self._judges = judges
         self._options = options
 
     async def hear(self, rows: Sequence[LabelledRow]) -> list[Evaluation | Unjudged]:
-        return await self._all(rows, self._chambers.panel(self._judge))
+        return await self._all(rows, self._judges.panel(self._judge))
 
     async def hear_again(
         self, judged: Sequence[tuple[LabelledRow, Evaluation]]
     ) -> tuple[tuple[float, float], ...] | None:
         """The scores of the first rows, and those of an independent answer; rows it now cannot judge are left out."""
-        panel = self._chambers.panel(self._judge)
+        panel = self._judges.panel(self._judge)
         if all(judge.name == EMBEDDED for judge in panel.judges):
             return None
         from dataclasses import replace
@@ -144,10 +144,12 @@ class _Bench:
 
     async def _heard(self, row: LabelledRow, panel: Any) -> Evaluation | Unjudged:
         from proctor.evaluators.calling import evaluate
-        from proctor.judging.context import Sitting, sitting
+        from proctor.judging.context import JudgeContext, judge_context
 
         try:
-            with sitting(Sitting(_Appointed(self._chambers, self._judge, panel), self._judge, self._bound.threshold)):
+            with judge_context(
+                JudgeContext(_MeasuredJudges(self._judges, self._judge, panel), self._judge, self._bound.threshold)
+            ):
                 said = await evaluate(self._bound.call, row.evaluable)
         except NothingToCompare as error:
             return Unjudged(row.id, "skipped", str(error))
@@ -170,13 +172,13 @@ class _Again:
         return await self._judge.ask(question, sample=self._asked + sample)
 
 
-class _Appointed:
-    """Chambers in which the judge that is measured goes by its name, also when it is asked again."""
+class _MeasuredJudges:
+    """A judge factory that gives the measured panel for the name of the judge, also when it is asked again."""
 
-    def __init__(self, chambers: Any, judge: Named, panel: Any) -> None:
-        self._chambers = chambers
+    def __init__(self, judges: Any, judge: Named, panel: Any) -> None:
+        self._judges = judges
         self._judge = judge
         self._panel = panel
 
     def panel(self, named: Any) -> Any:
-        return self._panel if named == self._judge else self._chambers.panel(named)
+        return self._panel if named == self._judge else self._judges.panel(named)

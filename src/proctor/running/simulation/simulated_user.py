@@ -14,7 +14,7 @@ from proctor.base.json_data import Json
 from proctor.cases.scenario import SIMULATED, Scenario
 from proctor.cases.suite import Case, Suite, Turn
 from proctor.running.engine.ask import ConversationSpoiled, User, WrittenUser
-from proctor.running.engine.judges import EMBEDDED, GIVEN, NAMING, Bar, judge_of, line_with, refusal
+from proctor.running.engine.judges import EMBEDDED, GIVEN, NAMING, RunJudges, judge_of, line_with, refusal
 from proctor.running.options import RunOptions
 from proctor.tracing.capture import untraced
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 WITHOUT_MODEL = "its user is simulated, which needs a model: name one with --judge or as the scenario's model"
 
 
-def users_of(case: Case, sample: int, judge: Any, bar: Bar | None) -> Callable[[], User]:
+def users_of(case: Case, sample: int, judge: Any, run_judges: RunJudges | None) -> Callable[[], User]:
     """Whoever talks to the agent, anew for each try of one trial; `sample` tells repetitions apart."""
     scenario = case.scenario
     calls: list[JudgeCall] = []
-    if scenario is None or bar is None:
+    if scenario is None or run_judges is None:
         return lambda: WrittenUser(case)
-    return lambda: SimulatedUser(scenario, _played_by(bar, judge), sample, calls)
+    return lambda: SimulatedUser(scenario, _played_by(run_judges, judge), sample, calls)
 
 
 def player_of(case: Case, options: RunOptions, suite: Suite) -> Any:
@@ -99,11 +99,11 @@ class SimulatedUser:
         return (replace(first, extra={SIMULATED: self._account()}), *others)
 
     async def _made_up(self, replies: Sequence[Reply]) -> str | None:
-        from proctor.judging.context import docket
+        from proctor.judging.context import call_log
         from proctor.running.simulation.user_messages import next_message
 
         question = next_message(self._scenario, [turn.input for turn in self._turns], replies)
-        with self._thinking(), docket() as calls, untraced():
+        with self._thinking(), call_log() as calls, untraced():
             try:
                 reply = await self._judge.ask(question, sample=self._sample)
             except JudgeFailed as error:
@@ -135,7 +135,7 @@ class SimulatedUser:
         }
 
 
-def _played_by(bar: Bar, player: Any) -> Judge:
+def _played_by(run_judges: RunJudges, player: Any) -> Judge:
     """The first of those named who can speak."""
-    judges: Sequence[Judge] = bar.chambers.panel(player).judges
+    judges: Sequence[Judge] = run_judges.judges.panel(player).judges
     return next((judge for judge in judges if judge.name != EMBEDDED), judges[0])
