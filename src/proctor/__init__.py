@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     )
     from proctor.evaluators.agent.steps import ArgumentCorrectness, StepEfficiency, ToolSelection
     from proctor.evaluators.agent.tasks import GoalAccuracy, TaskCompletion
-    from proctor.evaluators.calling import AgentEvaluationPending, create_agent_evaluator, evaluate
+    from proctor.evaluators.call_evaluator import evaluate
     from proctor.evaluators.choice.classifiers import (
         Battle,
         ClosedQA,
@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     from proctor.evaluators.foreign.autoevals import AutoevalsAdapter
     from proctor.evaluators.foreign.llm_prompt import create_llm_evaluator
     from proctor.evaluators.from_trace import as_evaluable, by_name, last_llm_call, root
+    from proctor.evaluators.graded_later import AgentEvaluationPending, create_agent_evaluator
     from proctor.evaluators.rag.answer_quality import AnswerCorrectness, AnswerRelevancy, Faithfulness, Hallucination
     from proctor.evaluators.rag.retrieval import (
         ContextEntityRecall,
@@ -99,10 +100,17 @@ if TYPE_CHECKING:
         Regex,
         StartsWith,
     )
-    from proctor.evaluators.tools.correctness import ToolConsistency, ToolCorrectness
-    from proctor.evaluators.tools.ordered_steps import Step
-    from proctor.evaluators.tools.step_matching import Trajectory
-    from proctor.evaluators.tools.trajectory import ExpectedTools, FinalState, ForbiddenTools, ToolCount, ToolTrajectory
+    from proctor.evaluators.tools.consistency import ToolConsistency
+    from proctor.evaluators.tools.correctness import ToolCorrectness
+    from proctor.evaluators.tools.tool_checks import (
+        ExpectedTools,
+        FinalState,
+        ForbiddenTools,
+        ToolCount,
+        ToolTrajectory,
+    )
+    from proctor.evaluators.tools.trajectory import Trajectory
+    from proctor.evaluators.tools.trajectory_steps import Step
     from proctor.reporting.html.scorecard import (
         DatasetEntryResult,
         DatasetScorecard,
@@ -138,7 +146,8 @@ _HOMES = {
     "base.json_data": "UNSET",
     "compat.adk": "AgentEvaluator",
     "base.errors": "AgentFailed InvalidSuite JudgeFailed ProctorError StoreError UsageError",
-    "evaluators.calling": "AgentEvaluationPending create_agent_evaluator evaluate",
+    "evaluators.call_evaluator": "evaluate",
+    "evaluators.graded_later": "AgentEvaluationPending create_agent_evaluator",
     "evaluators.adk.custom_metrics": "AdkMetric",
     "evaluators.adk.simulator": "Measured UserSimulatorQuality",
     "evaluators.adk.hallucinations": "Hallucinations",
@@ -172,11 +181,12 @@ _HOMES = {
     "evaluators.from_trace": "as_evaluable by_name last_llm_call root",
     "evaluators.text.lexical": "BLEU METEOR ROUGE",
     "evaluators.evaluation": "Evaluable Evaluation EvaluationPending Evaluator Exchange NothingToCompare",
-    "evaluators.tools.ordered_steps": "Step",
+    "evaluators.tools.trajectory_steps": "Step",
     "evaluators.text.matching": "Contains EndsWith Equality ExactMatch LevenshteinMatch Regex StartsWith",
-    "evaluators.tools.correctness": "ToolConsistency ToolCorrectness",
-    "evaluators.tools.trajectory": "ExpectedTools FinalState ForbiddenTools ToolCount ToolTrajectory",
-    "evaluators.tools.step_matching": "Trajectory",
+    "evaluators.tools.consistency": "ToolConsistency",
+    "evaluators.tools.correctness": "ToolCorrectness",
+    "evaluators.tools.tool_checks": "ExpectedTools FinalState ForbiddenTools ToolCount ToolTrajectory",
+    "evaluators.tools.trajectory": "Trajectory",
     "results.run": "Outcome Run Score TrialResult",
     "results.passing": "ScoreThreshold",
     "results.verdict": "RunVerdict judge",

@@ -22,7 +22,7 @@ from proctor.base.records import record
 from proctor.base.references import describe, is_reference, resolve, source_fingerprint
 from proctor.base.threads import is_async
 from proctor.cases.suite import EvaluatorSpec
-from proctor.evaluators.calling import takes_trace
+from proctor.evaluators.call_evaluator import takes_trace
 
 if TYPE_CHECKING:
     from proctor.base.selectors import Selector
@@ -33,9 +33,10 @@ SHIPPED: dict[str, str] = {
         "text.matching": "ExactMatch LevenshteinMatch Contains Regex StartsWith EndsWith Equality",
         "data.values": "NumericDiff Numeric JSONDiff ValidJSON ListContains",
         "text.lexical": "BLEU ROUGE METEOR",
-        "tools.trajectory": "ToolTrajectory ExpectedTools ToolCount ForbiddenTools FinalState",
-        "tools.step_matching": "Trajectory",
-        "tools.correctness": "ToolCorrectness ToolConsistency",
+        "tools.tool_checks": "ToolTrajectory ExpectedTools ToolCount ForbiddenTools FinalState",
+        "tools.trajectory": "Trajectory",
+        "tools.correctness": "ToolCorrectness",
+        "tools.consistency": "ToolConsistency",
         "resource_limits": "MaxLatency MaxTokens MaxCost MaxSteps",
         "foreign.grader": "CodeGrader",
         "rag.answer_quality": "AnswerRelevancy Faithfulness Hallucination AnswerCorrectness",
@@ -221,5 +222,5 @@ def _configuration(call: Any) -> dict[str, Any]:
 
 def _asks_the_judge(call: Any) -> bool:
     """Whoever has no such evaluator never loads what they are made of."""
-    module = sys.modules.get("proctor.evaluators.judged")
+    module = sys.modules.get("proctor.evaluators.judged_evaluator")
     return module is not None and isinstance(call, module.Judged)

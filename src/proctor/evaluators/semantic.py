@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from proctor.base.errors import UsageError
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
-from proctor.evaluators.judged import JUDGE, answer_text, call_account, expected_text, spent_on
+from proctor.evaluators.judged_evaluator import JUDGE, answer_text, call_account, expected_text, spent_on
 from proctor.judging.context import docket
 from proctor.judging.embeddings import Embeddings, NoEmbeddings, embeddings_of
 from proctor.judging.judge import JudgeCall

@@ -16,7 +16,7 @@ from proctor.base.records import record
 from proctor.cases.matchers import Equals, Ignore, Matcher, Regex
 from proctor.cases.suite import Case, Expected, ExpectedCall, Turn
 from proctor.evaluators.evaluation import collapse
-from proctor.evaluators.tools.calls import fitting, repeated
+from proctor.evaluators.tools.call_comparison import fitting, repeated
 from proctor.evaluators.tools.differences import differences
 from proctor.evaluators.tools.matching import most_pairs
 from proctor.reporting.wording import decisive, score_value

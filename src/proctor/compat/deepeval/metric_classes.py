@@ -27,7 +27,8 @@ from proctor.evaluators.rubric.rubrics import Expectations
 from proctor.evaluators.safety.harm import Bias, Toxicity
 from proctor.evaluators.safety.pii import PIILeakage
 from proctor.evaluators.text.matching import Contains, ExactMatch, Regex
-from proctor.evaluators.tools.correctness import ToolConsistency, ToolCorrectness
+from proctor.evaluators.tools.consistency import ToolConsistency
+from proctor.evaluators.tools.correctness import ToolCorrectness
 
 
 class ToolCorrectnessMetric(SingleTurnMetric):

@@ -15,7 +15,7 @@ from proctor.base.json_data import Json
 from proctor.base.records import record
 from proctor.cases.suite import NOTHING
 from proctor.evaluators.evaluation import Evaluable, Evaluation
-from proctor.evaluators.judged import Judged
+from proctor.evaluators.judged_evaluator import Judged
 from proctor.judging.judge import Judge, NeedsModel, Question
 
 Ballot = Sequence[tuple[bool, str]]

@@ -13,9 +13,9 @@ from proctor.base.json_data import Json
 from proctor.cases.scenario import SIMULATED
 from proctor.evaluators.adk.judge_samples import AdkJudged, Tally
 from proctor.evaluators.agent.transcript import dialogue_of
-from proctor.evaluators.arguments import require_choice
+from proctor.evaluators.argument_checks import require_choice
 from proctor.evaluators.evaluation import Evaluable, Evaluation, Exchange, NothingToCompare
-from proctor.evaluators.judged import as_text
+from proctor.evaluators.judged_evaluator import as_text
 from proctor.judging.judge import Judge, Texts
 
 KEY = "conversation_scenario"
@@ -48,7 +48,7 @@ class UserSimulatorQuality(AdkJudged):
             raise ValueError("stop_signal must be the text by which the user ends the conversation")
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.judge_questions import in_order, rulings
+        from proctor.evaluators.general_questions import verdicts_in_order, yes_no_questions
 
         scenario = scenario_of(evaluable)
         said = [as_text(exchange.turn.input) for exchange in evaluable.turns]
@@ -57,8 +57,8 @@ class UserSimulatorQuality(AdkJudged):
         items = [f"the user's message of turn {number}" for number in range(2, len(said) + 1)] + ["the end"]
         listed = "\n".join(f"{number}. {item}" for number, item in enumerate(items, 1))
         instructions = f"{INSTRUCTIONS.format(stop_signal=self.stop_signal)}\n\n{listed}"
-        question = rulings("simulated-user", instructions, self._material(scenario, evaluable), len(items))
-        *later, end = await self.vote(judge, question, in_order)
+        question = yes_no_questions("simulated-user", instructions, self._material(scenario, evaluable), len(items))
+        *later, end = await self.vote(judge, question, verdicts_in_order)
         return kept(first, later, end)
 
     def _material(self, scenario: Mapping[str, Json], evaluable: Evaluable) -> dict[str, Texts]:

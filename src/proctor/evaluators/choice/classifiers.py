@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from proctor.base.json_data import UNSET
 from proctor.base.records import record
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
-from proctor.evaluators.judged import Judged, answer_text, as_text, expected_text, question_text
+from proctor.evaluators.judged_evaluator import Judged, answer_text, as_text, expected_text, question_text
 from proctor.judging.judge import Judge, Texts
 from proctor.judging.questions import Choice, choose
 

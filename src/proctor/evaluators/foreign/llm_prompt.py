@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field
 
 from proctor.base.json_data import UNSET, Json, fingerprint, plain
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
-from proctor.evaluators.judged import Judged, answer_text, as_text, question_text
+from proctor.evaluators.judged_evaluator import Judged, answer_text, as_text, question_text
 from proctor.judging.judge import Judge, Question
 
 NAMES = ("eval_input", "eval_output", "expectation", "expected_output")

@@ -13,7 +13,7 @@ from functools import lru_cache
 from proctor.base.json_data import Json
 from proctor.base.records import record
 from proctor.cases.matchers import same
-from proctor.evaluators.arguments import embedded, quote
+from proctor.evaluators.compared_values import embedded, quote
 from proctor.evaluators.data.numerals import CURRENCIES, GROUPING, GROUPING_SPACES, readings
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from proctor.agents.agent import ToolCall
 from proctor.base.records import record
 from proctor.cases.suite import ExpectedCall
-from proctor.evaluators.tools.calls import actual_text, expected_text, mismatches
+from proctor.evaluators.tools.call_comparison import actual_text, expected_text, mismatches
 from proctor.evaluators.tools.matching import Pairs, best_assignment, most_pairs
 
 _COMPARED = 20

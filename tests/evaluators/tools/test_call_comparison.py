@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from proctor.agents.agent import ToolCall
 from proctor.cases.matchers import Equals, Ignore, Regex, same
 from proctor.cases.suite import ExpectedCall
-from proctor.evaluators.tools import calls
-from proctor.evaluators.tools.calls import (
+from proctor.evaluators.tools import call_comparison
+from proctor.evaluators.tools.call_comparison import (
     actual_text,
     credit,
     expected_text,
@@ -103,7 +103,7 @@ def test_looking_calls_up_gives_what_comparing_every_pair_gives(
 ) -> None:
     compared = fitting(expected, actual)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(calls, "_LOOKUP_PAYS_FROM", 0)
+        patch.setattr(call_comparison, "_LOOKUP_PAYS_FROM", 0)
         assert fitting(expected, actual) == compared
 
 

@@ -20,7 +20,7 @@ from proctor.base.fields import nearest
 from proctor.base.records import record
 from proctor.cases.matchers import parse
 from proctor.cases.suite import ExpectedCall
-from proctor.evaluators.tools.calls import credit, expected_text, mismatches
+from proctor.evaluators.tools.call_comparison import credit, expected_text, mismatches
 from proctor.evaluators.tools.matching import Pairs, best_assignment
 
 UNLIMITED = 10**9
