@@ -22,48 +22,16 @@ from proctor.base.records import record
 from proctor.base.references import describe, is_reference, resolve, source_fingerprint
 from proctor.base.threads import is_async
 from proctor.cases.suite import EvaluatorSpec
+from proctor.evaluators import EVALUATORS
 from proctor.evaluators.call_evaluator import takes_trace
 
 if TYPE_CHECKING:
     from proctor.base.selectors import Selector
 
 SHIPPED: dict[str, str] = {
-    name: f"proctor.evaluators.{module}"
-    for module, names in {
-        "text.matching": "ExactMatch LevenshteinMatch Contains Regex StartsWith EndsWith Equality",
-        "data.values": "NumericDiff Numeric JSONDiff ValidJSON ListContains",
-        "text.lexical": "BLEU ROUGE METEOR",
-        "tools.tool_checks": "ToolTrajectory ExpectedTools ToolCount ForbiddenTools FinalState",
-        "tools.trajectory": "Trajectory",
-        "tools.correctness": "ToolCorrectness",
-        "tools.consistency": "ToolConsistency",
-        "resource_limits": "MaxLatency MaxTokens MaxCost MaxSteps",
-        "foreign.grader": "CodeGrader",
-        "rag.answer_quality": "AnswerRelevancy Faithfulness Hallucination AnswerCorrectness",
-        "rag.retrieval": "ContextualPrecision ContextualRecall ContextualRelevancy ContextRelevancy "
-        "ContextEntityRecall",
-        "choice.classifiers": "Factuality ClosedQA Humor Security Sql Possible Translation Battle Summary",
-        "choice.llm_classifier": "LLMClassifier",
-        "safety.moderation": "Moderation",
-        "semantic": "EmbeddingSimilarity AnswerSimilarity",
-        "rubric.geval": "GEval",
-        "rubric.rubrics": "LLMJudge Expectations",
-        "rubric.dag": "JudgementDAG",
-        "agent.tasks": "TaskCompletion GoalAccuracy",
-        "agent.steps": "ArgumentCorrectness ToolSelection StepEfficiency",
-        "agent.conversation": "RoleAdherence KnowledgeRetention ConversationCompleteness TurnRelevancy",
-        "safety.harm": "Toxicity Bias",
-        "safety.pii": "PIILeakage",
-        "safety.injection": "PromptInjection",
-        "rubric.quality": "Groundedness Relevance Coherence Fluency",
-        "adk.final_response": "ResponseEvaluation Safety FinalResponseMatch",
-        "adk.rubric_metrics": "FinalResponseQuality ToolUseQuality TrajectoryQuality",
-        "adk.hallucinations": "Hallucinations",
-        "adk.simulator": "UserSimulatorQuality Measured",
-        "adk.custom_metrics": "AdkMetric",
-    }.items()
-    for name in names.split()
+    name: f"proctor.evaluators.{module}" for module, names in EVALUATORS.items() for name in names.split()
 }
+"""The module of each evaluator that a file may name."""
 
 DEFAULT_THRESHOLD = 0.5
 
