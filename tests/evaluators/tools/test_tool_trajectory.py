@@ -214,8 +214,8 @@ def test_every_call_is_accounted_for_once(expected: list[ExpectedCall], actual: 
 
 
 @pytest.mark.parametrize("match", ["EXACT", "IN_ORDER", "ANY_ORDER"])
-def test_a_thousand_calls_against_a_thousand_come_to_an_end(match: str) -> None:
-    expected = [wants("t", id=index) for index in range(1000)]
-    actual = [called("t", id=1000 - index) for index in range(1000)]
+def test_hundreds_of_calls_against_hundreds_come_to_an_end(match: str) -> None:
+    expected = [wants("t", id=index) for index in range(300)]
+    actual = [called("t", id=300 - index) for index in range(300)]
     details = ToolTrajectory(match)(seen(expected, *actual)).details
-    assert details["matched"] == (999 if match == "ANY_ORDER" else 1)
+    assert details["matched"] == (299 if match == "ANY_ORDER" else 1)

@@ -1,4 +1,4 @@
-"""Whether the agent used its tools as expected: which, with what arguments, in what order, how often, to what end."""
+"""Checks of tool use in one list: which calls, with what arguments, in what order, how often; and the final state."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from proctor.cases.matchers import Equals, Subset
 from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.argument_checks import require_flags
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
-from proctor.evaluators.tools.call_comparison import actual_text, expected_calls, fitting, fitting_names, repeated
+from proctor.evaluators.tools.call_comparison import actual_text, expected_calls, fits, fitting, fitting_names, repeated
 from proctor.evaluators.tools.differences import differences
-from proctor.evaluators.tools.matching import Matching, most_pairs, most_pairs_in_order
+from proctor.evaluators.tools.matching import Pairs, best_pairs, best_pairs_in_order
 
 _ORDERS = ("EXACT", "IN_ORDER", "ANY_ORDER")
 
@@ -38,15 +38,15 @@ class ToolTrajectory:
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
         expected, actual = expected_calls(evaluable), evaluable.tool_calls
-        rows = fitting_names(expected, actual) if self.ignore_args else fitting(expected, actual)
+        fit = fitting_names(expected, actual) if self.ignore_args else fitting(expected, actual)
         units = repeated(expected, len(actual))
-        unit_rows = [rows[index] for index in units]
-        found = most_pairs(unit_rows) if self.match == "ANY_ORDER" else most_pairs_in_order(unit_rows)
+        pair = best_pairs if self.match == "ANY_ORDER" else best_pairs_in_order
+        found = pair([fit[index] for index in units])
         pairs = [(units[unit], column) for unit, column in found]
         wanted, made, matched = sum(call.count for call in expected), len(actual), len(pairs)
         whole = max(wanted, made) if self.match == "EXACT" else wanted
         share = matched / whole if whole else 1.0
-        left = differences(expected, actual, pairs, rows)
+        left = differences(expected, actual, pairs, fit)
         return Evaluation(
             share if self.partial else float(share == 1.0),
             self._reason(matched, wanted, made) if share == 1.0 else left.explain(extra_allowed=self.match != "EXACT"),
@@ -64,7 +64,7 @@ class ToolTrajectory:
 
 
 def _order(match: str | int) -> str:
-    """One spelling of the many: `in-order`, `In Order` and 1 all mean `IN_ORDER`."""
+    """The canonical spelling: `in-order`, `In Order` and 1 all mean `IN_ORDER`."""
     if isinstance(match, int) and not isinstance(match, bool) and 0 <= match < len(_ORDERS):
         return _ORDERS[match]
     name = match.strip().upper().replace("-", "_").replace(" ", "_") if isinstance(match, str) else ""
@@ -82,7 +82,7 @@ def _agreement(matched: int, wanted: int, made: int) -> dict[str, Any]:
 
 @record
 class ExpectedTools:
-    """Each expected tool was called, at least as often as expected; further calls are welcome."""
+    """Each expected tool was called, at least as often as expected; further calls are allowed."""
 
     default_threshold: ClassVar[float] = 1.0
 
@@ -90,8 +90,7 @@ class ExpectedTools:
         expected, actual = expected_calls(evaluable), evaluable.tool_calls
         if not expected:
             return _none_called(actual)
-        rows = fitting(expected, actual)
-        satisfied, pairs = _satisfy(expected, rows, len(actual))
+        satisfied, pairs = _satisfy(expected, actual)
         left = differences(expected, actual, pairs)
         details = {"satisfied": sorted(satisfied), **left.details()}
         if len(satisfied) == len(expected):
@@ -100,37 +99,63 @@ class ExpectedTools:
         return Evaluation(len(satisfied) / len(expected), f"{counted}: {left.explain(extra_allowed=True)}", details)
 
 
-def _satisfy(
-    expected: Sequence[ExpectedCall], rows: Sequence[int], calls: int
-) -> tuple[set[int], list[tuple[int, int]]]:
-    """The expected calls that can be satisfied together, no actual call counting twice, and who satisfies them.
+def _satisfy(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> tuple[set[int], Pairs]:
+    """The expected calls that can be satisfied together, no actual call counting twice, and the pairs that do so.
 
     The most that can be, where each is expected once. With higher counts that would take exponential time: the least
     demanding go first, by a rule that does not depend on their order. If all can be satisfied, all are.
     """
-    matching = Matching()
-    owner: list[int] = []
+    taken = _TakenCalls([[column for column, call in enumerate(actual) if fits(wanted, call)] for wanted in expected])
+    order = sorted(range(len(expected)), key=lambda i: (expected[i].count, len(taken.fit[i]), taken.fit[i][::-1]))
     satisfied: set[int] = set()
-    short: list[int] = []
-    for index in sorted(range(len(expected)), key=lambda i: (expected[i].count, rows[i].bit_count(), rows[i])):
+    for index in order:
         count = expected[index].count
-        first = len(owner)
-        placed = 0
-        if count <= calls:
-            owner.extend([index] * count)
-            while placed < count and matching.place(first + placed, rows[index]):
-                placed += 1
-        if placed == count:
+        if count <= len(taken.fit[index]) and all(taken.take(index) for _ in range(count)):
             satisfied.add(index)
-            continue
-        for unit in range(first, first + placed):
-            matching.remove(unit)
-        short.append(index)
-    for index in short:
-        owner.append(index)
-        while matching.place(len(owner) - 1, rows[index]):
-            owner.append(index)
-    return satisfied, sorted((owner[unit], column) for unit, column in matching.pairs())
+        else:
+            taken.release(index)
+    for index in order:
+        while index not in satisfied and taken.take(index):
+            pass
+    return satisfied, sorted((index, column) for column, index in taken.by.items())
+
+
+class _TakenCalls:
+    """Which expected call takes which actual one; grows call by call, which an assignment at one go cannot."""
+
+    def __init__(self, fit: Sequence[Sequence[int]]) -> None:
+        self.fit = fit
+        """Per expected call, the actual ones that fit."""
+        self.by: dict[int, int] = {}
+        """Per actual call that is taken, the expected one."""
+
+    def take(self, index: int) -> bool:
+        """Take one more call for `index`; others may exchange theirs for another that fits, but keep their number."""
+        gives_up: dict[int, int | None] = {index: None}
+        wanted_by: dict[int, int] = {}
+        queue = [index]
+        for current in queue:
+            for column in self.fit[current]:
+                if column in wanted_by:
+                    continue
+                wanted_by[column] = current
+                holder = self.by.get(column)
+                if holder is None:
+                    self._exchange(column, wanted_by, gives_up)
+                    return True
+                if holder not in gives_up:
+                    gives_up[holder] = column
+                    queue.append(holder)
+        return False
+
+    def release(self, index: int) -> None:
+        self.by = {column: holder for column, holder in self.by.items() if holder != index}
+
+    def _exchange(self, free: int, wanted_by: Mapping[int, int], gives_up: Mapping[int, int | None]) -> None:
+        column: int | None = free
+        while column is not None:
+            self.by[column] = wanted_by[column]
+            column = gives_up[wanted_by[column]]
 
 
 def _none_called(actual: Sequence[ToolCall]) -> Evaluation:
@@ -210,7 +235,7 @@ class ForbiddenTools:
 
 @record
 class FinalState:
-    """The session ends up knowing what it should; what else it knows does not matter."""
+    """The state of the session ends as expected; keys that are not expected do not matter."""
 
     base: Path | None = None
     """The folder from which predicates in the expected state are looked up."""
@@ -234,7 +259,7 @@ class FinalState:
         return Evaluation(0.0, reasons, {"different": wrong})
 
     def _mismatch(self, wanted: Json, actual: Json) -> str | None:
-        """What is not there. Whoever expects something empty means that, although everything has it as a part."""
+        """What is missing. An expected empty list or object means empty, although every value has it as a part."""
         return Subset(wanted, self.base).mismatch(actual) or _not_empty(wanted, actual)
 
 
