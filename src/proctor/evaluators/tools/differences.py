@@ -36,13 +36,11 @@ class Differences:
 
     def explain(self, *, extra_allowed: bool = False) -> str:
         """All differences in one line, the most serious first."""
-        phrases = [f"missing {_times(expected_text(self.expected[i]), n)}" for i, n in self.missing.items()]
+        phrases = [f"missing {times(expected_text(self.expected[i]), n)}" for i, n in self.missing.items()]
         phrases += self._calls("also called" if extra_allowed else "extra", self.extra)
         phrases += self._calls("out of order", [column for _, column in self.out_of_order])
         phrases += [f"{self.actual[column].name}: {', '.join(why)}" for _, column, why in self.different]
-        if len(phrases) > _PHRASES:
-            phrases = [*phrases[:_PHRASES], f"and {len(phrases) - _PHRASES} more"]
-        return "; ".join(phrases)
+        return one_line(phrases)
 
     def details(self) -> dict[str, Any]:
         """All differences as plain data."""
@@ -62,7 +60,7 @@ class Differences:
 
     def _calls(self, what: str, columns: Sequence[int]) -> list[str]:
         texts = Counter(actual_text(self.actual[column]) for column in columns)
-        return [f"{what} {_times(text, count)}" for text, count in texts.items()]
+        return [f"{what} {times(text, count)}" for text, count in texts.items()]
 
 
 def differences(
@@ -127,5 +125,12 @@ def _likeness(expected: ExpectedCall, call: ToolCall, reasons: Reasons) -> float
     return 1.0 / (1 + differing) if differing else 0.0
 
 
-def _times(text: str, count: int) -> str:
+def one_line(phrases: Sequence[str]) -> str:
+    """The first phrases, and how many more there are."""
+    more = [f"and {len(phrases) - _PHRASES} more"] if len(phrases) > _PHRASES else []
+    return "; ".join([*phrases[:_PHRASES], *more])
+
+
+def times(text: str, count: int) -> str:
+    """A call and how often it is meant."""
     return text if count == 1 else f"{text} ×{count}"

@@ -1,4 +1,4 @@
-"""Whether the agent took its steps in an order that makes sense: only what must come first has to come first."""
+"""The evaluator Trajectory: steps in a partial order, where only what must come first has to come first."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.argument_checks import require_flags
 from proctor.evaluators.evaluation import Evaluable, Evaluation
 from proctor.evaluators.tools.call_comparison import actual_text, credit, mismatches
-from proctor.evaluators.tools.trajectory_steps import Place, Step, align, read_calls, read_steps
-
-_PHRASES = 8
+from proctor.evaluators.tools.differences import one_line, times
+from proctor.evaluators.tools.trajectory_alignment import StepWeights, align
+from proctor.evaluators.tools.trajectory_steps import Step, read_calls, read_steps
 
 
 @record
@@ -43,28 +43,28 @@ class Trajectory:
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
         calls = evaluable.tool_calls
-        took = _take(self.steps, calls, extra_allowed=self.extra)
+        result = _align_level(self.steps, calls, extra_allowed=self.extra)
         forbidden = [call for call in calls if any(_is_forbidden(call, wanted) for wanted in self.forbid)]
-        phrases = [f"forbidden {actual_text(call)}" for call in forbidden] + took.phrases
-        whole = took.share == 1.0 and not forbidden
-        score = 0.0 if forbidden else took.share if self.partial else float(whole)
-        return Evaluation(score, took.summary if whole else _sentence(phrases), took.details(forbidden))
+        phrases = [f"forbidden {actual_text(call)}" for call in forbidden] + result.phrases
+        whole = result.share == 1.0 and not forbidden
+        score = 0.0 if forbidden else result.share if self.partial else float(whole)
+        return Evaluation(score, result.summary if whole else one_line(phrases), result.details(forbidden))
 
 
 @record
-class _Taken:
-    """How far the calls on one level are the steps of that level."""
+class _LevelResult:
+    """How far the calls of one level are the steps of that level; calls inside a call are a level of their own."""
 
     share: float
     phrases: list[str]
-    """The edits that would make the calls what they should be, the gravest first."""
+    """The edits that would make the calls as expected, the most serious first."""
     matched: int
-    """Calls that are a step, arguments and all."""
+    """Calls that are a step with the right arguments."""
     made: int
     wanted: int
-    """Calls that had to be made."""
+    """Number of required calls."""
     required: int
-    """Of those, the ones that were."""
+    """Required calls that were made."""
     pairs: list[tuple[str, int]]
     exact: bool
 
@@ -84,25 +84,25 @@ class _Taken:
 
 @record
 class _Level:
-    """The steps of one level beside the calls of that level, and which call makes which step."""
+    """The steps and the calls of one level, and which call makes which step."""
 
     steps: Sequence[Step]
     calls: Sequence[ToolCall]
-    places: Sequence[Place]
+    weighted: Sequence[StepWeights]
     pairs: Sequence[tuple[int, int]]
-    inner: dict[tuple[int, int], _Taken]
-    """Per step and call, how far the steps inside were taken."""
+    inner: dict[tuple[int, int], _LevelResult]
+    """Per step and call, the result of the steps inside."""
 
     def missing(self) -> dict[int, int]:
-        """How often each step is still to be made."""
+        """How many required calls each step lacks."""
         made = Counter(step for step, _ in self.pairs)
         return {i: step.at_least - made[i] for i, step in enumerate(self.steps) if step.at_least > made[i]}
 
-    def counting(self) -> list[float]:
-        """What each call earns that had to be made, or that need not have been made and is not right."""
+    def counted_credits(self) -> list[float]:
+        """The credit of each required call, and of each optional one that is not right."""
         earned: dict[int, list[float]] = {}
         for i, j in self.pairs:
-            earned.setdefault(i, []).append(self.places[i].weights[j] or 0.0)
+            earned.setdefault(i, []).append(self.weighted[i].weights[j] or 0.0)
         found: list[float] = []
         for i, weights in earned.items():
             weights.sort(reverse=True)
@@ -119,30 +119,30 @@ class _Level:
         return ", ".join(" or ".join(call.name for call in by_id[name].any_of) for name in ids)
 
 
-def _take(steps: Sequence[Step], calls: Sequence[ToolCall], *, extra_allowed: bool) -> _Taken:
+def _align_level(steps: Sequence[Step], calls: Sequence[ToolCall], *, extra_allowed: bool) -> _LevelResult:
     """Align one level of steps with its calls; where steps have steps inside, with the calls of that level only."""
     top = _top_level(calls) if any(step.steps for step in steps) else list(range(len(calls)))
     seen = [calls[index] for index in top]
     inner = {
-        (i, j): _take(step.steps, _inside(calls, call), extra_allowed=extra_allowed)
+        (i, j): _align_level(step.steps, _inside(calls, call), extra_allowed=extra_allowed)
         for i, step in enumerate(steps)
         if step.steps
         for j, call in enumerate(seen)
         if step.best(call) is not None
     }
-    places = [
-        Place(
+    weighted = [
+        StepWeights(
             [_weight(step, call, inner.get((i, j))) for j, call in enumerate(seen)], before, step.at_least, step.at_most
         )
         for i, (step, before) in enumerate(zip(steps, _earlier(steps), strict=True))
     ]
-    found = align(places, further=extra_allowed)
-    level = _Level(steps, seen, places, found.pairs, inner)
+    found = align(weighted, further=extra_allowed)
+    level = _Level(steps, seen, weighted, found.pairs, inner)
     exact = found.exact and all(taken.exact for taken in inner.values())
-    return _account(level, top, exact=exact, extra_allowed=extra_allowed)
+    return _result_of(level, top, exact=exact, extra_allowed=extra_allowed)
 
 
-def _weight(step: Step, call: ToolCall, inside: _Taken | None) -> float | None:
+def _weight(step: Step, call: ToolCall, inside: _LevelResult | None) -> float | None:
     wanted = step.best(call)
     if wanted is None:
         return None
@@ -150,18 +150,18 @@ def _weight(step: Step, call: ToolCall, inside: _Taken | None) -> float | None:
     return own if inside is None else (own + inside.share) / 2
 
 
-def _account(level: _Level, top: Sequence[int], *, exact: bool, extra_allowed: bool) -> _Taken:
+def _result_of(level: _Level, top: Sequence[int], *, exact: bool, extra_allowed: bool) -> _LevelResult:
     steps, missing, extra = level.steps, level.missing(), level.extra()
-    weights = [level.places[i].weights[j] or 0.0 for i, j in level.pairs]
-    counting = level.counting()
-    whole = sum(missing.values()) + len(counting) + (0 if extra_allowed else len(extra))
-    phrases = _missing(level, missing, extra) + _wrong(level)
+    weights = [level.weighted[i].weights[j] or 0.0 for i, j in level.pairs]
+    earned = level.counted_credits()
+    whole = sum(missing.values()) + len(earned) + (0 if extra_allowed else len(extra))
+    phrases = _missing(level, missing, extra) + _wrong_arguments(level)
     if not extra_allowed:
         counted = Counter(actual_text(level.calls[j]) for j in extra)
-        phrases += [f"extra {_times(text, count)}" for text, count in counted.items()]
+        phrases += [f"extra {times(text, count)}" for text, count in counted.items()]
     right = Counter(i for (i, _), weight in zip(level.pairs, weights, strict=True) if weight == 1.0)
-    return _Taken(
-        share=min(1.0, sum(counting) / whole) if whole else 1.0,
+    return _LevelResult(
+        share=min(1.0, sum(earned) / whole) if whole else 1.0,
         phrases=phrases,
         matched=sum(right.values()),
         made=len(level.calls),
@@ -173,29 +173,29 @@ def _account(level: _Level, top: Sequence[int], *, exact: bool, extra_allowed: b
 
 
 def _missing(level: _Level, missing: dict[int, int], extra: list[int]) -> list[str]:
-    """What was not done; a call that only came at the wrong time is told as that, and no longer as extra."""
+    """What was not done; a call that only came at the wrong time is named as that, and no longer as extra."""
     phrases = []
     for i, count in missing.items():
         step = level.steps[i]
-        moved = [j for j in extra if level.places[i].weights[j] == 1.0][:count]
+        moved = [j for j in extra if level.weighted[i].weights[j] == 1.0][:count]
         for j in moved:
             extra.remove(j)
-            phrases.append(f"{actual_text(level.calls[j])} out of order{_belongs(level, step)}")
+            phrases.append(f"{actual_text(level.calls[j])} out of order{_required_position(level, step)}")
         if count > len(moved):
-            text = _times(step.text, count - len(moved))
+            text = times(step.text, count - len(moved))
             phrases.append(f"missing {text} after {level.names(step.after)}" if step.after else f"missing {text}")
     return phrases
 
 
-def _belongs(level: _Level, step: Step) -> str:
-    """What a step has to come after and before, in the names of tools."""
+def _required_position(level: _Level, step: Step) -> str:
+    """The tools that a step has to come after and before."""
     after = level.names(step.after)
     before = level.names([item.id for item in level.steps if step.id in item.after])
-    told = [f"after {after}" if after else "", f"before {before}" if before else ""]
-    return f" (belongs {' and '.join(part for part in told if part)})" if after or before else ""
+    parts = [f"after {after}" if after else "", f"before {before}" if before else ""]
+    return f" (belongs {' and '.join(part for part in parts if part)})" if after or before else ""
 
 
-def _wrong(level: _Level) -> list[str]:
+def _wrong_arguments(level: _Level) -> list[str]:
     phrases = []
     for i, j in level.pairs:
         if reasons := level.steps[i].reasons(level.calls[j]):
@@ -206,7 +206,7 @@ def _wrong(level: _Level) -> list[str]:
 
 
 def _earlier(steps: Sequence[Step]) -> list[frozenset[int]]:
-    """Per step, all that come before it, directly or through others."""
+    """Per step, the indices of all that come before it, directly or through others."""
     index = {step.id: i for i, step in enumerate(steps)}
     found: list[frozenset[int]] = []
     for step in steps:
@@ -231,28 +231,19 @@ def _inside(calls: Sequence[ToolCall], outer: ToolCall) -> list[ToolCall]:
     if outer.id is None:
         return []
     parents = {call.id: call.parent for call in calls if call.id is not None}
-    return [call for call in calls if call is not outer and outer.id in _around(call, parents)]
+    return [call for call in calls if call is not outer and outer.id in _ancestors(call, parents)]
 
 
-def _around(call: ToolCall, parents: Mapping[str, str | None]) -> set[str]:
-    """The ids of all calls that another was made within, whenever each was recorded."""
-    around: set[str] = set()
+def _ancestors(call: ToolCall, parents: Mapping[str, str | None]) -> set[str]:
+    """The ids of all calls that a call was made within, in whatever order they were recorded."""
+    ancestors: set[str] = set()
     outer = call.parent
-    while outer is not None and outer not in around:
-        around.add(outer)
+    while outer is not None and outer not in ancestors:
+        ancestors.add(outer)
         outer = parents.get(outer)
-    return around
+    return ancestors
 
 
 def _is_forbidden(call: ToolCall, wanted: ExpectedCall) -> bool:
     named = wanted.accepts_name(call.name) or fnmatchcase(call.name, wanted.name)
     return named and next(mismatches(wanted, call), None) is None
-
-
-def _sentence(phrases: Sequence[str]) -> str:
-    shown = [*phrases[:_PHRASES], f"and {len(phrases) - _PHRASES} more"] if len(phrases) > _PHRASES else phrases
-    return "; ".join(shown)
-
-
-def _times(text: str, count: int) -> str:
-    return text if count == 1 else f"{text} ×{count}"
