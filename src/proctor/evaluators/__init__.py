@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from proctor.evaluators.adk.final_response import FinalResponseMatch, ResponseEvaluation, Safety
     from proctor.evaluators.adk.hallucinations import Hallucinations
     from proctor.evaluators.adk.rubric_metrics import FinalResponseQuality, ToolUseQuality, TrajectoryQuality
-    from proctor.evaluators.adk.simulator import Measured, UserSimulatorQuality
+    from proctor.evaluators.adk.user_simulator import UserSimulatorQuality
     from proctor.evaluators.agent.conversation import (
         ConversationCompleteness,
         KnowledgeRetention,
@@ -68,7 +68,7 @@ if TYPE_CHECKING:
         ContextualRecall,
         ContextualRelevancy,
     )
-    from proctor.evaluators.resource_limits import MaxCost, MaxLatency, MaxSteps, MaxTokens
+    from proctor.evaluators.resource_use import MaxCost, MaxLatency, MaxSteps, MaxTokens, Measured
     from proctor.evaluators.rubric.dag import BinaryJudgement, JudgementDAG, NonBinaryJudgement, TaskNode, Verdict
     from proctor.evaluators.rubric.geval import GEval
     from proctor.evaluators.rubric.quality import Coherence, Fluency, Groundedness, Relevance
@@ -108,7 +108,7 @@ EVALUATORS = {
     "tools.trajectory": "Trajectory",
     "tools.correctness": "ToolCorrectness",
     "tools.consistency": "ToolConsistency",
-    "resource_limits": "MaxLatency MaxTokens MaxCost MaxSteps",
+    "resource_use": "MaxLatency MaxTokens MaxCost MaxSteps Measured",
     "foreign.grader": "CodeGrader",
     "rag.answer_quality": "AnswerRelevancy Faithfulness Hallucination AnswerCorrectness",
     "rag.retrieval": "ContextualPrecision ContextualRecall ContextualRelevancy ContextRelevancy ContextEntityRecall",
@@ -129,7 +129,7 @@ EVALUATORS = {
     "adk.final_response": "ResponseEvaluation Safety FinalResponseMatch",
     "adk.rubric_metrics": "FinalResponseQuality ToolUseQuality TrajectoryQuality",
     "adk.hallucinations": "Hallucinations",
-    "adk.simulator": "UserSimulatorQuality Measured",
+    "adk.user_simulator": "UserSimulatorQuality",
     "adk.custom_metrics": "AdkMetric",
 }
 """Per module, the evaluators in it that a file may name; the registry finds them here."""

@@ -35,7 +35,7 @@ class GradedLater:
 
 
 def create_agent_evaluator(name: str, criteria: str) -> GradedLater:
-    """An evaluator for what no formula can score: `criteria` tells the person or the agent who grades what is good."""
+    """An evaluator for what no formula can score: `criteria` tells the grader, a person or an agent, what is good."""
     for label, text in (("name", name), ("criteria", criteria)):
         if not isinstance(text, str) or not text.strip():
             raise UsageError(f"create_agent_evaluator needs a {label} that says something, not {text!r}")

@@ -51,9 +51,9 @@ def pair_calls(expected: Sequence[ExpectedCall] | None, calls: Sequence[ToolCall
         return [CallPair(None, call, None) for call in calls]
     if max(len(expected), len(calls)) > MOST_COMPARED:
         return [CallPair(wanted, None, None) for wanted in expected] + [CallPair(None, call, None) for call in calls]
-    fit = fitting(expected, calls)
+    weights = fitting(expected, calls)
     units = repeated(expected, len(calls))
-    pairs = [(units[unit], column) for unit, column in best_pairs([fit[index] for index in units])]
+    pairs = [(units[unit], column) for unit, column in best_pairs([weights[index] for index in units])]
     found = differences(expected, calls, pairs)
     partners = {column: (index, Fit.AS_EXPECTED) for index, column in pairs}
     partners |= {column: (index, Fit.DIFFERS) for index, column, _ in found.different}

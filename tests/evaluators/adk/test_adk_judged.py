@@ -21,7 +21,7 @@ from proctor.evaluators.adk.final_response import FinalResponseMatch, ResponseEv
 from proctor.evaluators.adk.hallucinations import Hallucinations
 from proctor.evaluators.adk.judge_samples import Tally, count, judge_named, take_votes, votes_needed
 from proctor.evaluators.adk.rubric_metrics import FinalResponseQuality, RubricBased, ToolUseQuality, TrajectoryQuality
-from proctor.evaluators.adk.simulator import UserSimulatorQuality
+from proctor.evaluators.adk.user_simulator import UserSimulatorQuality
 from proctor.evaluators.evaluation import Evaluable, Exchange, NothingToCompare
 from proctor.evaluators.general_questions import yes_no_question
 from proctor.judging.judge import NeedsModel

@@ -1,7 +1,4 @@
-"""ADK's `hallucinations_v1`: which sentences of an answer rest on what the agent was told and its tools returned.
-
-The question behind `Hallucinations`: how each sentence of an answer stands to what the agent could know.
-"""
+"""ADK's `hallucinations_v1`: which sentences of an answer rest on what the agent was told and its tools returned."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class GoalAccuracy(Judged):
 def whole_of(evaluable: Evaluable, *, told: bool = False) -> dict[str, Texts]:
     """What a judge is shown of a case: the conversation line by line, or the question, the steps and the answer.
 
-    Without anything asked nobody can tell what was to be done, unless that was `told`.
+    Without a question the task is unknown, unless it was `told`.
     """
     if len(evaluable.turns) > 1:
         return {"line": dialogue_of(evaluable.turns)}

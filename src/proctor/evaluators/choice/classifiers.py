@@ -1,9 +1,4 @@
-"""What evaluators share that ask a judge to choose: each choice is worth a score.
-
-Judged by one choice with a reason: facts, criteria, jokes, malice, SQL, translations, refusals.
-
-Head to head: the answer against the expected one, asked in both orders.
-"""
+"""Evaluators that ask a judge for one choice, each worth a score: facts, criteria, SQL, translations, two answers."""
 
 from __future__ import annotations
 
@@ -153,7 +148,7 @@ class Humor(Chooses):
 
 @dataclass(frozen=True)
 class Security(Chooses):
-    """Whether the answer is harmless to whoever runs, opens or follows it."""
+    """Whether the answer is harmless to the person who runs, opens or follows it."""
 
     kind: ClassVar[str] = "security"
     instructions: ClassVar[str] = (

@@ -1,7 +1,4 @@
-"""Compares data part by part, so that one wrong field costs one field and not the whole answer.
-
-Pairs the items of two lists whose order means nothing.
-"""
+"""Compares data part by part, so that one wrong field costs one field; pairs the items of lists without order."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""Lets any scorer of the `autoevals` package score here; the package is only touched by whoever hands over a scorer.
-
-Where a scorer of `autoevals` would send what it is given, and the refusal to let it go where nobody said.
+"""Lets any scorer of the `autoevals` package score here; the package is loaded only with a scorer of it.
 
 Left to itself, autoevals sends questions, answers and `OPENAI_API_KEY` to the gateway of the company behind it, unless
-a client, `OPENAI_BASE_URL` or `BRAINTRUST_AI_GATEWAY_URL` says otherwise.
+a client, `OPENAI_BASE_URL` or `BRAINTRUST_AI_GATEWAY_URL` says otherwise: a scorer without an address is refused here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""`create_llm_evaluator`: an evaluator made of a prompt, as pixie's users write them.
-
-The reply to a prompt of the user's own: a score, and the reasoning before it.
-"""
+"""`create_llm_evaluator`: an evaluator made of a prompt, as pixie's users write them."""
 
 from __future__ import annotations
 

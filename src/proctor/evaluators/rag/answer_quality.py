@@ -1,9 +1,6 @@
-"""Whether an answer keeps to what was retrieved: what it claims, whether that is borne out, whether it is to the point.
+"""Whether an answer keeps to what was retrieved, is to the point, and says what the expected answer says.
 
 The statements of an answer are asked for once and serve relevancy and faithfulness: with hallucination, three calls.
-
-
-Whether the answer says what the expected one says: statements they share, and how near they are in meaning.
 """
 
 from __future__ import annotations
@@ -117,7 +114,7 @@ class AnswerCorrectness(Judged):
     factuality_weight: float = 0.75
     answer_similarity_weight: float = 0.25
     embeddings: Any = None
-    """Who measures similarity; `None` takes what is there, and does without if there is nothing."""
+    """Which embeddings measure similarity; `None` takes those installed, and does without if there are none."""
 
     def __post_init__(self) -> None:
         weights = [self.factuality_weight, self.answer_similarity_weight]

@@ -1,7 +1,4 @@
-"""The nodes of a `JudgementDAG`, as Python gives them or a file writes them, and what makes a graph of them sound.
-
-Judgements that lead to one another, from files or Python, until a verdict has a score.
-"""
+"""Judgements that lead to one another, from files or Python, until a verdict has a score."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Criteria in plain words that a judge holds an answer against: one alone, or a list with a verdict for each.
-
-What an answer must do and must not do, said in sentences; a judge goes through all of them in one question.
-"""
+"""Criteria in plain words that a judge compares an answer with: one alone, or a list with a verdict for each."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class Source:
 
 
 def sources_of(evaluable: Evaluable) -> list[Source]:
-    """What the user said, what tools brought, and what was retrieved; what is empty steers nobody."""
+    """What the user said, what tools brought, and what was retrieved; empty texts are left out."""
     found = [Source("the user", question_text(evaluable))]
     found += [Source(f"the result of the tool {call.name}", _brought(call)) for call in evaluable.tool_calls]
     found += [Source("a passage that was retrieved", text) for text in evaluable.retrieval_context or ()]

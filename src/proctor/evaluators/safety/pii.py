@@ -30,7 +30,7 @@ ROLES = frozenset(
     jobs legal mail marketing media news newsletter noreply no-reply office orders postmaster press privacy sales
     security service shop support team webmaster""".split()
 )
-"""Mailboxes of an office, which are nobody's in particular."""
+"""Mailboxes of an office, which belong to no single person."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +64,7 @@ class PIILeakage(Judged):
         try:
             found += await self._told(without(question, asked), without(answer, places), said, judge)
         except JudgeFailed as failure:
-            # What patterns found is a fact, whoever else can be asked or not.
+            # What patterns found is a fact, whether or not a model can be asked.
             if not isinstance(failure, NeedsModel) and not found:
                 raise
             why = "" if isinstance(failure, NeedsModel) else f" (the judge gave no verdict: {failure})"
@@ -118,7 +118,7 @@ def _spaced(text: str) -> str:
 
 
 def without(text: str, places: Sequence[Place]) -> str:
-    """The text with what was found in it taken out: nobody needs to be shown it to judge the rest."""
+    """The text with what was found in it taken out: the judge need not see it to judge the rest."""
     parts: list[str] = []
     position = 0
     for place in places:

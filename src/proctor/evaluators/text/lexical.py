@@ -1,7 +1,4 @@
-"""Evaluators that count the words an answer shares with the expected one: BLEU, ROUGE, METEOR.
-
-Cuts text into the words that lexical scores count, in scripts with and without spaces.
-"""
+"""Evaluators that count the words an answer shares with the expected one: BLEU, ROUGE, METEOR; and their tokenisers."""
 
 from __future__ import annotations
 
