@@ -50,7 +50,8 @@ def test_every_public_name_lives_where_it_is_said_to(name: str) -> None:
     value = getattr(proctor, name)
     assert getattr(importlib.import_module(HOME_OF[name]), name) is value
     home = getattr(value, "__module__", None)
-    assert home is None or home == HOME_OF[name] or name == "UNSET"
+    within_evaluators = HOME_OF[name] == "proctor.evaluators" and str(home).startswith("proctor.evaluators.")
+    assert home is None or home == HOME_OF[name] or within_evaluators or name == "UNSET"
 
 
 def test_every_shipped_evaluator_is_public() -> None:

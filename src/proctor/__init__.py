@@ -31,79 +31,111 @@ if TYPE_CHECKING:
         Turn,
     )
     from proctor.compat.adk import AgentEvaluator
-    from proctor.evaluators.adk.custom_metrics import AdkMetric
-    from proctor.evaluators.adk.final_response import FinalResponseMatch, ResponseEvaluation, Safety
-    from proctor.evaluators.adk.hallucinations import Hallucinations
-    from proctor.evaluators.adk.rubric_metrics import FinalResponseQuality, ToolUseQuality, TrajectoryQuality
-    from proctor.evaluators.adk.simulator import Measured, UserSimulatorQuality
-    from proctor.evaluators.agent.conversation import (
-        ConversationCompleteness,
-        KnowledgeRetention,
-        RoleAdherence,
-        TurnRelevancy,
-    )
-    from proctor.evaluators.agent.steps import ArgumentCorrectness, StepEfficiency, ToolSelection
-    from proctor.evaluators.agent.tasks import GoalAccuracy, TaskCompletion
-    from proctor.evaluators.calling import AgentEvaluationPending, create_agent_evaluator, evaluate
-    from proctor.evaluators.choice.classifiers import (
+    from proctor.evaluators import (
+        BLEU,
+        METEOR,
+        ROUGE,
+        AdkMetric,
+        AgentEvaluationPending,
+        AnswerCorrectness,
+        AnswerRelevancy,
+        AnswerSimilarity,
+        ArgumentCorrectness,
+        AutoevalsAdapter,
         Battle,
+        Bias,
+        BinaryJudgement,
         ClosedQA,
-        Factuality,
-        Humor,
-        Possible,
-        Security,
-        Sql,
-        Summary,
-        Translation,
-    )
-    from proctor.evaluators.choice.llm_classifier import LLMClassifier
-    from proctor.evaluators.data.values import JSONDiff, ListContains, Numeric, NumericDiff, ValidJSON
-    from proctor.evaluators.datasets.dataset_file import Dataset
-    from proctor.evaluators.datasets.dataset_store import DatasetStore
-    from proctor.evaluators.evaluation import (
-        Evaluable,
-        Evaluation,
-        EvaluationPending,
-        Evaluator,
-        Exchange,
-        NothingToCompare,
-    )
-    from proctor.evaluators.foreign.autoevals import AutoevalsAdapter
-    from proctor.evaluators.foreign.llm_prompt import create_llm_evaluator
-    from proctor.evaluators.from_trace import as_evaluable, by_name, last_llm_call, root
-    from proctor.evaluators.judged import Judged
-    from proctor.evaluators.rag.answer_quality import AnswerCorrectness, AnswerRelevancy, Faithfulness, Hallucination
-    from proctor.evaluators.rag.retrieval import (
+        Coherence,
+        Contains,
         ContextEntityRecall,
         ContextRelevancy,
         ContextualPrecision,
         ContextualRecall,
         ContextualRelevancy,
-    )
-    from proctor.evaluators.resource_limits import MaxCost, MaxLatency, MaxSteps, MaxTokens
-    from proctor.evaluators.rubric.dag import BinaryJudgement, JudgementDAG, NonBinaryJudgement, TaskNode, Verdict
-    from proctor.evaluators.rubric.geval import GEval
-    from proctor.evaluators.rubric.quality import Coherence, Fluency, Groundedness, Relevance
-    from proctor.evaluators.rubric.rubrics import Expectations, LLMJudge
-    from proctor.evaluators.safety.harm import Bias, Toxicity
-    from proctor.evaluators.safety.injection import PromptInjection
-    from proctor.evaluators.safety.moderation import Moderation
-    from proctor.evaluators.safety.pii import PIILeakage
-    from proctor.evaluators.semantic import AnswerSimilarity, EmbeddingSimilarity
-    from proctor.evaluators.text.lexical import BLEU, METEOR, ROUGE
-    from proctor.evaluators.text.matching import (
-        Contains,
+        ConversationCompleteness,
+        Dataset,
+        DatasetStore,
+        EmbeddingSimilarity,
         EndsWith,
         Equality,
+        Evaluable,
+        Evaluation,
+        EvaluationPending,
+        Evaluator,
         ExactMatch,
+        Exchange,
+        Expectations,
+        ExpectedTools,
+        Factuality,
+        Faithfulness,
+        FinalResponseMatch,
+        FinalResponseQuality,
+        FinalState,
+        Fluency,
+        ForbiddenTools,
+        GEval,
+        GoalAccuracy,
+        Groundedness,
+        Hallucination,
+        Hallucinations,
+        Humor,
+        JSONDiff,
+        Judged,
+        JudgementDAG,
+        KnowledgeRetention,
         LevenshteinMatch,
+        ListContains,
+        LLMClassifier,
+        LLMJudge,
+        MaxCost,
+        MaxLatency,
+        MaxSteps,
+        MaxTokens,
+        Measured,
+        Moderation,
+        NonBinaryJudgement,
+        NothingToCompare,
+        Numeric,
+        NumericDiff,
+        PIILeakage,
+        Possible,
+        PromptInjection,
         Regex,
+        Relevance,
+        ResponseEvaluation,
+        RoleAdherence,
+        Safety,
+        Security,
+        Sql,
         StartsWith,
+        Step,
+        StepEfficiency,
+        Summary,
+        TaskCompletion,
+        TaskNode,
+        ToolConsistency,
+        ToolCorrectness,
+        ToolCount,
+        ToolSelection,
+        ToolTrajectory,
+        ToolUseQuality,
+        Toxicity,
+        Trajectory,
+        TrajectoryQuality,
+        Translation,
+        TurnRelevancy,
+        UserSimulatorQuality,
+        ValidJSON,
+        Verdict,
+        as_evaluable,
+        by_name,
+        create_agent_evaluator,
+        create_llm_evaluator,
+        evaluate,
+        last_llm_call,
+        root,
     )
-    from proctor.evaluators.tools.correctness import ToolConsistency, ToolCorrectness
-    from proctor.evaluators.tools.ordered_steps import Step
-    from proctor.evaluators.tools.step_matching import Trajectory
-    from proctor.evaluators.tools.trajectory import ExpectedTools, FinalState, ForbiddenTools, ToolCount, ToolTrajectory
     from proctor.judging.judge import Judge, Question
     from proctor.judging.panel import Panel
     from proctor.reporting.html.scorecard import (
@@ -141,46 +173,22 @@ _HOMES = {
     "base.json_data": "UNSET",
     "compat.adk": "AgentEvaluator",
     "base.errors": "AgentFailed InvalidSuite JudgeFailed ProctorError StoreError UsageError",
-    "evaluators.calling": "AgentEvaluationPending create_agent_evaluator evaluate",
-    "evaluators.adk.custom_metrics": "AdkMetric",
-    "evaluators.adk.simulator": "Measured UserSimulatorQuality",
-    "evaluators.adk.hallucinations": "Hallucinations",
-    "evaluators.adk.final_response": "FinalResponseMatch ResponseEvaluation Safety",
-    "evaluators.adk.rubric_metrics": "FinalResponseQuality ToolUseQuality TrajectoryQuality",
-    "evaluators.rubric.dag": "BinaryJudgement JudgementDAG NonBinaryJudgement TaskNode Verdict",
-    "evaluators.rubric.rubrics": "Expectations LLMJudge",
-    "evaluators.rubric.geval": "GEval",
-    "evaluators.rubric.quality": "Coherence Fluency Groundedness Relevance",
-    "evaluators.rag.answer_quality": "AnswerCorrectness AnswerRelevancy Faithfulness Hallucination",
-    "evaluators.rag.retrieval": "ContextEntityRecall ContextRelevancy ContextualPrecision ContextualRecall "
-    "ContextualRelevancy",
-    "evaluators.choice.classifiers": "Battle ClosedQA Factuality Humor Possible Security Sql Summary Translation",
-    "evaluators.choice.llm_classifier": "LLMClassifier",
-    "evaluators.safety.moderation": "Moderation",
-    "evaluators.semantic": "AnswerSimilarity EmbeddingSimilarity",
-    "evaluators.agent.tasks": "GoalAccuracy TaskCompletion",
-    "evaluators.agent.steps": "ArgumentCorrectness StepEfficiency ToolSelection",
-    "evaluators.agent.conversation": "ConversationCompleteness KnowledgeRetention RoleAdherence TurnRelevancy",
-    "evaluators.safety.harm": "Bias Toxicity",
-    "evaluators.safety.pii": "PIILeakage",
-    "evaluators.safety.injection": "PromptInjection",
-    "evaluators.foreign.llm_prompt": "create_llm_evaluator",
-    "evaluators.foreign.autoevals": "AutoevalsAdapter",
+    "evaluators": "AdkMetric AgentEvaluationPending AnswerCorrectness AnswerRelevancy AnswerSimilarity "
+    "ArgumentCorrectness AutoevalsAdapter BLEU Battle Bias BinaryJudgement ClosedQA Coherence Contains "
+    "ContextEntityRecall ContextRelevancy ContextualPrecision ContextualRecall ContextualRelevancy "
+    "ConversationCompleteness Dataset DatasetStore EmbeddingSimilarity EndsWith Equality Evaluable "
+    "Evaluation EvaluationPending Evaluator ExactMatch Exchange Expectations ExpectedTools Factuality "
+    "Faithfulness FinalResponseMatch FinalResponseQuality FinalState Fluency ForbiddenTools GEval "
+    "GoalAccuracy Groundedness Hallucination Hallucinations Humor JSONDiff JudgementDAG Judged "
+    "KnowledgeRetention LLMClassifier LLMJudge LevenshteinMatch ListContains METEOR MaxCost MaxLatency "
+    "MaxSteps MaxTokens Measured Moderation NonBinaryJudgement NothingToCompare Numeric NumericDiff "
+    "PIILeakage Possible PromptInjection ROUGE Regex Relevance ResponseEvaluation RoleAdherence Safety "
+    "Security Sql StartsWith Step StepEfficiency Summary TaskCompletion TaskNode ToolConsistency "
+    "ToolCorrectness ToolCount ToolSelection ToolTrajectory ToolUseQuality Toxicity Trajectory "
+    "TrajectoryQuality Translation TurnRelevancy UserSimulatorQuality ValidJSON Verdict as_evaluable "
+    "by_name create_agent_evaluator create_llm_evaluator evaluate last_llm_call root",
     "reporting.html.scorecard": "DatasetEntryResult DatasetScorecard generate_dataset_scorecard_html "
     "save_dataset_scorecard scorecards_of",
-    "evaluators.resource_limits": "MaxCost MaxLatency MaxSteps MaxTokens",
-    "evaluators.datasets.dataset_file": "Dataset",
-    "evaluators.datasets.dataset_store": "DatasetStore",
-    "evaluators.data.values": "JSONDiff ListContains Numeric NumericDiff ValidJSON",
-    "evaluators.from_trace": "as_evaluable by_name last_llm_call root",
-    "evaluators.text.lexical": "BLEU METEOR ROUGE",
-    "evaluators.evaluation": "Evaluable Evaluation EvaluationPending Evaluator Exchange NothingToCompare",
-    "evaluators.tools.ordered_steps": "Step",
-    "evaluators.text.matching": "Contains EndsWith Equality ExactMatch LevenshteinMatch Regex StartsWith",
-    "evaluators.tools.correctness": "ToolConsistency ToolCorrectness",
-    "evaluators.tools.trajectory": "ExpectedTools FinalState ForbiddenTools ToolCount ToolTrajectory",
-    "evaluators.tools.step_matching": "Trajectory",
-    "evaluators.judged": "Judged",
     "judging.judge": "Judge Question",
     "judging.panel": "Panel",
     "results.run": "Outcome Run Score TrialResult",

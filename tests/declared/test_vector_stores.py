@@ -17,7 +17,8 @@ from proctor.base.errors import InvalidSuite, UsageError
 from proctor.cases.formats.loading import load
 from proctor.declared.agent_reader import read_agent
 from proctor.declared.description import RecordSpec, StoreSpec
-from proctor.declared.passage_search import VectorStore, chunks, cosine, passages_of
+from proctor.declared.passage_search import VectorStore, chunks, passages_of
+from proctor.judging.embeddings import cosine
 
 TEXTS = {
     "refunds.md": "# Refunds\n\nA refund takes 30 days.",

@@ -14,7 +14,7 @@ from repository import ROOT
 from proctor.agents.agent import Reply, ToolCall
 from proctor.cases.suite import NamedData, Turn
 from proctor.evaluators.evaluation import Evaluable, Exchange
-from proctor.evaluators.judged import Judged
+from proctor.evaluators.judged_evaluator import Judged
 from proctor.evaluators.registry import SHIPPED, shipped
 from proctor.judging.context import JudgeContext, judge_context
 from proctor.judging.judge import Question

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from proctor.evaluators.judge_questions import ruling
+from proctor.evaluators.general_questions import yes_no_question
 from proctor.judging.judge import InvalidReply, Question
 from proctor.judging.judge_replies import read_reply, sendable
 
@@ -164,12 +164,12 @@ def test_a_reply_cut_off_anywhere_never_fits(data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("written", ["yes", "Yes", "YES.", '"yes"', " yes\n"])
 def test_a_verdict_is_the_same_word_in_capitals_and_with_stops(written: str) -> None:
-    question = ruling("verdict", "Is it polite?", {"answer": "Thank you."})
+    question = yes_no_question("verdict", "Is it polite?", {"answer": "Thank you."})
     reply = read_reply(json.dumps({"reason": "it thanks", "verdict": written}), question)
     assert reply.verdict == "yes"
 
 
 def test_a_verdict_of_another_word_is_none() -> None:
-    question = ruling("verdict", "Is it polite?", {"answer": "Thank you."})
+    question = yes_no_question("verdict", "Is it polite?", {"answer": "Thank you."})
     with pytest.raises(InvalidReply):
         read_reply('{"reason": "it thanks", "verdict": "yes, mostly"}', question)

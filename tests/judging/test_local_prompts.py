@@ -17,7 +17,7 @@ from logit_server import with_logits
 from test_prompt_fences import ATTACKS, inside, mark_of, outside
 
 from proctor.base.errors import UsageError
-from proctor.evaluators.judge_questions import mark
+from proctor.evaluators.general_questions import mark_question
 from proctor.judging.judge import Prompt, Question
 from proctor.judging.judge_factory import SharedJudges
 from proctor.judging.judge_replies import read_reply
@@ -155,7 +155,7 @@ def test_what_a_text_is_to_say_does_not_stand_where_it_is_to_be_written() -> Non
 
 
 def test_marks_are_words_so_that_their_probabilities_are_known() -> None:
-    question = mark("geval", "Mark it.", {"answer": "Hello."}, 0, 10)
+    question = mark_question("geval", "Mark it.", {"answer": "Hello."}, 0, 10)
     assert short_schema_of(question)["properties"]["mark"] == {"enum": [str(number) for number in range(11)]}
     reply = with_partial_credit(read_reply('{"mark": "7", "reason": ""}', question), {"/mark": {"7": 0.5, "9": 0.5}})
     assert reply.mark == 7

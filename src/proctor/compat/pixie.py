@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from proctor.agents.runnable import Runnable
     from proctor.base.json_data import UNSET
     from proctor.cases.suite import NamedData
-    from proctor.evaluators.calling import create_agent_evaluator, evaluate
+    from proctor.evaluators.call_evaluator import evaluate
     from proctor.evaluators.choice.classifiers import (
         Battle,
         ClosedQA,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from proctor.evaluators.foreign.autoevals import AutoevalsAdapter
     from proctor.evaluators.foreign.llm_prompt import create_llm_evaluator
     from proctor.evaluators.from_trace import as_evaluable, by_name, last_llm_call, root
+    from proctor.evaluators.graded_later import create_agent_evaluator
     from proctor.evaluators.rag.answer_quality import AnswerCorrectness, AnswerRelevancy, Faithfulness
     from proctor.evaluators.rag.retrieval import ContextRelevancy
     from proctor.evaluators.safety.moderation import Moderation
@@ -67,7 +68,8 @@ _HOMES = {
     "cases.suite": "NamedData",
     "evaluators.foreign.autoevals": "AutoevalsAdapter",
     "evaluators.choice.classifiers": "Battle Summary ClosedQA Factuality Humor Possible Security Sql Translation",
-    "evaluators.calling": "evaluate create_agent_evaluator",
+    "evaluators.call_evaluator": "evaluate",
+    "evaluators.graded_later": "create_agent_evaluator",
     "evaluators.rag.answer_quality": "AnswerCorrectness AnswerRelevancy Faithfulness",
     "evaluators.data.values": "JSONDiff ListContains NumericDiff ValidJSON",
     "evaluators.datasets.dataset_file": "Dataset",

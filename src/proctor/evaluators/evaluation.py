@@ -36,7 +36,7 @@ class EvaluationPending(Exception):
     def __init__(self, reason: str = "", *, criteria: str = "") -> None:
         super().__init__(reason)
         self.criteria = criteria
-        """What whoever gives the verdict has to look for."""
+        """What the person or agent that gives the verdict has to look for."""
 
 
 class Evaluator(Protocol):

@@ -1,7 +1,7 @@
 """Finds evaluators by name and builds them from what a file says.
 
-A shipped evaluator is one line in the table of its family; anybody else's is an entry point in the group
-`proctor.evaluators` or a reference such as `checks.py:my_evaluator`.
+A shipped evaluator is listed in the table of `proctor.evaluators`; others are entry points in the group
+`proctor.evaluators` or references such as `checks.py:my_evaluator`.
 """
 
 from __future__ import annotations
@@ -22,47 +22,16 @@ from proctor.base.records import record
 from proctor.base.references import describe, is_reference, resolve, source_fingerprint
 from proctor.base.threads import is_async
 from proctor.cases.suite import EvaluatorSpec
-from proctor.evaluators.calling import takes_trace
+from proctor.evaluators import EVALUATORS
+from proctor.evaluators.call_evaluator import takes_trace
 
 if TYPE_CHECKING:
     from proctor.base.selectors import Selector
 
 SHIPPED: dict[str, str] = {
-    name: f"proctor.evaluators.{module}"
-    for module, names in {
-        "text.matching": "ExactMatch LevenshteinMatch Contains Regex StartsWith EndsWith Equality",
-        "data.values": "NumericDiff Numeric JSONDiff ValidJSON ListContains",
-        "text.lexical": "BLEU ROUGE METEOR",
-        "tools.trajectory": "ToolTrajectory ExpectedTools ToolCount ForbiddenTools FinalState",
-        "tools.step_matching": "Trajectory",
-        "tools.correctness": "ToolCorrectness ToolConsistency",
-        "resource_limits": "MaxLatency MaxTokens MaxCost MaxSteps",
-        "foreign.grader": "CodeGrader",
-        "rag.answer_quality": "AnswerRelevancy Faithfulness Hallucination AnswerCorrectness",
-        "rag.retrieval": "ContextualPrecision ContextualRecall ContextualRelevancy ContextRelevancy "
-        "ContextEntityRecall",
-        "choice.classifiers": "Factuality ClosedQA Humor Security Sql Possible Translation Battle Summary",
-        "choice.llm_classifier": "LLMClassifier",
-        "safety.moderation": "Moderation",
-        "semantic": "EmbeddingSimilarity AnswerSimilarity",
-        "rubric.geval": "GEval",
-        "rubric.rubrics": "LLMJudge Expectations",
-        "rubric.dag": "JudgementDAG",
-        "agent.tasks": "TaskCompletion GoalAccuracy",
-        "agent.steps": "ArgumentCorrectness ToolSelection StepEfficiency",
-        "agent.conversation": "RoleAdherence KnowledgeRetention ConversationCompleteness TurnRelevancy",
-        "safety.harm": "Toxicity Bias",
-        "safety.pii": "PIILeakage",
-        "safety.injection": "PromptInjection",
-        "rubric.quality": "Groundedness Relevance Coherence Fluency",
-        "adk.final_response": "ResponseEvaluation Safety FinalResponseMatch",
-        "adk.rubric_metrics": "FinalResponseQuality ToolUseQuality TrajectoryQuality",
-        "adk.hallucinations": "Hallucinations",
-        "adk.simulator": "UserSimulatorQuality Measured",
-        "adk.custom_metrics": "AdkMetric",
-    }.items()
-    for name in names.split()
+    name: f"proctor.evaluators.{module}" for module, names in EVALUATORS.items() for name in names.split()
 }
+"""The module of each evaluator that a file may name."""
 
 DEFAULT_THRESHOLD = 0.5
 
@@ -84,7 +53,7 @@ class Bound:
     needs_judge: bool = False
     """Asks a language model, its own or the judge of the run."""
     judged: bool = False
-    """Asks the judge of the run, whoever that is; the embedded one needs no model."""
+    """Asks the judge of the run; the embedded one needs no model."""
     look: Selector | None = None
     """Where in the output it looks."""
 
@@ -93,7 +62,7 @@ def build(spec: EvaluatorSpec, base: Path | None = None) -> Bound:
     """The evaluator that `spec` names; raises `UsageError` when there is none or its arguments do not fit."""
     target = _find(spec.name, base)
     if target is None:
-        spec = replace(spec, name=_elsewhere(spec.name), label=spec.title)
+        spec = replace(spec, name=_by_foreign_name(spec.name), label=spec.title)
         target = shipped(spec.name)
     call = _instantiate(spec, target, base)
     is_shipped = spec.name in SHIPPED
@@ -144,7 +113,7 @@ def _find(name: str, base: Path | None) -> Any:
     return None
 
 
-def _elsewhere(name: str) -> str:
+def _by_foreign_name(name: str) -> str:
     """The shipped evaluator that another tool has under this name; raises `UsageError` if none does."""
     from proctor.cases.formats.adk.criteria import METRICS
     from proctor.cases.formats.holodeck.metrics import RAG, STANDARD
@@ -163,7 +132,7 @@ def _instantiate(spec: EvaluatorSpec, target: Any, base: Path | None) -> Callabl
     arguments = dict(spec.arguments)
     try:
         if isinstance(target, type):
-            made = target(**arguments, **_place(target, base))
+            made = target(**arguments, **_base_folder(target, base))
         elif inspect.isfunction(target) and not _required(target, arguments):
             made = target(**arguments)
         elif arguments:
@@ -181,7 +150,7 @@ def _instantiate(spec: EvaluatorSpec, target: Any, base: Path | None) -> Callabl
     return made  # type: ignore[no-any-return]
 
 
-def _place(target: type, base: Path | None) -> dict[str, Any]:
+def _base_folder(target: type, base: Path | None) -> dict[str, Any]:
     """A class with a `base` parameter is told the suite's folder, from which its own references start."""
     try:
         return {"base": base} if "base" in inspect.signature(target).parameters else {}
@@ -213,13 +182,13 @@ def _version(call: Any, is_shipped: bool) -> str:
 
 
 def _configuration(call: Any) -> dict[str, Any]:
-    """The fields of an instance somebody made in a file of their own; another object counts by its kind."""
+    """The fields of an instance that a user's file made; objects that are no plain data count by their type."""
     values = {field.name: getattr(call, field.name) for field in fields(call)}
     simple = (str, int, float, bool, type(None), list, tuple, dict)
     return {name: plain(v) if isinstance(v, simple) else type(v).__qualname__ for name, v in values.items()}
 
 
 def _asks_the_judge(call: Any) -> bool:
-    """Whoever has no such evaluator never loads what they are made of."""
-    module = sys.modules.get("proctor.evaluators.judged")
+    """Looked up among loaded modules, so that a suite without judged evaluators does not load their base class."""
+    module = sys.modules.get("proctor.evaluators.judged_evaluator")
     return module is not None and isinstance(call, module.Judged)

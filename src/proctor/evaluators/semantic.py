@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -10,9 +9,9 @@ from typing import Any, ClassVar
 
 from proctor.base.errors import UsageError
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
-from proctor.evaluators.judged import JUDGE, answer_text, call_account, expected_text, spent_on
+from proctor.evaluators.judged_evaluator import JUDGE, answer_text, call_account, expected_text, spent_on
 from proctor.judging.context import call_log
-from proctor.judging.embeddings import Embeddings, NoEmbeddings, embeddings_of
+from proctor.judging.embeddings import Embeddings, NoEmbeddings, cosine, embeddings_of
 from proctor.judging.judge import JudgeCall
 
 SIMILAR_FROM = 0.7
@@ -26,7 +25,7 @@ class EmbeddingSimilarity:
     prefix: str = ""
     """Text put before both, for models that want to be told what they embed."""
     model: Any = None
-    """Whose embeddings: `openai:text-embedding-3-small`, `embedded`, or an object with `embed`."""
+    """Which embeddings: `openai:text-embedding-3-small`, `embedded`, or an object with `embed`."""
     expected_min: float = SIMILAR_FROM
 
     needs_judge: ClassVar[bool] = True
@@ -47,9 +46,11 @@ class EmbeddingSimilarity:
         except NoEmbeddings as error:
             raise NothingToCompare(str(error)) from error
         with call_log() as calls:
-            cosine = await similarity(source, self.prefix + answer, self.prefix + expected)
-        said = f"cosine {cosine:.3f}, scored from {self.expected_min:g} on"
-        return Evaluation(scaled(cosine, self.expected_min), said, {"cosine": cosine, JUDGE: _account(source, calls)})
+            likeness = await similarity(source, self.prefix + answer, self.prefix + expected)
+        said = f"cosine {likeness:.3f}, scored from {self.expected_min:g} on"
+        return Evaluation(
+            scaled(likeness, self.expected_min), said, {"cosine": likeness, JUDGE: _account(source, calls)}
+        )
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class AnswerSimilarity(EmbeddingSimilarity):
 
 
 def require_embeddings(named: Any) -> None:
-    """Refuse a name that nobody goes by, before anything is asked; what is merely not installed is skipped later."""
+    """Refuse an unknown name before anything is asked; embeddings that are only not installed are skipped later."""
     if named is not None:
         with suppress(NoEmbeddings):
             embeddings_of(named)
@@ -69,20 +70,12 @@ async def similarity(source: Embeddings, one: str, other: str) -> float:
     if one == other:
         return 1.0
     left, right = await source.embed([one, other])
-    return cosine_of(left, right)
+    return cosine(left, right)
 
 
-def cosine_of(left: Sequence[float], right: Sequence[float]) -> float:
-    """Between -1 and 1; 0 if either says nothing."""
-    lengths = math.sqrt(math.fsum(value * value for value in left)) * math.sqrt(math.fsum(v * v for v in right))
-    if not lengths or not math.isfinite(lengths):
-        return 0.0
-    return max(-1.0, min(1.0, math.fsum(a * b for a, b in zip(left, right, strict=True)) / lengths))
-
-
-def scaled(cosine: float, least: float) -> float:
+def scaled(likeness: float, least: float) -> float:
     """The part of the way from `least` to 1."""
-    return min(1.0, max(0.0, (cosine - least) / (1.0 - least)))
+    return min(1.0, max(0.0, (likeness - least) / (1.0 - least)))
 
 
 def _account(source: Embeddings, calls: Sequence[JudgeCall]) -> dict[str, Any]:

@@ -16,9 +16,9 @@ from proctor.base.records import record
 from proctor.cases.matchers import Equals, Ignore, Matcher, Regex
 from proctor.cases.suite import Case, Expected, ExpectedCall, Turn
 from proctor.evaluators.evaluation import collapse
-from proctor.evaluators.tools.calls import fitting, repeated
+from proctor.evaluators.tools.call_comparison import fitting, repeated
 from proctor.evaluators.tools.differences import differences
-from proctor.evaluators.tools.matching import most_pairs
+from proctor.evaluators.tools.matching import best_pairs
 from proctor.reporting.wording import decisive, score_value
 from proctor.results.judge_calls import judge_name
 from proctor.results.run import Outcome, Score, TrialResult
@@ -51,9 +51,9 @@ def pair_calls(expected: Sequence[ExpectedCall] | None, calls: Sequence[ToolCall
         return [CallPair(None, call, None) for call in calls]
     if max(len(expected), len(calls)) > MOST_COMPARED:
         return [CallPair(wanted, None, None) for wanted in expected] + [CallPair(None, call, None) for call in calls]
-    relation = fitting(expected, calls)
+    weights = fitting(expected, calls)
     units = repeated(expected, len(calls))
-    pairs = [(units[unit], column) for unit, column in most_pairs([relation[index] for index in units])]
+    pairs = [(units[unit], column) for unit, column in best_pairs([weights[index] for index in units])]
     found = differences(expected, calls, pairs)
     partners = {column: (index, Fit.AS_EXPECTED) for index, column in pairs}
     partners |= {column: (index, Fit.DIFFERS) for index, column, _ in found.different}

@@ -21,9 +21,9 @@ from proctor.evaluators.adk.final_response import FinalResponseMatch, ResponseEv
 from proctor.evaluators.adk.hallucinations import Hallucinations
 from proctor.evaluators.adk.judge_samples import Tally, count, judge_named, take_votes, votes_needed
 from proctor.evaluators.adk.rubric_metrics import FinalResponseQuality, RubricBased, ToolUseQuality, TrajectoryQuality
-from proctor.evaluators.adk.simulator import UserSimulatorQuality
+from proctor.evaluators.adk.user_simulator import UserSimulatorQuality
 from proctor.evaluators.evaluation import Evaluable, Exchange, NothingToCompare
-from proctor.evaluators.judge_questions import ruling
+from proctor.evaluators.general_questions import yes_no_question
 from proctor.judging.judge import NeedsModel
 from proctor.tracing.spans import (
     AssistantMessage,
@@ -500,4 +500,4 @@ def test_no_ballots_make_no_tallies() -> None:
 def test_any_failure_but_a_judges_own_is_raised() -> None:
     judge = ScriptedJudge({"x": ZeroDivisionError()})
     with pytest.raises(ZeroDivisionError):
-        asyncio.run(take_votes(judge, ruling("x", "", {}), lambda reply: [], samples=3))
+        asyncio.run(take_votes(judge, yes_no_question("x", "", {}), lambda reply: [], samples=3))

@@ -12,9 +12,9 @@ from proctor.agents.agent import Reply, ToolCall, Usage
 from proctor.base.errors import UsageError
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, ExpectedCall, Suite, Turn
 from proctor.evaluators.adk.custom_metrics import AdkMetric
-from proctor.evaluators.adk.simulator import Measured
 from proctor.evaluators.evaluation import Evaluable, Evaluation, Exchange, NothingToCompare
 from proctor.evaluators.registry import build
+from proctor.evaluators.resource_use import Measured
 from proctor.results.run import Score
 from proctor.running.options import RunOptions
 from proctor.running.verbs import Request, run_suites

@@ -12,7 +12,7 @@ import proctor
 from proctor.agents.agent import ToolCall
 from proctor.evaluators.evaluation import Evaluable, NothingToCompare
 from proctor.evaluators.registry import build
-from proctor.evaluators.tools.correctness import CannotRepeat, ToolConsistency
+from proctor.evaluators.tools.consistency import CannotRepeat, ToolConsistency
 
 
 def rate() -> float:

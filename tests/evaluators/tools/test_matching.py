@@ -1,28 +1,25 @@
+"""Pairing two lists so that the pairs are worth the most on the whole."""
+
 from __future__ import annotations
 
-from itertools import combinations, pairwise, permutations
+import itertools
+import math
+from itertools import combinations, pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.evaluators.tools.matching import Matching, columns_of, heaviest_in_order, most_pairs, most_pairs_in_order
+from proctor.evaluators.tools.matching import best_assignment, best_pairs, best_pairs_in_order
 
-relations = st.lists(st.integers(0, 31), max_size=5)
 quarters = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
 weight_tables = st.integers(0, 4).flatmap(
     lambda columns: st.lists(st.lists(quarters, min_size=columns, max_size=columns), max_size=4)
 )
-
-
-def most_by_trying(rows: list[int]) -> int:
-    width = max(5, len(rows))
-    return max(
-        (
-            sum(row >> column & 1 for row, column in zip(rows, order, strict=False))
-            for order in permutations(range(width))
-        ),
-        default=0,
-    )
+scores = st.floats(-2, 2) | st.sampled_from([0.0, 0.5, 1.0])
+matrices = st.tuples(st.integers(1, 5), st.integers(1, 5)).flatmap(
+    lambda shape: st.lists(st.lists(scores, min_size=shape[1], max_size=shape[1]), min_size=shape[0], max_size=shape[0])
+)
 
 
 def heaviest_by_trying(weights: list[list[float]]) -> float:
@@ -35,54 +32,66 @@ def heaviest_by_trying(weights: list[list[float]]) -> float:
     return best
 
 
-@given(relations)
-def test_no_arrangement_has_more_pairs(rows: list[int]) -> None:
-    pairs = most_pairs(rows)
-    assert len(pairs) == most_by_trying(rows)
-    assert all(rows[row] >> column & 1 for row, column in pairs)
-    assert len({row for row, _ in pairs}) == len({column for _, column in pairs}) == len(pairs)
-
-
-@given(relations)
-def test_no_order_preserving_arrangement_has_more_pairs(rows: list[int]) -> None:
-    pairs = most_pairs_in_order(rows)
-    width = max((row.bit_length() for row in rows), default=0)
-    weights = [[float(row >> column & 1) for column in range(width)] for row in rows]
-    assert len(pairs) == heaviest_by_trying(weights)
-    assert all(rows[row] >> column & 1 for row, column in pairs)
-    assert all(left[0] < right[0] and left[1] < right[1] for left, right in pairwise(pairs))
-
-
 @given(weight_tables)
 def test_no_order_preserving_arrangement_weighs_more(weights: list[list[float]]) -> None:
-    pairs = heaviest_in_order(weights)
+    pairs = best_pairs_in_order(weights)
     assert sum(weights[row][column] for row, column in pairs) == heaviest_by_trying(weights)
     assert all(weights[row][column] > 0 for row, column in pairs)
     assert all(left[0] < right[0] and left[1] < right[1] for left, right in pairwise(pairs))
 
 
-@given(st.sets(st.integers(0, 300)))
-def test_a_row_lists_its_columns_from_left_to_right(columns: set[int]) -> None:
-    assert list(columns_of(sum(1 << column for column in columns))) == sorted(columns)
+@given(weight_tables.filter(lambda weights: weights and weights[0]))
+def test_in_any_order_only_pairs_that_go_together_are_made(weights: list[list[float]]) -> None:
+    pairs = best_pairs(weights)
+    assert all(weights[row][column] > 0 for row, column in pairs)
+    assert sum(weights[row][column] for row, column in pairs) == best_total(weights)
 
 
-def test_a_placed_row_moves_but_never_loses_its_place() -> None:
-    matching = Matching()
-    assert matching.place(0, 0b11)
-    assert matching.place(1, 0b01)
-    assert matching.pairs() == [(0, 1), (1, 0)]
-    assert not matching.place(2, 0b11)
-    assert matching.pairs() == [(0, 1), (1, 0)]
+def best_total(matrix: list[list[float]]) -> float:
+    if len(matrix) > len(matrix[0]):
+        matrix = [list(column) for column in zip(*matrix, strict=True)]
+    ways = itertools.permutations(range(len(matrix[0])), len(matrix))
+    return max(sum(row[column] for row, column in zip(matrix, way, strict=True)) for way in ways)
 
 
-def test_a_removed_row_leaves_its_place_to_others() -> None:
-    matching = Matching()
-    matching.place(0, 0b1)
-    matching.remove(0)
-    assert matching.place(1, 0b1)
-    assert matching.pairs() == [(1, 0)]
+@given(matrices)
+def test_no_other_pairing_has_a_greater_total(matrix: list[list[float]]) -> None:
+    pairs = best_assignment(matrix)
+    assert len(pairs) == min(len(matrix), len(matrix[0]))
+    assert len({row for row, _ in pairs}) == len({column for _, column in pairs}) == len(pairs)
+    assert pairs == sorted(pairs)
+    assert sum(matrix[row][column] for row, column in pairs) == pytest.approx(best_total(matrix), abs=1e-9)
 
 
-def test_a_chain_of_a_thousand_moves_is_no_problem() -> None:
-    rows = [0b11 << index for index in range(1000)] + [0b1]
-    assert len(most_pairs(rows)) == 1001
+def test_the_best_single_pair_is_given_up_for_a_better_whole() -> None:
+    assert best_assignment([[1.0, 0.9], [0.9, 0.0]]) == [(0, 1), (1, 0)]
+
+
+def test_equal_scores_pair_in_order_every_time() -> None:
+    assert best_assignment([[1.0] * 3] * 3) == [(0, 0), (1, 1), (2, 2)]
+
+
+@pytest.mark.parametrize("matrix", [[], [[]], [[], []]])
+def test_nothing_pairs_with_nothing(matrix: list[list[float]]) -> None:
+    assert best_assignment(matrix) == []
+
+
+def test_a_ragged_matrix_is_refused() -> None:
+    with pytest.raises(ValueError, match="rectangle"):
+        best_assignment([[1.0], [1.0, 2.0]])
+
+
+@pytest.mark.parametrize("score", [math.nan, math.inf])
+def test_a_score_that_is_no_number_is_refused(score: float) -> None:
+    with pytest.raises(ValueError, match="finite"):
+        best_assignment([[score]])
+
+
+def test_a_few_hundred_items_are_paired_exactly() -> None:
+    size = 200
+    matrix = [[float((row * 7 + column * 13) % 101) / 101 for column in range(size)] for row in range(size)]
+    matrix = [
+        [1.0 if column == (row * 3 + 1) % size else 0.9 * s for column, s in enumerate(r)]
+        for row, r in enumerate(matrix)
+    ]
+    assert best_assignment(matrix) == [(row, (row * 3 + 1) % size) for row in range(size)]

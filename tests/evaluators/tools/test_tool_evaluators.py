@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from proctor.agents.agent import ToolCall
 from proctor.base.errors import UsageError
-from proctor.cases.matchers import Equals, Fuzzy, Ignore, Regex
+from proctor.cases.matchers import Equals, Fuzzy, Ignore, OneOf, Regex
 from proctor.cases.suite import EvaluatorSpec, ExpectedCall
 from proctor.evaluators.evaluation import Evaluable, NothingToCompare
 from proctor.evaluators.registry import build
-from proctor.evaluators.tools.trajectory import ExpectedTools, FinalState, ForbiddenTools, ToolCount
+from proctor.evaluators.tools.tool_checks import ExpectedTools, FinalState, ForbiddenTools, ToolCount
 
 
 def named(*names: str) -> list[ExpectedCall]:
@@ -281,3 +281,10 @@ def test_a_state_that_is_not_expected_or_not_told_is_skipped(expected: Any, stat
 
 def test_the_final_state_is_that_of_the_whole_case() -> None:
     assert build(EvaluatorSpec("FinalState")).scope == "case"
+
+
+def test_an_actual_call_moves_along_a_long_chain_to_make_room() -> None:
+    size = 200
+    chain = [ExpectedCall("a", {"id": OneOf([index, index + 1])}) for index in range(size)]
+    calls = [ToolCall("a", {"id": index}) for index in range(size + 1)]
+    assert ExpectedTools()(seen([*chain, ExpectedCall("a", {"id": OneOf([0, size])})], *calls)).score == 1.0

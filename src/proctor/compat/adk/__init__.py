@@ -30,8 +30,8 @@ __all__ = ["DEFAULT_CRITERIA", "NUM_RUNS", "AgentEvaluationFailed", "AgentEvalua
 
 
 @record
-class _Wishes:
-    """How an evaluation is to be made and told of."""
+class _Options:
+    """The parameters of an evaluation that all methods take."""
 
     num_runs: int = NUM_RUNS
     agent_name: str | None = None
@@ -47,7 +47,7 @@ class AgentEvaluator:
     """Runs EvalSets against an agent and raises if a metric stays below its threshold.
 
     The methods are coroutines, as ADK documents them; those whose name ends in `_sync` are for code without a loop.
-    Beyond ADK's parameters, `judge` names who judges, `store` a folder that keeps the run, `parallel` how many
+    Beyond ADK's parameters, `judge` names the judge, `store` a folder that keeps the run, `parallel` how many
     conversations are held at once, and `timeout` the seconds each may take.
     """
 
@@ -59,15 +59,15 @@ class AgentEvaluator:
         *,
         agent_module: Any = None,
         initial_session_file: str | Path | None = None,
-        **wishes: Any,
+        **options: Any,
     ) -> Run:
         """Run every case of a file, or of all `*.test.json` under a folder, `num_runs` times each.
 
         A metric is held against its mean over runs and turns. `agent_name` picks a sub-agent, `output_file` gets one
         CSV row per score, and `print_detailed_results` prints every conversation with what was expected beside it.
         """
-        wanted, who = _wishes(num_runs, wishes), _one_of(agent, agent_module)
-        return await _examine(read_files(eval_dataset_file_path_or_dir, initial_session_file), who, wanted)
+        wanted, target = _options(num_runs, options), _one_of(agent, agent_module)
+        return await _evaluate(read_files(eval_dataset_file_path_or_dir, initial_session_file), target, wanted)
 
     @staticmethod
     async def evaluate_eval_set(
@@ -79,16 +79,16 @@ class AgentEvaluator:
         *,
         agent_module: Any = None,
         eval_config: Any = None,
-        **wishes: Any,
+        **options: Any,
     ) -> Run:
         """The same for an EvalSet in memory: a mapping in either spelling, or an object of ADK's own class.
 
         `criteria` are as in a `test_config.json`, `eval_config` is the whole of one; without either, ADK's defaults
         hold. No file is read.
         """
-        wanted = _wishes(num_runs, {"print_detailed_results": print_detailed_results, **wishes})
+        wanted = _options(num_runs, {"print_detailed_results": print_detailed_results, **options})
         suite = read_eval_set(eval_set, criteria, eval_config)
-        return await _examine([suite], _one_of(agent, agent_module), wanted)
+        return await _evaluate([suite], _one_of(agent, agent_module), wanted)
 
     @staticmethod
     async def find_config_for_test_file(test_file: str | Path) -> dict[str, Json]:
@@ -131,15 +131,15 @@ class AgentEvaluator:
     migrateEvalDataToNewSchema = migrate_eval_data_to_new_schema  # noqa: N815
 
 
-def _wishes(num_runs: Any, given: Mapping[str, Any]) -> _Wishes:
+def _options(num_runs: Any, given: Mapping[str, Any]) -> _Options:
     from dataclasses import fields
 
-    known = {item.name for item in fields(_Wishes)} - {"num_runs"}
+    known = {item.name for item in fields(_Options)} - {"num_runs"}
     if unknown := [name for name in given if name not in known]:
         raise TypeError(f"AgentEvaluator has no parameter {unknown[0]!r}; it has {', '.join(sorted(known))}")
     if isinstance(num_runs, bool) or not isinstance(num_runs, int) or num_runs < 1:
         raise UsageError(f"num_runs must be a whole number of at least 1, not {num_runs!r:.80}")
-    return _Wishes(num_runs, **given)
+    return _Options(num_runs, **given)
 
 
 def _one_of(agent: Any, agent_module: Any) -> Any:
@@ -149,7 +149,7 @@ def _one_of(agent: Any, agent_module: Any) -> Any:
     return agent_module if agent is None else agent
 
 
-async def _examine(suites: list[Suite], agent: Any, wanted: _Wishes) -> Run:
+async def _evaluate(suites: list[Suite], agent: Any, wanted: _Options) -> Run:
     async with AsyncExitStack() as cleanup:
         request = Request(
             suites,

@@ -1,4 +1,4 @@
-"""Who is evaluated: an agent, anything that names one, or a module that holds one where adk-python looks for it."""
+"""Finds the agent to evaluate: given itself, by a name, or in a module where adk-python looks for it."""
 
 from __future__ import annotations
 

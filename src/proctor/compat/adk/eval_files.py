@@ -81,7 +81,7 @@ def _data(value: Any) -> Json:
 
 
 def _said(value: Any) -> Json:
-    """A config as plain data, in which an object of ADK's says what somebody set and not what ADK would have set."""
+    """A config as plain data, in which an object of ADK's holds only what was set, not ADK's defaults."""
     dump = getattr(value, "model_dump", None)
     if callable(dump):
         return dump(mode="json", exclude_none=True, exclude_unset=True)

@@ -1,7 +1,4 @@
-"""DeepEval's datasets: goldens, which say what is asked, and test cases, which also say what came back.
-
-Where a file of goldens or test cases has what, as DeepEval's parameters say it: `input_key_name="question"`.
-"""
+"""DeepEval's datasets: goldens, which say what is asked, and test cases, which also say what came back."""
 
 from __future__ import annotations
 
@@ -174,14 +171,14 @@ _SEPARATED = "_col_delimiter"
 
 @record
 class Columns:
-    """Names and signs that somebody gave; whatever is not named goes by its own name."""
+    """Column names and separators as given; a field that is not named has the column of its own name."""
 
     names: Mapping[str, str]
     separators: Mapping[str, str]
     encoding: str = UTF8
 
     def of(self, row: Mapping[str, Any], fields: Collection[str]) -> Mapping[str, Any]:
-        """The row by the names of `fields`. Who says where things stand wants nothing of the other columns."""
+        """The row by the names of `fields`. Where columns are named, the others are ignored."""
         if not self.names:
             return row
         taken = set(self.names.values())

@@ -66,7 +66,7 @@ def _conversation(case: ConversationalTestCase) -> Evaluable:
 
 
 def _exchanges(turns: Sequence[Turn]) -> list[Exchange]:
-    """What the user said up to each answer, and the answer; what nobody answered in the end is left out."""
+    """What the user said up to each answer, and the answer; messages without an answer at the end are left out."""
     found: list[Exchange] = []
     asked: list[str] = []
     for turn in turns:

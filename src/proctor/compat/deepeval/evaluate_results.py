@@ -1,7 +1,4 @@
-"""What `evaluate` comes back with, and how it may be asked to go about it.
-
-What a test case that did not pass was about, so that nobody has to run it again to see it.
-"""
+"""What `evaluate` returns, the configs it takes, and the summary of a test case that did not pass."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ def spoken(class_name: str) -> str:
 
 
 def judge_named(model: Any) -> Any:
-    """Who judges: `openai:gpt-5-mini`, `embedded`, a Judge. A name without a provider is OpenAI's, as in DeepEval."""
+    """The judge: `openai:gpt-5-mini`, `embedded`, a Judge. A name without a provider is OpenAI's, as in DeepEval."""
     if model is None or (callable(getattr(model, "ask", None)) and isinstance(getattr(model, "name", None), str)):
         return model
     if not isinstance(model, (str, dict)):
@@ -197,7 +197,7 @@ def _logs(metric: ProctorMetric, evaluation: Evaluation) -> str:
 
 
 def _in_a_thread(metric: ProctorMetric, test_case: Any) -> float | None:
-    """For a metric of somebody else's that calls `measure` from inside an event loop."""
+    """For a metric of the user that calls `measure` from inside an event loop."""
     import contextvars
     from concurrent.futures import ThreadPoolExecutor
 

@@ -1,11 +1,4 @@
-"""Metrics of what agents do: the tools they call, with what arguments, and whether the task gets done.
-
-Metrics of answers and of what was retrieved for them.
-
-Metrics that need no model: the same text, a pattern, keywords, JSON of a known shape.
-
-Metrics of conversations, of harm, and of criteria of your own.
-"""
+"""DeepEval's metrics, each a thin class on one of Proctor's evaluators."""
 
 from __future__ import annotations
 
@@ -27,7 +20,8 @@ from proctor.evaluators.rubric.rubrics import Expectations
 from proctor.evaluators.safety.harm import Bias, Toxicity
 from proctor.evaluators.safety.pii import PIILeakage
 from proctor.evaluators.text.matching import Contains, ExactMatch, Regex
-from proctor.evaluators.tools.correctness import ToolConsistency, ToolCorrectness
+from proctor.evaluators.tools.consistency import ToolConsistency
+from proctor.evaluators.tools.correctness import ToolCorrectness
 
 
 class ToolCorrectnessMetric(SingleTurnMetric):

@@ -14,7 +14,7 @@ from proctor.base.json_data import plain, show
 
 
 class Shape(BaseModel):
-    """Fields go by both spellings, and one that nobody knows is refused instead of dropped, unless it says nothing."""
+    """Fields go by both spellings, and an unknown one is refused instead of dropped, unless it is null."""
 
     model_config = ConfigDict(
         alias_generator=to_camel, populate_by_name=True, extra="forbid", validate_assignment=True, strict=False

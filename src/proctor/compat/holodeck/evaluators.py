@@ -15,7 +15,7 @@ from proctor.base.records import record
 from proctor.base.threads import call_in_thread, is_async
 from proctor.cases.suite import NamedData
 from proctor.compat.holodeck.eval_kwargs import EvalKwargsBuilder, EvalParam, ParamSpec
-from proctor.evaluators.calling import BadVerdict, evaluate
+from proctor.evaluators.call_evaluator import BadVerdict, evaluate
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.registry import shipped
 from proctor.running.engine.ask import is_transient

@@ -17,7 +17,7 @@ from proctor.compat.holodeck.config import expected_tools, ground_truth
 from proctor.compat.holodeck.driven_agent import Seen, unread
 from proctor.compat.holodeck.test_results import MetricResult, ReportSummary, TestReport, TestResult, TurnResult
 from proctor.evaluators.foreign.grader import invocation
-from proctor.evaluators.tools.calls import mismatches
+from proctor.evaluators.tools.call_comparison import mismatches
 from proctor.reporting.explain import answer
 from proctor.results.judge_calls import judge_name
 from proctor.results.run import Outcome, Run, Score, TrialResult

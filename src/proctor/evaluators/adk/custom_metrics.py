@@ -1,7 +1,4 @@
-"""Metric functions as ADK has them: what was said and expected in ADK's objects in, ADK's result out.
-
-A conversation as the objects that ADK's metric functions take: ADK's own where it is loaded, else look-alikes.
-"""
+"""ADK's `custom_metrics`: calls a metric function with ADK's objects (or look-alikes) and reads ADK's result."""
 
 from __future__ import annotations
 
@@ -20,9 +17,9 @@ from proctor.base.references import resolve, source_fingerprint
 from proctor.base.threads import call_in_thread
 from proctor.cases.matchers import Equals
 from proctor.cases.suite import NOTHING, ExpectedCall, Turn
-from proctor.evaluators.calling import BadVerdict
+from proctor.evaluators.call_evaluator import BadVerdict
 from proctor.evaluators.evaluation import Evaluable, Evaluation, Exchange, NothingToCompare
-from proctor.evaluators.judged import as_text
+from proctor.evaluators.judged_evaluator import as_text
 
 OPAQUE = frozenset({"args", "response"})
 """What stays data: arguments and results of tools."""
@@ -36,7 +33,7 @@ def invocations(evaluable: Evaluable) -> tuple[list[Any], list[Any]]:
 
 
 def metric_object(name: str, function: str, criterion: Mapping[str, Json]) -> Any:
-    """The metric as a function is told of it; its threshold is not the function's business."""
+    """The metric as the function gets it; Proctor applies the threshold, not the function."""
     told = {"metric_name": name, "threshold": None, "custom_function_path": function}
     given = {"threshold": 0.0, **criterion}
     if not _adk_is_loaded():
@@ -66,7 +63,7 @@ def scenario_object(scenario: Mapping[str, Json]) -> Any:
 
 
 def _adk_is_loaded() -> bool:
-    """Whoever has loaded ADK expects its objects; for anybody else, loading it would take a second."""
+    """Metric functions of a program that has loaded ADK expect its objects; loading it only for this takes a second."""
     return "google.adk" in sys.modules
 
 
@@ -139,7 +136,7 @@ def _wanted(call: ExpectedCall) -> dict[str, Json]:
 
 @dataclass(frozen=True, kw_only=True)
 class AdkMetric:
-    """What a function of one's own says of a conversation: ADK's `custom_metrics`."""
+    """The score that a metric function of the user gives a conversation: ADK's `custom_metrics`."""
 
     function: str
     """`package.module.function`, called with (eval_metric, actual_invocations, expected_invocations, scenario)."""
@@ -201,7 +198,7 @@ class AdkMetric:
 
 
 async def _called(function: Any, arguments: tuple[Any, ...]) -> Any:
-    """What the function returns; one that does not wait itself is waited for apart."""
+    """What the function returns; a sync function runs in a thread."""
     if inspect.iscoroutinefunction(function):
         return await function(*arguments)
     result = await call_in_thread(function, *arguments)

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 from proctor.evaluators.adk.judge_samples import AdkJudged, Tally, take_all
 from proctor.evaluators.agent.transcript import earlier, said_on_the_way
-from proctor.evaluators.arguments import require_flags
+from proctor.evaluators.argument_checks import require_flags
 from proctor.evaluators.evaluation import Evaluable, Evaluation
-from proctor.evaluators.judged import answer_text, expected_text, question_text
+from proctor.evaluators.judged_evaluator import answer_text, expected_text, question_text
 from proctor.evaluators.rubric.quality import COHERENCE, SHARE
 from proctor.judging.judge import Judge, Question, Texts
 
@@ -57,14 +57,14 @@ class ResponseEvaluation(AdkJudged):
     usual_samples: ClassVar[int] = 1
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.judge_questions import mark
+        from proctor.evaluators.general_questions import mark_question
 
         answer = answer_text(evaluable)
         if not answer.strip():
             return Evaluation(0.0, "the answer is empty", {"mark": LOWEST})
         material = {"question": question_text(evaluable), "answer": answer}
         instructions = f"{COHERENCE}\n\n{SHARE.format(scale=HIGHEST)}"
-        question = mark("coherence", instructions, material, LOWEST, HIGHEST)
+        question = mark_question("coherence", instructions, material, LOWEST, HIGHEST)
         marks = await take_all(judge, question, samples=self.votes, at_once=self.at_once)
         middle = sorted(marks, key=lambda each: each.share(LOWEST, HIGHEST))[(len(marks) - 1) // 2]
         return Evaluation(middle.share(LOWEST, HIGHEST), middle.reason, {"mark": middle.mark})
@@ -77,12 +77,12 @@ class Safety(AdkJudged):
     usual_samples: ClassVar[int] = 1
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.judge_questions import ruling
+        from proctor.evaluators.general_questions import yes_no_question
 
         if not answer_text(evaluable).strip():
             return Evaluation(1.0, "the answer is empty")
         material = {"question": question_text(evaluable), "answer": answer_text(evaluable)}
-        [tally] = await self.vote(judge, ruling("safety", SAFE, material), one_ruling)
+        [tally] = await self.vote(judge, yes_no_question("safety", SAFE, material), one_ruling)
         return outcome(tally)
 
 
@@ -102,7 +102,7 @@ class FinalResponseMatch(AdkJudged):
         return outcome(tally)
 
     def _question(self, evaluable: Evaluable) -> Question[Any]:
-        from proctor.evaluators.judge_questions import ruling
+        from proctor.evaluators.general_questions import yes_no_question
 
         material: dict[str, Texts] = {"earlier": before} if (before := earlier(evaluable)) else {}
         material |= {
@@ -110,4 +110,4 @@ class FinalResponseMatch(AdkJudged):
             "reference": expected_text(evaluable),
             "answer": said_in_full(evaluable, on_the_way=self.include_intermediate_responses_in_final),
         }
-        return ruling("response-match", MATCHES, material)
+        return yes_no_question("response-match", MATCHES, material)

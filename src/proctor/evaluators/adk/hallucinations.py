@@ -1,7 +1,4 @@
-"""ADK's `hallucinations_v1`: which sentences of an answer rest on what the agent was told and its tools returned.
-
-The question behind `Hallucinations`: how each sentence of an answer stands to what the agent could know.
-"""
+"""ADK's `hallucinations_v1`: which sentences of an answer rest on what the agent was told and its tools returned."""
 
 from __future__ import annotations
 
@@ -13,9 +10,9 @@ from pydantic import BaseModel, Field
 
 from proctor.evaluators.adk.judge_samples import AdkJudged, Tally
 from proctor.evaluators.agent.transcript import earlier, instructions_of, said_on_the_way, steps_of, tools_offered
-from proctor.evaluators.arguments import require_flags
+from proctor.evaluators.argument_checks import require_flags
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
-from proctor.evaluators.judged import answer_text, question_text
+from proctor.evaluators.judged_evaluator import answer_text, question_text
 from proctor.judging.judge import Judge, Question, Texts
 from proctor.judging.questions import BARE, EachOnce
 

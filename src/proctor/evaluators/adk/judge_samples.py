@@ -1,6 +1,6 @@
-"""What ADK's judged criteria have in common: `judge_model_options`, and a majority of independent samples.
+"""The base of ADK's judged metrics: `judge_model_options`, and a majority of independent samples for each item.
 
-Decides item by item what most of several independent replies say, and asks no more than it takes.
+No more samples are asked for than can change the majority.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from proctor.base.json_data import Json
 from proctor.base.records import record
 from proctor.cases.suite import NOTHING
 from proctor.evaluators.evaluation import Evaluable, Evaluation
-from proctor.evaluators.judged import Judged
+from proctor.evaluators.judged_evaluator import Judged
 from proctor.judging.judge import Judge, NeedsModel, Question
 
 Ballot = Sequence[tuple[bool, str]]
@@ -78,7 +78,7 @@ async def take_all(judge: Judge, question: Question[Any], *, samples: int, at_on
 
 
 async def _ask(judge: Judge, question: Question[Any], batch: range, failures: list[JudgeFailed]) -> list[Any]:
-    """The replies to one question put several times at once; a judge who cannot answer it at all need not go on."""
+    """The replies to one question put several times at once; a judge that can never answer it ends the sampling."""
     replies = await asyncio.gather(*(judge.ask(question, sample=i) for i in batch), return_exceptions=True)
     usable: list[Any] = []
     for reply in replies:
@@ -168,7 +168,7 @@ class AdkJudged(Judged):
 
 
 def judge_named(options: Mapping[str, Json]) -> Json:
-    """The part of ADK's options that says who judges; `None` where they name nobody."""
+    """The part of ADK's options that names the judge; `None` where they name none."""
     model = options.get("judge_model")
     if not isinstance(model, str) or not model:
         return None

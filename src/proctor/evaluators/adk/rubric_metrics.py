@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Literal
 from proctor.evaluators.adk.final_response import said_in_full
 from proctor.evaluators.adk.judge_samples import AdkJudged, Tally
 from proctor.evaluators.agent.transcript import dialogue_of, earlier, instructions_of, steps_of, tools_offered
-from proctor.evaluators.arguments import require_flags
+from proctor.evaluators.argument_checks import require_flags
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
-from proctor.evaluators.judged import answer_text, question_text
+from proctor.evaluators.judged_evaluator import answer_text, question_text
 from proctor.evaluators.rubric.rubrics import Rubric, numbered, own_rubrics, read_rubrics
 from proctor.judging.judge import Judge, Texts
 
@@ -54,12 +54,12 @@ class RubricBased(AdkJudged):
         require_flags(include_intermediate_responses_in_final=self.include_intermediate_responses_in_final)
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.judge_questions import in_order, rulings
+        from proctor.evaluators.general_questions import verdicts_in_order, yes_no_questions
 
         listed = self.in_force(evaluable)
         instructions = f"{self.asked} {CONDITION}\n\n{numbered(listed)}"
-        question = rulings(self.kind, instructions, self.material(evaluable), len(listed))
-        return mean_of(listed, await self.vote(judge, question, in_order))
+        question = yes_no_questions(self.kind, instructions, self.material(evaluable), len(listed))
+        return mean_of(listed, await self.vote(judge, question, verdicts_in_order))
 
     def in_force(self, evaluable: Evaluable) -> list[Rubric]:
         """The evaluator's own rubrics and those of case and turn that are for it, each once."""

@@ -12,8 +12,8 @@ from proctor.cases.suite import Turn
 from proctor.evaluators.agent.tasks import require_text
 from proctor.evaluators.agent.transcript import dialogue_of
 from proctor.evaluators.evaluation import Evaluable, Evaluation, Exchange, NothingToCompare
-from proctor.evaluators.findings import Finding, share
-from proctor.evaluators.judged import Judged, answer_text, as_text
+from proctor.evaluators.judged_evaluator import Judged, answer_text, as_text
+from proctor.evaluators.judged_items import JudgedItem, score_of_items
 from proctor.judging.judge import Judge, Texts
 
 ROLE_KEYS = ("chatbot_role", "chatbotRole")
@@ -39,16 +39,16 @@ class RoleAdherence(OfConversation):
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         from proctor.evaluators.agent.conversation_questions import LINES, ROLE
-        from proctor.evaluators.judge_questions import in_order, rulings
+        from proctor.evaluators.general_questions import verdicts_in_order, yes_no_questions
 
         role, spoken = self._role(evaluable), speaking(evaluable)
         material: dict[str, Texts] = {"role": role, "line": lines_of(spoken)}
-        reply = await judge.ask(rulings("role-adherence", f"{LINES}\n{ROLE}", material, len(spoken)))
+        reply = await judge.ask(yes_no_questions("role-adherence", f"{LINES}\n{ROLE}", material, len(spoken)))
         found = [
-            Finding(answer_of(exchange), "in role" if holds else "out of role", holds, reason)
-            for exchange, (holds, reason) in zip(spoken, in_order(reply), strict=True)
+            JudgedItem(answer_of(exchange), "in role" if holds else "out of role", holds, reason)
+            for exchange, (holds, reason) in zip(spoken, verdicts_in_order(reply), strict=True)
         ]
-        return share(found, "answers keep to the role", role=role)
+        return score_of_items(found, "answers keep to the role", role=role)
 
     def _role(self, evaluable: Evaluable) -> str:
         metadata = evaluable.eval_metadata or {}
@@ -71,12 +71,12 @@ class KnowledgeRetention(OfConversation):
             raise NothingToCompare("the user told nothing that could be forgotten")
         first = min(fact.turn for fact in reply.facts)
         found = [
-            Finding(answer_of(spoken[item.number - 1]), _RETAINED[item.forgot], item.forgot == "no", item.reason)
+            JudgedItem(answer_of(spoken[item.number - 1]), _RETAINED[item.forgot], item.forgot == "no", item.reason)
             for item in sorted(reply.verdicts, key=lambda verdict: verdict.number)
             if item.number >= first
         ]
         facts = [{"turn": fact.turn, "text": fact.text} for fact in reply.facts]
-        return share(found, "answers forget nothing", facts=facts)
+        return score_of_items(found, "answers forget nothing", facts=facts)
 
 
 _RETAINED = {"yes": "forgot", "no": "remembers"}
@@ -93,10 +93,10 @@ class ConversationCompleteness(OfConversation):
         if not reply.intentions:
             raise NothingToCompare("the user wanted nothing that could be satisfied")
         found = [
-            Finding(item.text, _SATISFIED[item.satisfied], item.satisfied == "yes", item.reason)
+            JudgedItem(item.text, _SATISFIED[item.satisfied], item.satisfied == "yes", item.reason)
             for item in reply.intentions
         ]
-        return share(found, "intentions were satisfied")
+        return score_of_items(found, "intentions were satisfied")
 
 
 _SATISFIED = {"yes": "satisfied", "no": "not satisfied"}
@@ -117,11 +117,11 @@ class TurnRelevancy(OfConversation):
         spoken = exchanges_of(evaluable)
         starts = range(0, len(spoken), self.window)
         parts = await asyncio.gather(*(self._part(spoken, start, judge) for start in starts))
-        return share([finding for part in parts for finding in part], "answers are relevant to their turn")
+        return score_of_items([finding for part in parts for finding in part], "answers are relevant to their turn")
 
-    async def _part(self, spoken: Sequence[Exchange], start: int, judge: Judge) -> list[Finding]:
+    async def _part(self, spoken: Sequence[Exchange], start: int, judge: Judge) -> list[JudgedItem]:
         from proctor.evaluators.agent.conversation_questions import LINES, RELEVANT
-        from proctor.evaluators.judge_questions import in_order, rulings
+        from proctor.evaluators.general_questions import verdicts_in_order, yes_no_questions
 
         part = spoken[start : start + self.window]
         if not any(answer_of(exchange).strip() for exchange in part):
@@ -129,15 +129,15 @@ class TurnRelevancy(OfConversation):
         before = spoken[max(0, start - self.window) : start]
         material: dict[str, Texts] = {"earlier": lines_of(before)} if before else {}
         material["line"] = lines_of(part)
-        reply = await judge.ask(rulings("turn-relevancy", f"{LINES}\n{RELEVANT}", material, len(part)))
-        return [_relevance(exchange, *said) for exchange, said in zip(part, in_order(reply), strict=True)]
+        reply = await judge.ask(yes_no_questions("turn-relevancy", f"{LINES}\n{RELEVANT}", material, len(part)))
+        return [_relevance(exchange, *said) for exchange, said in zip(part, verdicts_in_order(reply), strict=True)]
 
 
-def _relevance(exchange: Exchange, relevant: bool, reason: str) -> Finding:
+def _relevance(exchange: Exchange, relevant: bool, reason: str) -> JudgedItem:
     text = answer_of(exchange)
     if not text.strip():
-        return Finding(as_text(exchange.turn.input), "unanswered", False, "the answer is empty")
-    return Finding(text, "relevant" if relevant else "irrelevant", relevant, reason)
+        return JudgedItem(as_text(exchange.turn.input), "unanswered", False, "the answer is empty")
+    return JudgedItem(text, "relevant" if relevant else "irrelevant", relevant, reason)
 
 
 def exchanges_of(evaluable: Evaluable) -> list[Exchange]:

@@ -10,9 +10,9 @@ from proctor.agents.agent import ToolCall
 from proctor.base.json_data import canonical, plain, show
 from proctor.evaluators.agent.transcript import earlier, steps_of, tools_offered
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
-from proctor.evaluators.findings import Finding, share
-from proctor.evaluators.judged import Judged, answer_text, as_text, question_text
-from proctor.evaluators.tools.calls import actual_text
+from proctor.evaluators.judged_evaluator import Judged, answer_text, as_text, question_text
+from proctor.evaluators.judged_items import JudgedItem, score_of_items
+from proctor.evaluators.tools.call_comparison import actual_text
 from proctor.judging.judge import Judge, NeedsModel, Texts
 
 
@@ -30,17 +30,19 @@ class ArgumentCorrectness(Judged):
         said: dict[int, tuple[bool, str]] = {}
         if len(unreadable) < len(calls):
             said = await self._ruled(evaluable, calls, judge)
-        return share(_findings(calls, said, unreadable, ("right", "wrong")), "tool calls have the right arguments")
+        return score_of_items(
+            _findings(calls, said, unreadable, ("right", "wrong")), "tool calls have the right arguments"
+        )
 
     async def _ruled(
         self, evaluable: Evaluable, calls: Sequence[ToolCall], judge: Judge
     ) -> dict[int, tuple[bool, str]]:
         from proctor.evaluators.agent.task_questions import argument_correctness
-        from proctor.evaluators.judge_questions import in_order
+        from proctor.evaluators.general_questions import verdicts_in_order
 
         material = {**_asked(evaluable), **_tools(tools_offered(evaluable)), "step": steps_of(calls)}
         reply = await judge.ask(argument_correctness(material, len(calls)))
-        return dict(enumerate(in_order(reply), 1))
+        return dict(enumerate(verdicts_in_order(reply), 1))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,10 +76,10 @@ class ToolSelection(Judged):
             if known and call.name not in known
         }
         found = _findings(calls, said, unknown, ("right tool", "wrong tool"))
-        found += [Finding(item.tool, "not used", False, item.reason) for item in reply.missing]
+        found += [JudgedItem(item.tool, "not used", False, item.reason) for item in reply.missing]
         if not found:
             return Evaluation(1.0, "no tool was needed, and none was used")
-        return share(found, "tools were chosen rightly")
+        return score_of_items(found, "tools were chosen rightly")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +90,7 @@ class StepEfficiency(Judged):
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         from proctor.evaluators.agent.task_questions import step_efficiency
-        from proctor.evaluators.judge_questions import in_order
+        from proctor.evaluators.general_questions import verdicts_in_order
 
         calls = calls_of(evaluable)
         again = repetitions(calls_by_turn(evaluable))
@@ -97,10 +99,10 @@ class StepEfficiency(Judged):
             reply = await judge.ask(step_efficiency(material, len(calls)))
         except NeedsModel:
             found = _findings(calls, {}, again, ("no repetition", "repeated"))
-            by_rule = share(found, "steps repeat no other", patterns_only=True)
+            by_rule = score_of_items(found, "steps repeat no other", patterns_only=True)
             return Evaluation(by_rule.score, f"patterns only: {by_rule.reasoning}", by_rule.details)
-        found = _findings(calls, dict(enumerate(in_order(reply), 1)), again, ("needed", "not needed"))
-        return share(found, "steps were needed")
+        found = _findings(calls, dict(enumerate(verdicts_in_order(reply), 1)), again, ("needed", "not needed"))
+        return score_of_items(found, "steps were needed")
 
 
 def calls_of(evaluable: Evaluable) -> tuple[ToolCall, ...]:
@@ -141,14 +143,14 @@ def _findings(
     said: Mapping[int, tuple[bool, str]],
     known_wrong: Mapping[int, str],
     words: tuple[str, str],
-) -> list[Finding]:
+) -> list[JudgedItem]:
     """One per call: what is known to be wrong by rule, else what the judge said of it."""
     found = []
     for number, call in enumerate(calls, 1):
         holds, reason = said.get(number, (True, ""))
         if number in known_wrong:
             holds, reason = False, known_wrong[number]
-        found.append(Finding(actual_text(call), words[0] if holds else words[1], holds, reason))
+        found.append(JudgedItem(actual_text(call), words[0] if holds else words[1], holds, reason))
     return found
 
 

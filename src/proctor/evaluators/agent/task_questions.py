@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from proctor.evaluators.judge_questions import NumberedRuling, Rulings, rulings
+from proctor.evaluators.general_questions import NumberedRuling, Rulings, yes_no_questions
 from proctor.judging.judge import Question, Texts
 from proctor.judging.questions import EachOnce
 
@@ -88,7 +88,7 @@ def _some_goal(reply: GoalVerdicts) -> str | None:
 
 def argument_correctness(material: Mapping[str, Texts], count: int) -> Question[Rulings]:
     """Whether the arguments of each call are right."""
-    return rulings(
+    return yes_no_questions(
         "arguments",
         "Say of each numbered step whether its arguments are right: 'yes' or 'no'. "
         f"{STEPS_ARE_DATA} Arguments are right if the values are those that the question, the conversation before it "
@@ -139,7 +139,7 @@ def tool_selection(material: Mapping[str, Texts], count: int, known: Sequence[st
 
 def step_efficiency(material: Mapping[str, Texts], count: int) -> Question[Rulings]:
     """Whether each step was needed."""
-    return rulings(
+    return yes_no_questions(
         "step-efficiency",
         "Say of each numbered step whether it was needed: 'yes' or 'no'. "
         f"{STEPS_ARE_DATA} A step was needed if what it brought was used for what was asked, or if it had to be tried "

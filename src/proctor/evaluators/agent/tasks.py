@@ -7,8 +7,8 @@ from typing import Any, ClassVar, Literal
 
 from proctor.evaluators.agent.transcript import dialogue_of, steps_of
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
-from proctor.evaluators.findings import Finding, as_details, mean, reasons
-from proctor.evaluators.judged import Judged, answer_text, question_text
+from proctor.evaluators.judged_evaluator import Judged, answer_text, question_text
+from proctor.evaluators.judged_items import JudgedItem, items_as_details, mean, reasons_of_items
 from proctor.judging.judge import Judge, Texts
 
 REACHED_FROM = 0.5
@@ -54,15 +54,16 @@ class GoalAccuracy(Judged):
         goals = [_finding("goal", item.goal, item.reached, item.reason) for item in reply.goals]
         plans = [_finding("way to it", item.goal, item.plan, item.plan_reason) for item in reply.goals]
         scores = {"goal_score": mean(item.credit for item in goals), "plan_score": mean(item.credit for item in plans)}
-        said = f"{reasons(goals, 'goals were reached')}; {reasons(plans, 'of the ways to them were sound')}"
-        details = {**scores, "goals": as_details(goals), "plans": as_details(plans)}
+        reached = reasons_of_items(goals, "goals were reached")
+        said = f"{reached}; {reasons_of_items(plans, 'of the ways to them were sound')}"
+        details = {**scores, "goals": items_as_details(goals), "plans": items_as_details(plans)}
         return Evaluation(mean(scores.values()), said, details)
 
 
 def whole_of(evaluable: Evaluable, *, told: bool = False) -> dict[str, Texts]:
     """What a judge is shown of a case: the conversation line by line, or the question, the steps and the answer.
 
-    Without anything asked nobody can tell what was to be done, unless that was `told`.
+    Without a question the task is unknown, unless it was `told`.
     """
     if len(evaluable.turns) > 1:
         return {"line": dialogue_of(evaluable.turns)}
@@ -78,5 +79,5 @@ def require_text(name: str, value: Any) -> None:
         raise ValueError(f"{name} must be a text that says something, not {value!r}")
 
 
-def _finding(what: str, text: str, score: float, reason: str) -> Finding:
-    return Finding(text, f"{what} {score:.0%}", score >= REACHED_FROM, reason, score)
+def _finding(what: str, text: str, score: float, reason: str) -> JudgedItem:
+    return JudgedItem(text, f"{what} {score:.0%}", score >= REACHED_FROM, reason, score)

@@ -8,7 +8,7 @@ from typing import Any
 from proctor.agents.agent import ToolCall
 from proctor.base.json_data import Json, plain, show
 from proctor.evaluators.evaluation import Evaluable, Exchange
-from proctor.evaluators.judged import as_text
+from proctor.evaluators.judged_evaluator import as_text
 from proctor.tracing.spans import AssistantMessage, LLMSpan, Message, SystemMessage, UserMessage
 
 NO_CALLS = "No tools were used."

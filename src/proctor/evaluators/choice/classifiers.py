@@ -1,9 +1,4 @@
-"""What evaluators share that ask a judge to choose: each choice is worth a score.
-
-Judged by one choice with a reason: facts, criteria, jokes, malice, SQL, translations, refusals.
-
-Head to head: the answer against the expected one, asked in both orders.
-"""
+"""Evaluators that ask a judge for one choice, each worth a score: facts, criteria, SQL, translations, two answers."""
 
 from __future__ import annotations
 
@@ -15,7 +10,7 @@ from typing import Any, ClassVar
 from proctor.base.json_data import UNSET
 from proctor.base.records import record
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
-from proctor.evaluators.judged import Judged, answer_text, as_text, expected_text, question_text
+from proctor.evaluators.judged_evaluator import Judged, answer_text, as_text, expected_text, question_text
 from proctor.judging.judge import Judge, Texts
 from proctor.judging.questions import Choice, choose
 
@@ -153,7 +148,7 @@ class Humor(Chooses):
 
 @dataclass(frozen=True)
 class Security(Chooses):
-    """Whether the answer is harmless to whoever runs, opens or follows it."""
+    """Whether the answer is harmless to the person who runs, opens or follows it."""
 
     kind: ClassVar[str] = "security"
     instructions: ClassVar[str] = (

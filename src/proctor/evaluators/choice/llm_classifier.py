@@ -13,7 +13,7 @@ from proctor.base.json_data import fingerprint, plain
 from proctor.cases.suite import NOTHING
 from proctor.evaluators.choice.classifiers import Option, evaluation_of
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
-from proctor.evaluators.judged import Judged, answer_text, as_text, expected_text, question_text
+from proctor.evaluators.judged_evaluator import Judged, answer_text, as_text, expected_text, question_text
 from proctor.judging.judge import Judge
 from proctor.judging.questions import choose
 

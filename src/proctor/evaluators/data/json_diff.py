@@ -1,7 +1,4 @@
-"""Compares data part by part, so that one wrong field costs one field and not the whole answer.
-
-Pairs the items of two lists whose order means nothing.
-"""
+"""Compares data part by part, so that one wrong field costs one field; pairs the items of lists without order."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from collections.abc import Callable
 
 from proctor.base.json_data import Json, canonical
 from proctor.base.records import record
-from proctor.evaluators.arguments import data_of, embedded, text_of
+from proctor.evaluators.compared_values import data_of, embedded, text_of
 from proctor.evaluators.text.similarity import edit_score
 from proctor.evaluators.tools.matching import best_assignment
 

@@ -29,7 +29,7 @@ _STAND_IN = {"entry_kwargs": {}, "description": "none yet", "eval_input": []}
 
 @record
 class Dataset:
-    """A named list of test cases, and who is to run and to score them."""
+    """A named list of test cases, with the application that runs and the evaluators that score them."""
 
     name: str
     items: tuple[Evaluable, ...] = ()

@@ -1,9 +1,7 @@
-"""Lets any scorer of the `autoevals` package score here; the package is only touched by whoever hands over a scorer.
-
-Where a scorer of `autoevals` would send what it is given, and the refusal to let it go where nobody said.
+"""Lets any scorer of the `autoevals` package score here; the package is loaded only with a scorer of it.
 
 Left to itself, autoevals sends questions, answers and `OPENAI_API_KEY` to the gateway of the company behind it, unless
-a client, `OPENAI_BASE_URL` or `BRAINTRUST_AI_GATEWAY_URL` says otherwise.
+a client, `OPENAI_BASE_URL` or `BRAINTRUST_AI_GATEWAY_URL` says otherwise: a scorer without an address is refused here.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from proctor.base.errors import JudgeFailed, UsageError
 from proctor.base.json_data import UNSET, fingerprint, plain
 from proctor.base.references import source_fingerprint
 from proctor.base.threads import call_in_thread
-from proctor.evaluators.calling import BadVerdict
+from proctor.evaluators.call_evaluator import BadVerdict
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 
 ASKING = frozenset(("OpenAIScorer", "EmbeddingSimilarity"))

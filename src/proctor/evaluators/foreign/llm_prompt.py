@@ -1,7 +1,4 @@
-"""`create_llm_evaluator`: an evaluator made of a prompt, as pixie's users write them.
-
-The reply to a prompt of the user's own: a score, and the reasoning before it.
-"""
+"""`create_llm_evaluator`: an evaluator made of a prompt, as pixie's users write them."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from proctor.base.json_data import UNSET, Json, fingerprint, plain
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
-from proctor.evaluators.judged import Judged, answer_text, as_text, question_text
+from proctor.evaluators.judged_evaluator import Judged, answer_text, as_text, question_text
 from proctor.judging.judge import Judge, Question
 
 NAMES = ("eval_input", "eval_output", "expectation", "expected_output")

@@ -1,9 +1,6 @@
-"""Whether an answer keeps to what was retrieved: what it claims, whether that is borne out, whether it is to the point.
+"""Whether an answer keeps to what was retrieved, is to the point, and says what the expected answer says.
 
 The statements of an answer are asked for once and serve relevancy and faithfulness: with hallucination, three calls.
-
-
-Whether the answer says what the expected one says: statements they share, and how near they are in meaning.
 """
 
 from __future__ import annotations
@@ -15,8 +12,8 @@ from typing import Any, Literal
 from proctor.base.errors import UsageError
 from proctor.base.json_data import show
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
-from proctor.evaluators.findings import Finding, as_details, share, texts_to_hold_against
-from proctor.evaluators.judged import Judged, answer_text, expected_text, question_text
+from proctor.evaluators.judged_evaluator import Judged, answer_text, expected_text, filled_passages, question_text
+from proctor.evaluators.judged_items import JudgedItem, items_as_details, score_of_items
 from proctor.evaluators.semantic import SIMILAR_FROM, require_embeddings, scaled, similarity
 from proctor.judging.embeddings import NoEmbeddings, embeddings_of
 from proctor.judging.judge import Judge
@@ -40,10 +37,10 @@ class AnswerRelevancy(Judged):
         if not reply.statements:
             return Evaluation(0.0, "the answer says nothing")
         found = [
-            Finding(item.text, _RELEVANT[item.relevant], item.relevant != "no", item.reason, item.partial_credit)
+            JudgedItem(item.text, _RELEVANT[item.relevant], item.relevant != "no", item.reason, item.partial_credit)
             for item in reply.statements
         ]
-        return share(found, "statements address the question")
+        return score_of_items(found, "statements address the question")
 
 
 _RELEVANT = {"yes": "relevant", "partly": "partly relevant", "no": "irrelevant"}
@@ -61,7 +58,7 @@ class Faithfulness(Judged):
             raise UsageError(f"Faithfulness: mode is one of {', '.join(MODES)}, not {self.mode!r}")
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        texts = texts_to_hold_against(evaluable)
+        texts = filled_passages(evaluable)
         answer = answer_text(evaluable)
         if not answer.strip():
             raise NothingToCompare("the answer is empty and claims nothing that the passages could bear out")
@@ -71,7 +68,7 @@ class Faithfulness(Judged):
             raise NothingToCompare("the answer claims nothing that the passages could bear out")
         reply = await judge.ask(claims(claimed, texts))
         found = [
-            Finding(
+            JudgedItem(
                 claimed[item.number - 1],
                 item.verdict,
                 self._holds(item.verdict),
@@ -81,7 +78,7 @@ class Faithfulness(Judged):
             for item in sorted(reply.verdicts, key=lambda verdict: verdict.number)
         ]
         what = "claims are supported" if self.mode == "grounded" else "claims are not contradicted"
-        evaluation = share(found, f"{what} by the passages", mode=self.mode)
+        evaluation = score_of_items(found, f"{what} by the passages", mode=self.mode)
         return (
             evaluation
             if reply.partial_credit is None or self.mode != "grounded"
@@ -92,7 +89,7 @@ class Faithfulness(Judged):
         return verdict == "supported" if self.mode == "grounded" else verdict != "contradicted"
 
     def _partial_credit(self, item: ClaimVerdict) -> float | None:
-        """Partial credit says how far a claim is supported, which is not how far it is contradicted."""
+        """A degree says how far a claim is supported, which is not how far it is contradicted."""
         return item.partial_credit if self.mode == "grounded" else None
 
 
@@ -101,18 +98,18 @@ class Hallucination(Judged):
     """The share of the passages that the answer does not contradict; what it leaves out is not held against it."""
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        texts = texts_to_hold_against(evaluable, ideal_first=True)
+        texts = filled_passages(evaluable, ideal_first=True)
         answer = answer_text(evaluable)
         if not answer.strip():
             raise NothingToCompare("the answer is empty and contradicts nothing")
         reply = await judge.ask(agreements(answer, texts))
         found = [
-            Finding(
+            JudgedItem(
                 texts[item.number - 1], _AGREES[item.verdict], item.verdict == "yes", item.reason, item.partial_credit
             )
             for item in sorted(reply.verdicts, key=lambda verdict: verdict.number)
         ]
-        return share(found, "passages agree with the answer")
+        return score_of_items(found, "passages agree with the answer")
 
 
 _AGREES = {"yes": "agrees", "no": "contradicts"}
@@ -125,7 +122,7 @@ class AnswerCorrectness(Judged):
     factuality_weight: float = 0.75
     answer_similarity_weight: float = 0.25
     embeddings: Any = None
-    """Who measures similarity; `None` takes what is there, and does without if there is nothing."""
+    """Which embeddings measure similarity; `None` takes those installed, and does without if there are none."""
 
     def __post_init__(self) -> None:
         weights = [self.factuality_weight, self.answer_similarity_weight]
@@ -143,7 +140,7 @@ class AnswerCorrectness(Judged):
             return Evaluation(near, f"Similarity {near:.2f}", {"similarity": near})
         reply = await judge.ask(comparison(question_text(evaluable), expected, answer))
         agreement = f1_of(reply)
-        details: dict[str, Any] = {"factuality": agreement, "findings": as_details(_findings(reply))}
+        details: dict[str, Any] = {"factuality": agreement, "findings": items_as_details(_findings(reply))}
         if near is None:
             return Evaluation(agreement, _reason(reply) + remark, details)
         weight = self.factuality_weight + self.answer_similarity_weight
@@ -172,10 +169,10 @@ def f1_of(reply: Comparison) -> float:
     return shared / whole if whole else 0.0
 
 
-def _findings(reply: Comparison) -> list[Finding]:
-    shared = [Finding(text, "shared", True) for text in reply.shared]
-    added = [Finding(text, "only in the answer", False) for text in reply.only_answer]
-    missing = [Finding(text, "only in the expected answer", False) for text in reply.only_reference]
+def _findings(reply: Comparison) -> list[JudgedItem]:
+    shared = [JudgedItem(text, "shared", True) for text in reply.shared]
+    added = [JudgedItem(text, "only in the answer", False) for text in reply.only_answer]
+    missing = [JudgedItem(text, "only in the expected answer", False) for text in reply.only_reference]
     return shared + added + missing
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
-from proctor.evaluators.findings import Finding, as_details, reasons, share, texts_to_hold_against
-from proctor.evaluators.judged import Judged, expected_text, question_text
+from proctor.evaluators.judged_evaluator import Judged, expected_text, filled_passages, question_text
+from proctor.evaluators.judged_items import JudgedItem, items_as_details, reasons_of_items, score_of_items
 from proctor.judging.judge import Judge
 from proctor.judging.questions import attributions, entities, relevant_sentences, useful_passages
 
@@ -17,15 +17,15 @@ class ContextualPrecision(Judged):
     """Whether useful passages come before useless ones: average precision over the ranks of the useful ones."""
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        texts = texts_to_hold_against(evaluable)
+        texts = filled_passages(evaluable)
         reply = await judge.ask(useful_passages(question_text(evaluable), expected_text(evaluable), texts))
         found = [
-            Finding(texts[item.number - 1], _USEFUL[item.verdict], item.verdict == "yes", item.reason)
+            JudgedItem(texts[item.number - 1], _USEFUL[item.verdict], item.verdict == "yes", item.reason)
             for item in sorted(reply.verdicts, key=lambda verdict: verdict.number)
         ]
         useful = [finding.holds for finding in found]
-        said = reasons(found, "passages are of use")
-        return Evaluation(average_precision(useful), said, {"findings": as_details(found)})
+        said = reasons_of_items(found, "passages are of use")
+        return Evaluation(average_precision(useful), said, {"findings": items_as_details(found)})
 
 
 _USEFUL = {"yes": "useful", "no": "useless"}
@@ -46,10 +46,10 @@ class ContextualRecall(Judged):
     """The share of the expected answer's sentences that could have been written from the passages."""
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        texts = texts_to_hold_against(evaluable)
+        texts = filled_passages(evaluable)
         reply = await judge.ask(attributions(expected_text(evaluable), texts))
         found = [
-            Finding(
+            JudgedItem(
                 item.text,
                 _ATTRIBUTABLE[item.attributable],
                 item.attributable == "yes",
@@ -58,7 +58,7 @@ class ContextualRecall(Judged):
             )
             for item in reply.sentences
         ]
-        return share(found, "sentences of the expected answer are in the passages")
+        return score_of_items(found, "sentences of the expected answer are in the passages")
 
 
 _ATTRIBUTABLE = {"yes": "attributable", "no": "not attributable"}
@@ -70,7 +70,7 @@ class ContextualRelevancy(Judged):
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         found, _ = await _sentences(evaluable, judge)
-        return share(found, "statements of the passages are about the question")
+        return score_of_items(found, "statements of the passages are about the question")
 
 
 @dataclass(frozen=True)
@@ -81,18 +81,18 @@ class ContextRelevancy(Judged):
         found, texts = await _sentences(evaluable, judge)
         relevant = sum(finding.credit * len(finding.text) for finding in found)
         score = min(1.0, relevant / len("\n".join(texts)))
-        said = reasons(found, "statements of the passages are about the question")
-        return Evaluation(score, said, {"findings": as_details(found)})
+        said = reasons_of_items(found, "statements of the passages are about the question")
+        return Evaluation(score, said, {"findings": items_as_details(found)})
 
 
-async def _sentences(evaluable: Evaluable, judge: Judge) -> tuple[list[Finding], list[str]]:
-    texts = texts_to_hold_against(evaluable)
+async def _sentences(evaluable: Evaluable, judge: Judge) -> tuple[list[JudgedItem], list[str]]:
+    texts = filled_passages(evaluable)
     question = question_text(evaluable)
     if not question.strip():
         raise NothingToCompare("needs a question (`input`), and there is none")
     reply = await judge.ask(relevant_sentences(question, texts))
     found = [
-        Finding(item.text, _RELEVANT[item.relevant], item.relevant == "yes", item.reason, item.partial_credit)
+        JudgedItem(item.text, _RELEVANT[item.relevant], item.relevant == "yes", item.reason, item.partial_credit)
         for item in reply.sentences
     ]
     return found, texts
@@ -106,15 +106,15 @@ class ContextEntityRecall(Judged):
     """The share of the entities named in the expected answer that the passages name too."""
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        texts = texts_to_hold_against(evaluable)
+        texts = filled_passages(evaluable)
         reply = await judge.ask(entities(expected_text(evaluable), texts))
         if not reply.entities:
             raise NothingToCompare("the expected answer names nothing that the passages could name")
         found = [
-            Finding(item.text, _FOUND[item.found], item.found == "yes", partial_credit=item.partial_credit)
+            JudgedItem(item.text, _FOUND[item.found], item.found == "yes", partial_credit=item.partial_credit)
             for item in reply.entities
         ]
-        return share(found, "entities of the expected answer are in the passages")
+        return score_of_items(found, "entities of the expected answer are in the passages")
 
 
 _FOUND = {"yes": "found", "no": "missing"}

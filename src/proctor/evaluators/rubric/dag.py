@@ -1,7 +1,4 @@
-"""The nodes of a `JudgementDAG`, as Python gives them or a file writes them, and what makes a graph of them sound.
-
-Judgements that lead to one another, from files or Python, until a verdict has a score.
-"""
+"""Judgements that lead to one another, from files or Python, until a verdict has a score."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from typing import Any, TypeAlias
 
 from proctor.base.records import record
 from proctor.evaluators.evaluation import Evaluable, Evaluation
-from proctor.evaluators.judged import Judged
+from proctor.evaluators.judged_evaluator import Judged
 from proctor.evaluators.rubric.geval import PARTS, SHOWN_AS
 from proctor.judging.judge import Judge, Texts
 
@@ -290,7 +287,7 @@ class _Walk:
 
     async def judge(self, name: str) -> tuple[Verdict, str]:
         """The verdict that a judgement comes to, and why."""
-        from proctor.evaluators.judge_questions import ruling
+        from proctor.evaluators.general_questions import yes_no_question
         from proctor.judging.questions import choose
 
         node = self._nodes[name]
@@ -298,7 +295,7 @@ class _Walk:
         material = await self._material(node)
         asked = JUDGEMENT.format(criteria=node.criteria)
         if isinstance(node, BinaryJudgement):
-            reply = await self._judge.ask(ruling("dag-judgement", asked, material))
+            reply = await self._judge.ask(yes_no_question("dag-judgement", asked, material))
             return _winner(node, reply.verdict == "yes"), reply.reason
         options = {str(verdict.verdict): "" for verdict in node.verdicts}
         chosen = await self._judge.ask(choose("dag-choice", asked, options, material))
@@ -317,11 +314,11 @@ class _Walk:
         return self._tasks[name]
 
     async def _carry_out(self, name: str) -> str:
-        from proctor.evaluators.judge_questions import finding
+        from proctor.evaluators.general_questions import text_question
 
         task = self._nodes[name]
         assert isinstance(task, TaskNode)
-        question = finding("dag-task", TASK.format(task=task.instructions), await self._material(task))
+        question = text_question("dag-task", TASK.format(task=task.instructions), await self._material(task))
         self.findings[name] = (await self._judge.ask(question)).output
         return self.findings[name]
 

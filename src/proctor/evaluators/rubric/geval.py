@@ -9,10 +9,10 @@ from typing import Any
 
 from proctor.base.records import record
 from proctor.evaluators.agent.transcript import steps_of
-from proctor.evaluators.arguments import require_flags
+from proctor.evaluators.argument_checks import require_flags
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
-from proctor.evaluators.judged import Judged, answer_text, as_text, expected_text, question_text
-from proctor.evaluators.tools.calls import expected_text as call_text
+from proctor.evaluators.judged_evaluator import Judged, answer_text, as_text, expected_text, question_text
+from proctor.evaluators.tools.call_comparison import expected_text as call_text
 from proctor.judging.judge import Judge, Texts
 
 TOP = 10
@@ -77,7 +77,7 @@ class GEval(Judged):
             raise ValueError("strict_mode asks for yes or no, for which marks need no rubric; leave one of them out")
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators import judge_questions as opinions
+        from proctor.evaluators.general_questions import mark_question, yes_no_question
 
         material = {name: text for part in self.evaluation_params for name, text in [PARTS[part](evaluable)]}
         steps = await self._steps(judge)
@@ -87,14 +87,14 @@ class GEval(Judged):
             "steps": "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1)),
         }
         if self.strict_mode:
-            ruling = await judge.ask(opinions.ruling("geval-strict", STRICT.format(**words), material))
-            return Evaluation(float(ruling.verdict == "yes"), ruling.reason, details)
+            reply = await judge.ask(yes_no_question("geval-strict", STRICT.format(**words), material))
+            return Evaluation(float(reply.verdict == "yes"), reply.reason, details)
         lowest, highest = self.ends
         asked = MARKED.format(lowest=lowest, highest=highest, **words) + self._meaning()
         # 12 of 10 is meant as full marks; 85 of 10 is another scale, and is sent back.
         slack = (highest - lowest) / 2
-        reply = await judge.ask(opinions.mark("geval", asked, material, lowest, highest, slack))
-        return Evaluation(reply.share(lowest, highest), reply.reason, {**details, "mark": reply.mark})
+        marked = await judge.ask(mark_question("geval", asked, material, lowest, highest, slack))
+        return Evaluation(marked.share(lowest, highest), marked.reason, {**details, "mark": marked.mark})
 
     @property
     def ends(self) -> tuple[int, int]:
@@ -105,10 +105,10 @@ class GEval(Judged):
         """Those given, or those made of the criteria: a question without any case, so that all share its answer."""
         if self.evaluation_steps:
             return self.evaluation_steps
-        from proctor.evaluators import judge_questions as opinions
+        from proctor.evaluators.general_questions import steps_question
 
         parts = ", ".join(SHOWN_AS[part] for part in self.evaluation_params)
-        reply = await judge.ask(opinions.steps("geval-steps", PLAN.format(parts=parts, criteria=self.criteria)))
+        reply = await judge.ask(steps_question("geval-steps", PLAN.format(parts=parts, criteria=self.criteria)))
         return tuple(step for step in reply.steps if step.strip())
 
     def _meaning(self) -> str:

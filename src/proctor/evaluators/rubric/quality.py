@@ -8,7 +8,7 @@ from functools import cache
 from typing import ClassVar
 
 from proctor.evaluators.evaluation import Evaluable, Evaluation
-from proctor.evaluators.judged import Judged, answer_text, expected_text, passages, question_text
+from proctor.evaluators.judged_evaluator import Judged, answer_text, expected_text, passages, question_text
 from proctor.judging.judge import Judge, Texts
 
 SHARE = (
@@ -58,14 +58,14 @@ class Marked(Judged):
             raise ValueError("custom_prompt is blank; leave it out, or say what the judge is to look for")
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.judge_questions import mark
+        from proctor.evaluators.general_questions import mark_question
 
         material = self._material(evaluable)
         if not answer_text(evaluable).strip():
             return Evaluation(0.0, "the answer is empty")
         asked = self.usual if self.custom_prompt is None else pointed(self.custom_prompt)
         instructions = f"{asked}\n\n{SHARE.format(scale=self.scale)}"
-        reply = await judge.ask(mark(self.kind, instructions, material, 1, self.scale))
+        reply = await judge.ask(mark_question(self.kind, instructions, material, 1, self.scale))
         return Evaluation(reply.share(0, self.scale), reply.reason, {"mark": reply.mark, "scale": self.scale})
 
     def _material(self, evaluable: Evaluable) -> dict[str, Texts]:

@@ -1,7 +1,4 @@
-"""Criteria in plain words that a judge holds an answer against: one alone, or a list with a verdict for each.
-
-What an answer must do and must not do, said in sentences; a judge goes through all of them in one question.
-"""
+"""Criteria in plain words that a judge compares an answer with: one alone, or a list with a verdict for each."""
 
 from __future__ import annotations
 
@@ -13,9 +10,9 @@ from proctor.base.errors import UsageError
 from proctor.base.json_data import Json
 from proctor.base.records import record
 from proctor.evaluators.agent.transcript import earlier, steps_of
-from proctor.evaluators.arguments import require_flags
+from proctor.evaluators.argument_checks import require_flags
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
-from proctor.evaluators.judged import Judged, answer_text, expected_text, question_text
+from proctor.evaluators.judged_evaluator import Judged, answer_text, expected_text, question_text
 from proctor.judging.judge import Judge, Texts
 
 KEY = "rubrics"
@@ -101,14 +98,14 @@ class LLMJudge(Judged):
         )
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators import judge_questions as opinions
+        from proctor.evaluators.general_questions import mark_question, yes_no_question
 
         material = self._material(evaluable)
         criterion = f"\n\nThe criterion:\n{self.rubric}"
         if self.scored:
-            given = await judge.ask(opinions.mark("rubric-mark", MARKED + criterion, material, 0, 10))
+            given = await judge.ask(mark_question("rubric-mark", MARKED + criterion, material, 0, 10))
             return Evaluation(given.share(0, 10), given.reason, {"mark": given.mark})
-        reply = await judge.ask(opinions.ruling("rubric", RULED + criterion, material))
+        reply = await judge.ask(yes_no_question("rubric", RULED + criterion, material))
         return Evaluation(float(reply.verdict == "yes"), reply.reason)
 
     def _material(self, evaluable: Evaluable) -> dict[str, Texts]:
@@ -145,12 +142,12 @@ class Expectations(Judged):
         object.__setattr__(self, "must_not", _sentences(self.must_not, "must_not"))
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.judge_questions import in_order, rulings
+        from proctor.evaluators.general_questions import verdicts_in_order, yes_no_questions
 
         items = self._items(evaluable)
         listed = "\n".join(f"{number}. {item}" for number, item in enumerate(items, 1))
-        question = rulings("expectations", f"{INSTRUCTIONS}\n\n{listed}", _material(evaluable), len(items))
-        verdicts = in_order(await judge.ask(question))
+        question = yes_no_questions("expectations", f"{INSTRUCTIONS}\n\n{listed}", _material(evaluable), len(items))
+        verdicts = verdicts_in_order(await judge.ask(question))
         found = [
             {"expectation": item, "kept": kept, "reason": reason}
             for item, (kept, reason) in zip(items, verdicts, strict=True)

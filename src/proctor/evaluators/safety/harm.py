@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from proctor.evaluators.evaluation import Evaluable, Evaluation
-from proctor.evaluators.findings import Finding, share
-from proctor.evaluators.judged import Judged, answer_text, question_text
+from proctor.evaluators.judged_evaluator import Judged, answer_text, question_text
+from proctor.evaluators.judged_items import JudgedItem, score_of_items
 from proctor.judging.judge import Judge
 
 if TYPE_CHECKING:  # pydantic is loaded when a judge is asked
@@ -32,10 +32,10 @@ class OfOpinions(Judged):
         if not reply.opinions:
             return Evaluation(1.0, "the answer expresses no opinions")
         found = [
-            Finding(item.text, self.what if bad else "clean", not bad, reason if bad else "")
+            JudgedItem(item.text, self.what if bad else "clean", not bad, reason if bad else "")
             for item, (bad, reason) in zip(reply.opinions, self.verdicts(reply.opinions), strict=True)
         ]
-        return share(found, f"opinions are not {self.what}")
+        return score_of_items(found, f"opinions are not {self.what}")
 
     def verdicts(self, opinions: Sequence[Opinion]) -> list[tuple[bool, str]]:
         """Whether each opinion is of the sort looked for, and why."""

@@ -9,8 +9,8 @@ from pydantic import BaseModel, Field
 
 from proctor.base.errors import UsageError
 from proctor.evaluators.evaluation import Evaluable, Evaluation
-from proctor.evaluators.findings import Finding, as_details
-from proctor.evaluators.judged import Judged, answer_text
+from proctor.evaluators.judged_evaluator import Judged, answer_text
+from proctor.evaluators.judged_items import JudgedItem, items_as_details
 from proctor.judging.judge import Judge, Question
 from proctor.judging.questions import EachOnce
 
@@ -62,14 +62,14 @@ class Moderation(Judged):
         reply = await judge.ask(moderation(text, self.categories))
         verdicts = sorted(reply.verdicts, key=lambda verdict: verdict.number)
         found = [
-            Finding(self.categories[item.number - 1], "flagged" if bad else "clean", not bad, item.reason)
+            JudgedItem(self.categories[item.number - 1], "flagged" if bad else "clean", not bad, item.reason)
             for item in verdicts
             for bad in [item.flagged if self.threshold is None else item.score > self.threshold]
         ]
         flagged = [finding for finding in found if not finding.holds]
         said = "; ".join(f"{finding.text}: {finding.reason.strip()}" for finding in flagged)
         scores = {self.categories[item.number - 1]: item.score for item in verdicts}
-        details = {"category_scores": scores, "threshold": self.threshold, "findings": as_details(found)}
+        details = {"category_scores": scores, "threshold": self.threshold, "findings": items_as_details(found)}
         return Evaluation(float(not flagged), said or "nothing was flagged", details)
 
 

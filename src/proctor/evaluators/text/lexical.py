@@ -1,7 +1,4 @@
-"""Evaluators that count the words an answer shares with the expected one: BLEU, ROUGE, METEOR.
-
-Cuts text into the words that lexical scores count, in scripts with and without spaces.
-"""
+"""Evaluators that count the words an answer shares with the expected one: BLEU, ROUGE, METEOR; and their tokenisers."""
 
 from __future__ import annotations
 
@@ -14,7 +11,8 @@ from functools import cache
 from typing import Any, ClassVar
 
 from proctor.base.records import record
-from proctor.evaluators.arguments import compared, require_choice, require_flags, require_number, texts_of
+from proctor.evaluators.argument_checks import require_choice, require_flags, require_number
+from proctor.evaluators.compared_values import compared, texts_of
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.text.meteor import align, wordnet_synonyms
 from proctor.evaluators.text.meteor import score as meteor_score

@@ -1,165 +1,20 @@
-"""How much of the expected tool use happened: a share between 0 and 1, with credit for partly right arguments.
-
-Pairs calls so that their arguments earn the most credit on the whole, comparing no more of them than it must.
-
-Credit is the share of arguments that are as expected. Where every argument is given literally, one minus credit is a
-distance that obeys the triangle inequality, so that pairing identical calls first never costs anything.
-
-
-Whether an agent's tools still answer what the agent was given: an answer is only as good as what it rests on.
-"""
+"""How much of the expected tool use happened: a share between 0 and 1, with credit for partly right arguments."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from math import fsum
-from pathlib import Path
-from typing import Any, ClassVar
 
 from proctor.agents.agent import ToolCall
-from proctor.agents.tool_reexecution import SECONDS, Reexecution, reexecute
-from proctor.agents.toolbox import toolbox
-from proctor.base.errors import ProctorError
-from proctor.base.json_data import UNSET, plain, show
+from proctor.base.json_data import UNSET
 from proctor.base.records import record
 from proctor.cases.matchers import same
 from proctor.cases.suite import ExpectedCall
-from proctor.evaluators.arguments import require_flags
-from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
-from proctor.evaluators.findings import NAMED
-from proctor.evaluators.tools.calls import (
-    credit,
-    expected_calls,
-    fitting_names,
-    literal,
-    literal_key,
-    mismatches,
-    repeated,
-    value_key,
-)
+from proctor.evaluators.argument_checks import require_flags
+from proctor.evaluators.evaluation import Evaluable, Evaluation
+from proctor.evaluators.tools.call_comparison import credit, expected_calls, literal, mismatches, repeated
 from proctor.evaluators.tools.differences import Differences, differences
-from proctor.evaluators.tools.matching import (
-    Pairs,
-    best_assignment,
-    columns_of,
-    heaviest_in_order,
-    most_pairs,
-    most_pairs_in_order,
-)
-
-
-def most_credit(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall], rows: Sequence[int]) -> Pairs:
-    """The pairs of the relation `rows` that earn the most, in any order."""
-    pairs: Pairs = []
-    for members, columns in _islands(rows):
-        identical = _identical(expected, actual, members, columns, rows)
-        pairs += identical
-        taken = {index for index, _ in identical}
-        left = columns & ~sum(1 << column for _, column in identical)
-        waiting = [index for index in members if index not in taken]
-        if waiting and left:
-            pairs += _assign(expected, actual, waiting, list(columns_of(left)), rows)
-    return sorted(pairs)
-
-
-def most_credit_in_order(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall], rows: Sequence[int]) -> Pairs:
-    """The pairs of the relation `rows` that earn the most without two of them crossing."""
-    first, last = 0, 0
-    most = min(len(expected), len(actual))
-    while first < most and _worth(expected, actual, rows, first, first) == 1.0:
-        first += 1
-    rows_end, columns_end = len(expected), len(actual)
-    while last < most - first and _worth(expected, actual, rows, rows_end - 1 - last, columns_end - 1 - last) == 1.0:
-        last += 1
-    weights = [
-        [_worth(expected, actual, rows, index, column) for column in range(first, columns_end - last)]
-        for index in range(first, rows_end - last)
-    ]
-    middle = [(first + index, first + column) for index, column in heaviest_in_order(weights)]
-    head = [(index, index) for index in range(first)]
-    return head + middle + [(rows_end - back, columns_end - back) for back in range(last, 0, -1)]
-
-
-def _worth(
-    expected: Sequence[ExpectedCall], actual: Sequence[ToolCall], rows: Sequence[int], index: int, column: int
-) -> float:
-    return credit(expected[index], actual[column]) if rows[index] >> column & 1 else 0.0
-
-
-def _islands(rows: Sequence[int]) -> list[tuple[list[int], int]]:
-    """The parts of a relation that have nothing to do with each other, such as the calls of different tools."""
-    islands: list[tuple[list[int], int]] = []
-    for index, row in enumerate(rows):
-        if not row:
-            continue
-        members, columns, apart = [index], row, []
-        for island in islands:
-            if island[1] & row:
-                members, columns = island[0] + members, island[1] | columns
-            else:
-                apart.append(island)
-        islands = [*apart, (members, columns)]
-    return islands
-
-
-def _identical(
-    expected: Sequence[ExpectedCall],
-    actual: Sequence[ToolCall],
-    members: Sequence[int],
-    columns: int,
-    rows: Sequence[int],
-) -> Pairs:
-    """Expected calls with the actual ones that are the same, if all of the island can be compared in this way."""
-    if any(rows[index] != columns for index in members):
-        return []
-    keys = [literal_key(expected[index]) for index in members]
-    if None in keys:
-        return []
-    unused: dict[Hashable, list[int]] = {}
-    for column in columns_of(columns):
-        if actual[column].raw_arguments is None:
-            try:
-                unused.setdefault(value_key(actual[column].arguments), []).append(column)
-            except TypeError:
-                return []
-    pairs: Pairs = []
-    for index, key in zip(members, keys, strict=True):
-        if same_calls := unused.get(key):
-            pairs.append((index, same_calls.pop(0)))
-    return pairs
-
-
-def _assign(
-    expected: Sequence[ExpectedCall],
-    actual: Sequence[ToolCall],
-    members: Sequence[int],
-    columns: Sequence[int],
-    rows: Sequence[int],
-) -> Pairs:
-    weights = [[_worth(expected, actual, rows, index, column) for column in columns] for index in members]
-    found = _at_their_best(weights)
-    if found is None:
-        found = best_assignment(weights)
-    return [(members[row], columns[place]) for row, place in found if weights[row][place] > 0.0]
-
-
-def _at_their_best(weights: list[list[float]]) -> Pairs | None:
-    """An assignment that needs no weighing up: all weights are 0 or 1, or everyone on one side gets the best there is.
-
-    Common, because credit takes few values, and far from cubic.
-    """
-    if all(weight in (0.0, 1.0) for line in weights for weight in line):
-        return most_pairs([_where(line, 1.0) for line in weights])
-    if len(weights) <= len(weights[0]):
-        pairs = most_pairs([_where(line, max(line)) for line in weights])
-        return pairs if len(pairs) == len(weights) else None
-    turned = list(zip(*weights, strict=True))
-    pairs = most_pairs([_where(line, max(line)) for line in turned])
-    return [(row, column) for column, row in pairs] if len(pairs) == len(turned) else None
-
-
-def _where(line: Sequence[float], value: float) -> int:
-    return sum(1 << place for place, weight in enumerate(line) if weight == value)
+from proctor.evaluators.tools.matching import Pairs, Weights, best_pairs, best_pairs_in_order
 
 
 @record
@@ -188,29 +43,31 @@ class ToolCorrectness:
         if not expected:
             reason = "tools were called and none was to be" if actual else "no tool was to be called, and none was"
             return Evaluation(float(not actual), reason, differences(expected, actual, []).details())
-        rows = self._rows(expected, actual)
+        fit = [[float(self._fits(wanted, call)) for call in actual] for wanted in expected]
         units = repeated(expected, len(actual))
-        found = self._pair([expected[index] for index in units], actual, [rows[index] for index in units])
+        found = self._pair([fit[index] for index in units], [expected[index] for index in units], actual)
         pairs = [(units[unit], column) for unit, column in found]
-        earned = [credit(expected[i], actual[c]) if self.compare_arguments else 1.0 for i, c in pairs]
-        left = differences(expected, actual, pairs, rows if self.ordered or self.exact else (), self._reasons)
+        earned = [self._worth(expected[i], actual[c]) for i, c in pairs]
+        left = differences(expected, actual, pairs, fit if self.ordered or self.exact else (), self._reasons)
         return self._verdict(left, earned)
 
-    def _rows(self, expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> list[int]:
-        rows = fitting_names(expected, actual)
-        if self.compare_results:
-            for index, call in enumerate(expected):
-                if call.result is not UNSET:
-                    fits = (c for c in columns_of(rows[index]) if same(call.result, actual[c].result))
-                    rows[index] = sum(1 << column for column in fits)
-        return rows
+    def _fits(self, expected: ExpectedCall, call: ToolCall) -> bool:
+        """Whether the two may be paired at all."""
+        if not expected.accepts_name(call.name):
+            return False
+        return not self.compare_results or expected.result is UNSET or same(expected.result, call.result)
 
-    def _pair(self, expected: Sequence[ExpectedCall], actual: Sequence[ToolCall], rows: Sequence[int]) -> Pairs:
+    def _worth(self, expected: ExpectedCall, call: ToolCall) -> float:
+        return credit(expected, call) if self.compare_arguments else 1.0
+
+    def _pair(self, fit: Weights, expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> Pairs:
         if self.exact:
-            return [(index, index) for index, row in enumerate(rows) if row >> index & 1]
-        if self.compare_arguments:
-            return (most_credit_in_order if self.ordered else most_credit)(expected, actual, rows)
-        return most_pairs_in_order(rows) if self.ordered else most_pairs(rows)
+            return [(index, index) for index in range(min(len(expected), len(actual))) if fit[index][index]]
+        weights = [
+            [self._worth(wanted, call) if fits else 0.0 for fits, call in zip(row, actual, strict=True)]
+            for row, wanted in zip(fit, expected, strict=True)
+        ]
+        return (best_pairs_in_order if self.ordered else best_pairs)(weights)
 
     def _verdict(self, left: Differences, earned: list[float]) -> Evaluation:
         wanted = sum(call.count for call in left.expected)
@@ -230,76 +87,3 @@ class ToolCorrectness:
             yield from mismatches(expected, call)
         if self.compare_results and expected.result is not UNSET and not same(expected.result, call.result):
             yield f"result expected {literal(expected.result)}, got {literal(call.result)}"
-
-
-LONGEST = 120
-
-
-class CannotRepeat(ProctorError):
-    """Tools could not be called again, so that nothing is known about them."""
-
-
-@record
-class ToolConsistency:
-    """The share of tool calls that, made again with the agent's own arguments, give what the agent was given.
-
-    Tools are those marked with `@proctor.tool`, or `tools`. Those with side effects are never called again.
-    """
-
-    default_threshold: ClassVar[float] = 1.0
-    version: ClassVar[str] = "1"
-    tools: Any = None
-    """A table of names and functions, a list of functions, or a reference to one: `tools.py:TOOLS`."""
-    seconds: float = SECONDS
-    """How long one call may take."""
-    base: Path | None = None
-
-    def __post_init__(self) -> None:
-        if isinstance(self.seconds, bool) or not isinstance(self.seconds, (int, float)) or not self.seconds > 0:
-            raise ValueError(f"seconds must be a number above 0, not {self.seconds!r}")
-        if self.tools is not None:
-            object.__setattr__(self, "tools", toolbox(self.tools, self.base))
-
-    async def __call__(self, evaluable: Evaluable) -> Evaluation:
-        if not evaluable.tool_calls:
-            raise NothingToCompare("no tools were used, so that none can be called again")
-        tools = toolbox(None, self.base) if self.tools is None else self.tools
-        again = await reexecute(evaluable.tool_calls, tools, seconds=self.seconds)
-        return _verdict(again)
-
-
-def _verdict(again: Sequence[Reexecution]) -> Evaluation:
-    """What differs is a finding, whatever else went wrong; what could not be called again is none."""
-    told = [item for item in again if item.differs is not None]
-    differing = [item for item in told if item.differs]
-    failed = [item for item in again if item.error is not None and item.differs is None]
-    if failed and not differing:
-        raise CannotRepeat(f"could not be called again: {_listed(failed)}")
-    if not told:
-        raise NothingToCompare(f"no call could be compared: {_listed(again)}")
-    said = f"{len(told) - len(differing)} of {len(told)} calls give what the agent was given"
-    parts = [said, _listed(differing), f"not compared: {_listed(rest)}" if (rest := _rest(again)) else ""]
-    score = (len(told) - len(differing)) / len(told)
-    return Evaluation(score, "; ".join(filter(None, parts)), {"calls": [plain(item) for item in again]})
-
-
-def _rest(again: Sequence[Reexecution]) -> list[Reexecution]:
-    return [item for item in again if item.differs is None]
-
-
-def _listed(items: Sequence[Reexecution]) -> str:
-    named = [describe(item) for item in items[:NAMED]]
-    return "; ".join([*named, f"and {len(items) - NAMED} more"] if len(items) > NAMED else named)
-
-
-def describe(item: Reexecution) -> str:
-    """One call and what came of it, in a line."""
-    call = f"{item.name}({', '.join(f'{name}={show(value, 40)}' for name, value in item.arguments.items())})"
-    if item.skipped is not None:
-        return f"{call}: {item.skipped}"
-    if item.error is not None:
-        return f"{call}: {show(item.error, LONGEST)}"
-    if item.differs is None:
-        return f"{call}: it is not known what the agent was given"
-    verb = "gives" if item.differs else "still gives"
-    return f"{call} {verb} {show(item.result, LONGEST)}; the agent was given {show(item.seen, LONGEST)}"

@@ -9,11 +9,11 @@ from typing import Any
 from proctor.agents.agent import ToolCall
 from proctor.base.records import record
 from proctor.cases.suite import ExpectedCall
-from proctor.evaluators.tools.calls import actual_text, expected_text, mismatches
-from proctor.evaluators.tools.matching import Pairs, best_assignment, most_pairs
+from proctor.evaluators.tools.call_comparison import actual_text, expected_text, mismatches
+from proctor.evaluators.tools.matching import Pairs, Weights, best_pairs
 
 _COMPARED = 20
-"""Leftover calls that are compared with each other for the likeliest mistake; more would not be read."""
+"""Missing and extra calls that are compared with each other to find the likely mistake; more would not be read."""
 _PHRASES = 8
 
 Reasons = Callable[[ExpectedCall, ToolCall], Iterable[str]]
@@ -21,12 +21,12 @@ Reasons = Callable[[ExpectedCall, ToolCall], Iterable[str]]
 
 @record
 class Differences:
-    """What is left of two lists of calls once every pair that fits is set aside."""
+    """What differs between two lists of calls, apart from the pairs that fit."""
 
     expected: Sequence[ExpectedCall]
     actual: Sequence[ToolCall]
     pairs: Pairs
-    """(expected, actual) positions that fit."""
+    """(expected, actual) indices that fit."""
     different: list[tuple[int, int, list[str]]]
     """Calls of an expected tool, and why they are not the expected call."""
     out_of_order: Pairs
@@ -35,17 +35,15 @@ class Differences:
     extra: list[int]
 
     def explain(self, *, extra_allowed: bool = False) -> str:
-        """All of it in one line, the gravest first."""
-        phrases = [f"missing {_times(expected_text(self.expected[i]), n)}" for i, n in self.missing.items()]
+        """All differences in one line, the most serious first."""
+        phrases = [f"missing {times(expected_text(self.expected[i]), n)}" for i, n in self.missing.items()]
         phrases += self._calls("also called" if extra_allowed else "extra", self.extra)
         phrases += self._calls("out of order", [column for _, column in self.out_of_order])
         phrases += [f"{self.actual[column].name}: {', '.join(why)}" for _, column, why in self.different]
-        if len(phrases) > _PHRASES:
-            phrases = [*phrases[:_PHRASES], f"and {len(phrases) - _PHRASES} more"]
-        return "; ".join(phrases)
+        return one_line(phrases)
 
     def details(self) -> dict[str, Any]:
-        """All of it as plain data."""
+        """All differences as plain data."""
         return {
             "pairs": [list(pair) for pair in self.pairs],
             "missing": [
@@ -62,28 +60,30 @@ class Differences:
 
     def _calls(self, what: str, columns: Sequence[int]) -> list[str]:
         texts = Counter(actual_text(self.actual[column]) for column in columns)
-        return [f"{what} {_times(text, count)}" for text, count in texts.items()]
+        return [f"{what} {times(text, count)}" for text, count in texts.items()]
 
 
 def differences(
     expected: Sequence[ExpectedCall],
     actual: Sequence[ToolCall],
     pairs: Pairs,
-    rows: Sequence[int] = (),
+    fit: Weights = (),
     reasons: Reasons = mismatches,
 ) -> Differences:
-    """Sort out what `pairs` leaves over; given the relation `rows`, calls that only came at the wrong time are told."""
+    """Sort out the calls that are in no pair; with `fit`, those that would fit but came out of order are told apart."""
     missing = Counter({index: call.count for index, call in enumerate(expected)})
     missing.subtract(index for index, _ in pairs)
     paired = {column for _, column in pairs}
     extra = [column for column in range(len(actual)) if column not in paired]
-    moved: Pairs = []
+    out_of_order: Pairs = []
     different: list[tuple[int, int, list[str]]] = []
     if extra and any(count > 0 for count in missing.values()):
-        moved = _set_aside(_moved(missing, extra, rows) if rows else [], missing, extra)
+        out_of_order = _set_aside(_out_of_order(missing, extra, fit) if fit else [], missing, extra)
         likely = _set_aside(_likely_mistakes(expected, actual, missing, extra, reasons), missing, extra)
         different = [(index, column, list(reasons(expected[index], actual[column]))) for index, column in likely]
-    return Differences(expected, actual, pairs, different, moved, {i: n for i, n in missing.items() if n > 0}, extra)
+    return Differences(
+        expected, actual, pairs, different, out_of_order, {i: n for i, n in missing.items() if n > 0}, extra
+    )
 
 
 def _set_aside(pairs: Pairs, missing: Counter[int], extra: list[int]) -> Pairs:
@@ -97,10 +97,10 @@ def _waiting(missing: Counter[int], most: int) -> list[int]:
     return [index for index, count in missing.items() for _ in range(min(count, most))]
 
 
-def _moved(missing: Counter[int], extra: list[int], rows: Sequence[int]) -> Pairs:
-    left = sum(1 << column for column in extra)
+def _out_of_order(missing: Counter[int], extra: list[int], fit: Weights) -> Pairs:
     waiting = _waiting(missing, len(extra))
-    return [(waiting[unit], column) for unit, column in most_pairs([rows[index] & left for index in waiting])]
+    weights = [[fit[index][column] for column in extra] for index in waiting]
+    return [(waiting[unit], extra[place]) for unit, place in best_pairs(weights)]
 
 
 def _likely_mistakes(
@@ -116,8 +116,7 @@ def _likely_mistakes(
     del waiting[_COMPARED:]
     likely = [c for c in extra if any(expected[index].accepts_name(actual[c].name) for index in waiting)][:_COMPARED]
     scores = [[_likeness(expected[index], actual[column], reasons) for column in likely] for index in waiting]
-    pairs = best_assignment(scores)
-    return [(waiting[unit], likely[place]) for unit, place in pairs if scores[unit][place] > 0.0]
+    return [(waiting[unit], likely[place]) for unit, place in best_pairs(scores)]
 
 
 def _likeness(expected: ExpectedCall, call: ToolCall, reasons: Reasons) -> float:
@@ -126,5 +125,12 @@ def _likeness(expected: ExpectedCall, call: ToolCall, reasons: Reasons) -> float
     return 1.0 / (1 + differing) if differing else 0.0
 
 
-def _times(text: str, count: int) -> str:
+def one_line(phrases: Sequence[str]) -> str:
+    """The first phrases, and how many more there are."""
+    more = [f"and {len(phrases) - _PHRASES} more"] if len(phrases) > _PHRASES else []
+    return "; ".join([*phrases[:_PHRASES], *more])
+
+
+def times(text: str, count: int) -> str:
+    """A call and how often it is meant."""
     return text if count == 1 else f"{text} ×{count}"

@@ -1,108 +1,27 @@
-"""Pairs two lists under a yes-or-no relation, in any order or in order; exact, and quick enough for thousands of calls.
+"""Pairs the items of two lists, each at most once, so that the pairs are worth the most on the whole.
 
-A relation is one whole number per row: bit `j` says that the row goes with column `j`. `best_assignment` answers the
-weighted question; here, where a pair fits or does not, whole rows are worked on at once and nothing is cubic.
-
-
-Pairs two groups so that the pairs fit best on the whole, which taking the best pair first does not achieve.
+Two algorithms, both exact: `best_pairs` for lists whose order does not matter, `best_pairs_in_order` where it does.
+Taking the best pair first, as a simpler rule would, is not optimal and depends on the order of the lists.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 Pairs = list[tuple[int, int]]
+"""(row, column), by row."""
+Weights = Sequence[Sequence[float]]
+"""Per row and column, what pairing the two is worth: from 0 (they do not go together) to 1."""
 
 
-def columns_of(row: int) -> Iterator[int]:
-    """The columns a row goes with, from left to right."""
-    while row:
-        lowest = row & -row
-        yield lowest.bit_length() - 1
-        row ^= lowest
+def best_pairs(weights: Weights) -> Pairs:
+    """The pairs of greatest total weight in any order; rows and columns that go with nothing stay alone."""
+    return [(row, column) for row, column in best_assignment(weights) if weights[row][column] > 0.0]
 
 
-class Matching:
-    """Grows one row at a time; a row that has a place may move to make room, but never loses it."""
-
-    __slots__ = ("_column_of", "_row_of", "_rows", "_taken")
-
-    def __init__(self) -> None:
-        self._rows: dict[int, int] = {}
-        self._column_of: dict[int, int] = {}
-        self._row_of: dict[int, int] = {}
-        self._taken = 0
-
-    def place(self, row: int, columns: int) -> bool:
-        """Find `row` a column, along a shortest chain of moves; `False` when no arrangement has room for it."""
-        self._rows[row] = columns
-        reached_from: dict[int, int] = {}
-        unseen = -1
-        queue = [row]
-        for current in queue:
-            reachable = self._rows[current] & unseen
-            if free := reachable & ~self._taken:
-                self._move(current, (free & -free).bit_length() - 1, reached_from)
-                return True
-            unseen &= ~reachable
-            for column in columns_of(reachable):
-                reached_from[column] = current
-                queue.append(self._row_of[column])
-        del self._rows[row]
-        return False
-
-    def remove(self, row: int) -> None:
-        """Give up the place of `row`."""
-        column = self._column_of.pop(row)
-        del self._row_of[column], self._rows[row]
-        self._taken &= ~(1 << column)
-
-    def pairs(self) -> Pairs:
-        return sorted(self._column_of.items())
-
-    def _move(self, row: int, column: int, reached_from: dict[int, int]) -> None:
-        self._taken |= 1 << column
-        while True:
-            left = self._column_of.get(row)
-            self._column_of[row], self._row_of[column] = column, row
-            if left is None:
-                return
-            row, column = reached_from[left], left
-
-
-def most_pairs(rows: Sequence[int]) -> Pairs:
-    """As many pairs as any arrangement has, each row and column at most once."""
-    matching = Matching()
-    for index, row in enumerate(rows):
-        matching.place(index, row)
-    return matching.pairs()
-
-
-def most_pairs_in_order(rows: Sequence[int]) -> Pairs:
-    """As many pairs as can be had without two of them crossing: the longest common subsequence, bit-parallel."""
-    steps: list[int] = []
-    flat = -1
-    for row in rows:
-        both = flat & row
-        flat = (flat + both) | (flat & ~row)
-        steps.append(flat)
-    pairs: Pairs = []
-    index, column = len(rows), max((row.bit_length() for row in rows), default=0)
-    while index and column:
-        if steps[index - 1] >> (column - 1) & 1:
-            column -= 1
-            continue
-        index -= 1
-        if not index or steps[index - 1] >> (column - 1) & 1:
-            column -= 1
-            pairs.append((index, column))
-    pairs.reverse()
-    return pairs
-
-
-def heaviest_in_order(weights: Sequence[Sequence[float]]) -> Pairs:
-    """The pairs of greatest total weight of which no two cross. Weights are between 0 and 1."""
+def best_pairs_in_order(weights: Weights) -> Pairs:
+    """The pairs of greatest total weight of which no two cross: a weighted longest common subsequence."""
     columns = len(weights[0]) if weights else 0
     best = [[0.0] * (columns + 1)]
     for row in weights:
@@ -126,8 +45,8 @@ def heaviest_in_order(weights: Sequence[Sequence[float]]) -> Pairs:
     return pairs
 
 
-def best_assignment(scores: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
-    """The (row, column) pairs of greatest total score; each row and column at most once, as many pairs as fit.
+def best_assignment(scores: Weights) -> Pairs:
+    """The pairs of greatest total score, as many as the shorter side has, also those with a score of 0 or less.
 
     Exact (the Hungarian algorithm, cubic in the smaller side) and the same for the same scores. Pairs come by row.
     """
@@ -145,7 +64,7 @@ def best_assignment(scores: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
     return sorted((row, column) for column, row in turned)
 
 
-def _assign(costs: list[list[float]]) -> list[tuple[int, int]]:
+def _assign(costs: list[list[float]]) -> Pairs:
     """Cheapest assignment of every row of a matrix that is at least as wide as it is high.
 
     Rows enter one at a time, each along the cheapest path of exchanges; `row_price` and `column_price` are the dual

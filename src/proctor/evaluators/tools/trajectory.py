@@ -1,247 +1,249 @@
-"""Whether the agent used its tools as expected: which, with what arguments, in what order, how often, to what end."""
+"""The evaluator Trajectory: steps in a partial order, where only what must come first has to come first."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from proctor.agents.agent import ToolCall
-from proctor.base.json_data import Json
 from proctor.base.records import record
-from proctor.cases.matchers import Equals, Subset
 from proctor.cases.suite import ExpectedCall
-from proctor.evaluators.arguments import require_flags
-from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
-from proctor.evaluators.tools.calls import actual_text, expected_calls, fitting, fitting_names, repeated
-from proctor.evaluators.tools.differences import differences
-from proctor.evaluators.tools.matching import Matching, most_pairs, most_pairs_in_order
-
-_ORDERS = ("EXACT", "IN_ORDER", "ANY_ORDER")
+from proctor.evaluators.argument_checks import require_flags
+from proctor.evaluators.evaluation import Evaluable, Evaluation
+from proctor.evaluators.tools.call_comparison import actual_text, credit, mismatches
+from proctor.evaluators.tools.differences import one_line, times
+from proctor.evaluators.tools.trajectory_alignment import StepWeights, align
+from proctor.evaluators.tools.trajectory_steps import Step, read_calls, read_steps
 
 
 @record
-class ToolTrajectory:
-    """The expected calls were made: exactly these, these in this order, or these in any order."""
+class Trajectory:
+    """Steps in a partial order: `after`, `optional`, `any_of`, `repeat`, calls inside calls, and what is forbidden."""
 
-    match: str | int = "EXACT"
-    """`EXACT`, `IN_ORDER` or `ANY_ORDER`; the last two allow further calls."""
-    ignore_args: bool = False
+    steps: Sequence[Any] = ()
+    forbid: Sequence[Any] = ()
+    """Tools (names, shell-style patterns) or calls with arguments that must not be made."""
+    extra: bool = True
+    """Whether further calls may be made."""
     partial: bool = False
-    """Whether some of the calls earn a part of the score, or only all of them the whole."""
-    default_threshold: ClassVar[float] = 1.0
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "match", _order(self.match))
-        require_flags(ignore_args=self.ignore_args, partial=self.partial)
-
-    def __call__(self, evaluable: Evaluable) -> Evaluation:
-        expected, actual = expected_calls(evaluable), evaluable.tool_calls
-        rows = fitting_names(expected, actual) if self.ignore_args else fitting(expected, actual)
-        units = repeated(expected, len(actual))
-        unit_rows = [rows[index] for index in units]
-        found = most_pairs(unit_rows) if self.match == "ANY_ORDER" else most_pairs_in_order(unit_rows)
-        pairs = [(units[unit], column) for unit, column in found]
-        wanted, made, matched = sum(call.count for call in expected), len(actual), len(pairs)
-        whole = max(wanted, made) if self.match == "EXACT" else wanted
-        share = matched / whole if whole else 1.0
-        left = differences(expected, actual, pairs, rows)
-        return Evaluation(
-            share if self.partial else float(share == 1.0),
-            self._reason(matched, wanted, made) if share == 1.0 else left.explain(extra_allowed=self.match != "EXACT"),
-            {**_agreement(matched, wanted, made), **left.details()},
-        )
-
-    def _reason(self, matched: int, wanted: int, made: int) -> str:
-        if not made:
-            return "no tool was to be called, and none was"
-        if not wanted:
-            return f"no particular call was expected; {made} made"
-        order = {"EXACT": "exactly the expected calls", "IN_ORDER": "in order", "ANY_ORDER": "in any order"}
-        further = f"; {made - matched} further" if made > matched else ""
-        return f"{matched} of {wanted} expected calls made, {order[str(self.match)]}{further}"
-
-
-def _order(match: str | int) -> str:
-    """One spelling of the many: `in-order`, `In Order` and 1 all mean `IN_ORDER`."""
-    if isinstance(match, int) and not isinstance(match, bool) and 0 <= match < len(_ORDERS):
-        return _ORDERS[match]
-    name = match.strip().upper().replace("-", "_").replace(" ", "_") if isinstance(match, str) else ""
-    if name not in _ORDERS:
-        raise ValueError(f"match must be one of {', '.join(_ORDERS)}, not {match!r}")
-    return name
-
-
-def _agreement(matched: int, wanted: int, made: int) -> dict[str, Any]:
-    precision = matched / made if made else float(not wanted)
-    recall = matched / wanted if wanted else 1.0
-    f1 = 2 * precision * recall / (precision + recall) if matched else float(not wanted and not made)
-    return {"matched": matched, "precision": precision, "recall": recall, "f1": f1}
-
-
-@record
-class ExpectedTools:
-    """Each expected tool was called, at least as often as expected; further calls are welcome."""
-
-    default_threshold: ClassVar[float] = 1.0
-
-    def __call__(self, evaluable: Evaluable) -> Evaluation:
-        expected, actual = expected_calls(evaluable), evaluable.tool_calls
-        if not expected:
-            return _none_called(actual)
-        rows = fitting(expected, actual)
-        satisfied, pairs = _satisfy(expected, rows, len(actual))
-        left = differences(expected, actual, pairs)
-        details = {"satisfied": sorted(satisfied), **left.details()}
-        if len(satisfied) == len(expected):
-            return Evaluation(1.0, f"all {len(expected)} expected tools were called", details)
-        counted = f"{len(satisfied)} of {len(expected)} expected tools were called as expected"
-        return Evaluation(len(satisfied) / len(expected), f"{counted}: {left.explain(extra_allowed=True)}", details)
-
-
-def _satisfy(
-    expected: Sequence[ExpectedCall], rows: Sequence[int], calls: int
-) -> tuple[set[int], list[tuple[int, int]]]:
-    """The expected calls that can be satisfied together, no actual call counting twice, and who satisfies them.
-
-    The most that can be, where each is expected once. With higher counts that would take exponential time: the least
-    demanding go first, by a rule that does not depend on their order. If all can be satisfied, all are.
-    """
-    matching = Matching()
-    owner: list[int] = []
-    satisfied: set[int] = set()
-    short: list[int] = []
-    for index in sorted(range(len(expected)), key=lambda i: (expected[i].count, rows[i].bit_count(), rows[i])):
-        count = expected[index].count
-        first = len(owner)
-        placed = 0
-        if count <= calls:
-            owner.extend([index] * count)
-            while placed < count and matching.place(first + placed, rows[index]):
-                placed += 1
-        if placed == count:
-            satisfied.add(index)
-            continue
-        for unit in range(first, first + placed):
-            matching.remove(unit)
-        short.append(index)
-    for index in short:
-        owner.append(index)
-        while matching.place(len(owner) - 1, rows[index]):
-            owner.append(index)
-    return satisfied, sorted((owner[unit], column) for unit, column in matching.pairs())
-
-
-def _none_called(actual: Sequence[ToolCall]) -> Evaluation:
-    if not actual:
-        return Evaluation(1.0, "no tool was to be called, and none was", {"extra": []})
-    left = differences((), actual, [])
-    return Evaluation(0.0, f"no tool was to be called: {left.explain()}", left.details())
-
-
-@record
-class ToolCount:
-    """A tool, or any tool, was called as often as it should be."""
-
-    tool: str | None = None
-    """A name or a shell-style pattern; `None` counts every call."""
-    at_least: int | None = None
-    at_most: int | None = None
-    exactly: int | None = None
-    default_threshold: ClassVar[float] = 1.0
-
-    def __post_init__(self) -> None:
-        bounds = {"at_least": self.at_least, "at_most": self.at_most, "exactly": self.exactly}
-        for name, bound in bounds.items():
-            if bound is not None and (isinstance(bound, bool) or not isinstance(bound, int) or bound < 0):
-                raise ValueError(f"{name} must be a whole number from 0, not {bound!r}")
-        if all(bound is None for bound in bounds.values()):
-            raise ValueError("give at_least, at_most or exactly")
-        if self.exactly is not None and (self.at_least is not None or self.at_most is not None):
-            raise ValueError("exactly leaves nothing to at_least and at_most; give one or the other")
-        if self.at_least is not None and self.at_most is not None and self.at_least > self.at_most:
-            raise ValueError(f"at_least {self.at_least} is more than at_most {self.at_most}")
-
-    def __call__(self, evaluable: Evaluable) -> Evaluation:
-        calls = evaluable.tool_calls
-        count = len(calls) if self.tool is None else sum(_named(call.name, self.tool) for call in calls)
-        least = self.at_least if self.exactly is None else self.exactly
-        most = self.at_most if self.exactly is None else self.exactly
-        fits = (least is None or count >= least) and (most is None or count <= most)
-        reason = f"{self.tool or 'tools'} called {count} {'time' if count == 1 else 'times'}, {self._bounds()} expected"
-        return Evaluation(float(fits), reason, {"count": count})
-
-    def _bounds(self) -> str:
-        if self.exactly is not None:
-            return f"exactly {self.exactly}"
-        bounds = {"at least": self.at_least, "at most": self.at_most}
-        return " and ".join(f"{words} {bound}" for words, bound in bounds.items() if bound is not None)
-
-
-def _named(name: str, pattern: str) -> bool:
-    return name == pattern or fnmatchcase(name, pattern)
-
-
-@record
-class ForbiddenTools:
-    """None of these tools was called."""
-
-    tools: Sequence[str]
-    """Names or shell-style patterns such as `delete_*`."""
-    default_threshold: ClassVar[float] = 1.0
-
-    def __post_init__(self) -> None:
-        tools = (self.tools,) if isinstance(self.tools, str) else tuple(self.tools)
-        if not tools or not all(isinstance(tool, str) and tool for tool in tools):
-            raise ValueError(f"tools must be names or patterns of tools, at least one, not {self.tools!r}")
-        object.__setattr__(self, "tools", tools)
-
-    def __call__(self, evaluable: Evaluable) -> Evaluation:
-        calls = evaluable.tool_calls
-        used = [i for i, call in enumerate(calls) if any(_named(call.name, tool) for tool in self.tools)]
-        if not used:
-            return Evaluation(1.0, "no forbidden tool was called", {"forbidden": []})
-        shown = [f"call {index + 1}: {actual_text(calls[index])}" for index in used[:8]]
-        more = f"; and {len(used) - 8} more" if len(used) > 8 else ""
-        forbidden = [{"actual": index, "name": calls[index].name} for index in used]
-        return Evaluation(0.0, f"forbidden tools were called; {'; '.join(shown)}{more}", {"forbidden": forbidden})
-
-
-@record
-class FinalState:
-    """The session ends up knowing what it should; what else it knows does not matter."""
-
+    """Whether some of the steps earn a part of the score, or only all of them the whole."""
     base: Path | None = None
-    """The folder from which predicates in the expected state are looked up."""
+    """The folder from which predicates in arguments are looked up."""
     default_threshold: ClassVar[float] = 1.0
-    scope: ClassVar[Literal["case"]] = "case"
+
+    def __post_init__(self) -> None:
+        require_flags(extra=self.extra, partial=self.partial)
+        object.__setattr__(self, "steps", read_steps(self.steps, self.base))
+        object.__setattr__(self, "forbid", read_calls(self.forbid, self.base, "forbid"))
+        if not self.steps and not self.forbid and self.extra:
+            raise ValueError("give steps, something to forbid, or extra: false; else there is nothing to hold calls to")
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
-        expected, state = evaluable.expected_state, evaluable.state
-        if not expected:
-            raise NothingToCompare("no final state is expected")
-        if state is None:
-            raise NothingToCompare("the agent does not tell its state")
-        wrong: dict[str, str] = {}
-        for key, value in expected.items():
-            reason = self._mismatch(value, state[key]) if key in state else "is missing"
-            if reason is not None:
-                wrong[key] = reason
-        if not wrong:
-            return Evaluation(1.0, f"all of {', '.join(expected)} as expected", {"different": {}})
-        reasons = "; ".join(f"{key}: {reason}" for key, reason in wrong.items())
-        return Evaluation(0.0, reasons, {"different": wrong})
-
-    def _mismatch(self, wanted: Json, actual: Json) -> str | None:
-        """What is not there. Whoever expects something empty means that, although everything has it as a part."""
-        return Subset(wanted, self.base).mismatch(actual) or _not_empty(wanted, actual)
+        calls = evaluable.tool_calls
+        result = _align_level(self.steps, calls, extra_allowed=self.extra)
+        forbidden = [call for call in calls if any(_is_forbidden(call, wanted) for wanted in self.forbid)]
+        phrases = [f"forbidden {actual_text(call)}" for call in forbidden] + result.phrases
+        whole = result.share == 1.0 and not forbidden
+        score = 0.0 if forbidden else result.share if self.partial else float(whole)
+        return Evaluation(score, result.summary if whole else one_line(phrases), result.details(forbidden))
 
 
-def _not_empty(wanted: Json, actual: Json) -> str | None:
-    if wanted in ([], {}):
-        return Equals(wanted).mismatch(actual)
-    if not (isinstance(wanted, Mapping) and isinstance(actual, Mapping)):
+@record
+class _LevelResult:
+    """How far the calls of one level are the steps of that level; calls inside a call are a level of their own."""
+
+    share: float
+    phrases: list[str]
+    """The edits that would make the calls as expected, the most serious first."""
+    matched: int
+    """Calls that are a step with the right arguments."""
+    made: int
+    wanted: int
+    """Number of required calls."""
+    required: int
+    """Required calls that were made."""
+    pairs: list[tuple[str, int]]
+    exact: bool
+
+    @property
+    def summary(self) -> str:
+        further = f"; {self.made - self.matched} further" if self.made > self.matched else ""
+        return f"{self.required} of {self.wanted} steps taken, in a valid order{further}"
+
+    def details(self, forbidden: Sequence[ToolCall]) -> dict[str, Any]:
+        precision = self.matched / self.made if self.made else float(not self.wanted)
+        recall = self.required / self.wanted if self.wanted else 1.0
+        f1 = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
+        found = {"pairs": [list(pair) for pair in self.pairs], "edits": self.phrases, "exact": self.exact}
+        found["forbidden"] = [actual_text(call) for call in forbidden]
+        return {"precision": precision, "recall": recall, "f1": f1, "share": self.share, **found}
+
+
+@record
+class _Level:
+    """The steps and the calls of one level, and which call makes which step."""
+
+    steps: Sequence[Step]
+    calls: Sequence[ToolCall]
+    weighted: Sequence[StepWeights]
+    pairs: Sequence[tuple[int, int]]
+    inner: dict[tuple[int, int], _LevelResult]
+    """Per step and call, the result of the steps inside."""
+
+    def missing(self) -> dict[int, int]:
+        """How many required calls each step lacks."""
+        made = Counter(step for step, _ in self.pairs)
+        return {i: step.at_least - made[i] for i, step in enumerate(self.steps) if step.at_least > made[i]}
+
+    def counted_credits(self) -> list[float]:
+        """The credit of each required call, and of each optional one that is not right."""
+        earned: dict[int, list[float]] = {}
+        for i, j in self.pairs:
+            earned.setdefault(i, []).append(self.weighted[i].weights[j] or 0.0)
+        found: list[float] = []
+        for i, weights in earned.items():
+            weights.sort(reverse=True)
+            least = self.steps[i].at_least
+            found += weights[:least] + [weight for weight in weights[least:] if weight < 1.0]
+        return found
+
+    def extra(self) -> list[int]:
+        paired = {j for _, j in self.pairs}
+        return [j for j in range(len(self.calls)) if j not in paired]
+
+    def names(self, ids: Sequence[str]) -> str:
+        by_id = {step.id: step for step in self.steps}
+        return ", ".join(" or ".join(call.name for call in by_id[name].any_of) for name in ids)
+
+
+def _align_level(steps: Sequence[Step], calls: Sequence[ToolCall], *, extra_allowed: bool) -> _LevelResult:
+    """Align one level of steps with its calls; where steps have steps inside, with the calls of that level only."""
+    top = _top_level(calls) if any(step.steps for step in steps) else list(range(len(calls)))
+    seen = [calls[index] for index in top]
+    inner = {
+        (i, j): _align_level(step.steps, _inside(calls, call), extra_allowed=extra_allowed)
+        for i, step in enumerate(steps)
+        if step.steps
+        for j, call in enumerate(seen)
+        if step.best(call) is not None
+    }
+    weighted = [
+        StepWeights(
+            [_weight(step, call, inner.get((i, j))) for j, call in enumerate(seen)], before, step.at_least, step.at_most
+        )
+        for i, (step, before) in enumerate(zip(steps, _earlier(steps), strict=True))
+    ]
+    found = align(weighted, further=extra_allowed)
+    level = _Level(steps, seen, weighted, found.pairs, inner)
+    exact = found.exact and all(taken.exact for taken in inner.values())
+    return _result_of(level, top, exact=exact, extra_allowed=extra_allowed)
+
+
+def _weight(step: Step, call: ToolCall, inside: _LevelResult | None) -> float | None:
+    wanted = step.best(call)
+    if wanted is None:
         return None
-    reasons = ((name, _not_empty(item, actual[name])) for name, item in wanted.items() if name in actual)
-    return next((f"{name} {reason}" for name, reason in reasons if reason), None)
+    own = credit(wanted, call)
+    return own if inside is None else (own + inside.share) / 2
+
+
+def _result_of(level: _Level, top: Sequence[int], *, exact: bool, extra_allowed: bool) -> _LevelResult:
+    steps, missing, extra = level.steps, level.missing(), level.extra()
+    weights = [level.weighted[i].weights[j] or 0.0 for i, j in level.pairs]
+    earned = level.counted_credits()
+    whole = sum(missing.values()) + len(earned) + (0 if extra_allowed else len(extra))
+    phrases = _missing(level, missing, extra) + _wrong_arguments(level)
+    if not extra_allowed:
+        counted = Counter(actual_text(level.calls[j]) for j in extra)
+        phrases += [f"extra {times(text, count)}" for text, count in counted.items()]
+    right = Counter(i for (i, _), weight in zip(level.pairs, weights, strict=True) if weight == 1.0)
+    return _LevelResult(
+        share=min(1.0, sum(earned) / whole) if whole else 1.0,
+        phrases=phrases,
+        matched=sum(right.values()),
+        made=len(level.calls),
+        wanted=sum(step.at_least for step in steps),
+        required=sum(min(right[i], step.at_least) for i, step in enumerate(steps)),
+        pairs=[(steps[i].id, top[j]) for i, j in level.pairs],
+        exact=exact,
+    )
+
+
+def _missing(level: _Level, missing: dict[int, int], extra: list[int]) -> list[str]:
+    """What was not done; a call that only came at the wrong time is named as that, and no longer as extra."""
+    phrases = []
+    for i, count in missing.items():
+        step = level.steps[i]
+        moved = [j for j in extra if level.weighted[i].weights[j] == 1.0][:count]
+        for j in moved:
+            extra.remove(j)
+            phrases.append(f"{actual_text(level.calls[j])} out of order{_required_position(level, step)}")
+        if count > len(moved):
+            text = times(step.text, count - len(moved))
+            phrases.append(f"missing {text} after {level.names(step.after)}" if step.after else f"missing {text}")
+    return phrases
+
+
+def _required_position(level: _Level, step: Step) -> str:
+    """The tools that a step has to come after and before."""
+    after = level.names(step.after)
+    before = level.names([item.id for item in level.steps if step.id in item.after])
+    parts = [f"after {after}" if after else "", f"before {before}" if before else ""]
+    return f" (belongs {' and '.join(part for part in parts if part)})" if after or before else ""
+
+
+def _wrong_arguments(level: _Level) -> list[str]:
+    phrases = []
+    for i, j in level.pairs:
+        if reasons := level.steps[i].reasons(level.calls[j]):
+            phrases.append(f"{level.calls[j].name}: {', '.join(reasons)}")
+        if (inside := level.inner.get((i, j))) is not None:
+            phrases += [f"inside {level.calls[j].name}: {phrase}" for phrase in inside.phrases]
+    return phrases
+
+
+def _earlier(steps: Sequence[Step]) -> list[frozenset[int]]:
+    """Per step, the indices of all that come before it, directly or through others."""
+    index = {step.id: i for i, step in enumerate(steps)}
+    found: list[frozenset[int]] = []
+    for step in steps:
+        before: set[int] = set()
+        waiting = [index[name] for name in step.after]
+        while waiting:
+            current = waiting.pop()
+            if current not in before:
+                before.add(current)
+                waiting += [index[name] for name in steps[current].after]
+        found.append(frozenset(before))
+    return found
+
+
+def _top_level(calls: Sequence[ToolCall]) -> list[int]:
+    known = {call.id for call in calls if call.id is not None}
+    return [index for index, call in enumerate(calls) if call.parent is None or call.parent not in known]
+
+
+def _inside(calls: Sequence[ToolCall], outer: ToolCall) -> list[ToolCall]:
+    """The calls made within another, at any depth."""
+    if outer.id is None:
+        return []
+    parents = {call.id: call.parent for call in calls if call.id is not None}
+    return [call for call in calls if call is not outer and outer.id in _ancestors(call, parents)]
+
+
+def _ancestors(call: ToolCall, parents: Mapping[str, str | None]) -> set[str]:
+    """The ids of all calls that a call was made within, in whatever order they were recorded."""
+    ancestors: set[str] = set()
+    outer = call.parent
+    while outer is not None and outer not in ancestors:
+        ancestors.add(outer)
+        outer = parents.get(outer)
+    return ancestors
+
+
+def _is_forbidden(call: ToolCall, wanted: ExpectedCall) -> bool:
+    named = wanted.accepts_name(call.name) or fnmatchcase(call.name, wanted.name)
+    return named and next(mismatches(wanted, call), None) is None

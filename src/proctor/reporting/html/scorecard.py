@@ -21,7 +21,7 @@ from proctor.base.records import record
 from proctor.base.references import describe
 from proctor.cases.formats.format_spec import slug
 from proctor.cases.suite import Case, Criteria, NamedData
-from proctor.evaluators.calling import BadVerdict, read_verdict
+from proctor.evaluators.call_evaluator import BadVerdict, read_verdict
 from proctor.evaluators.evaluation import Evaluation, EvaluationPending, NothingToCompare, collapse
 from proctor.evaluators.registry import DEFAULT_THRESHOLD
 from proctor.reporting.explain import answer, asked, one_line_reason, why_open

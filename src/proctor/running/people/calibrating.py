@@ -13,7 +13,7 @@ from proctor.base.json_data import Json
 from proctor.base.records import record
 from proctor.base.references import describe
 from proctor.cases.suite import EvaluatorSpec
-from proctor.evaluators.calling import BadVerdict
+from proctor.evaluators.call_evaluator import BadVerdict
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.registry import Bound, build
 from proctor.results.judge_calibration import Calibration, Calibrations, Measured, prompt_versions
@@ -143,7 +143,7 @@ class _RowJudging:
         return [task.result() for task in tasks]
 
     async def _heard(self, row: LabelledRow, panel: Any) -> Evaluation | Unjudged:
-        from proctor.evaluators.calling import evaluate
+        from proctor.evaluators.call_evaluator import evaluate
         from proctor.judging.context import JudgeContext, judge_context
 
         try:

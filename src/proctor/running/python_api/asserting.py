@@ -16,7 +16,7 @@ from proctor.base.errors import ProctorError, UsageError
 from proctor.base.event_loop import without_loop
 from proctor.base.json_data import UNSET
 from proctor.base.references import describe
-from proctor.evaluators.calling import evaluate
+from proctor.evaluators.call_evaluator import evaluate
 from proctor.evaluators.datasets.dataset_store import DatasetStore
 from proctor.evaluators.evaluation import Evaluable, Evaluation
 from proctor.results.passing import ScoreThreshold

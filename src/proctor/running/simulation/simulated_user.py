@@ -125,7 +125,7 @@ class SimulatedUser:
             self._before, self._since = self.seconds, None
 
     def _account(self) -> dict[str, Json]:
-        from proctor.evaluators.judged import call_account, spent_on
+        from proctor.evaluators.judged_evaluator import call_account, spent_on
 
         return {
             "model": self._judge.name,

@@ -1,4 +1,4 @@
-"""The two sides every comparison has, read in one way: what the agent gave and what the case expects."""
+"""Reads the two values that a comparison has, what the agent answered and what the case expects, and quotes them."""
 
 from __future__ import annotations
 
@@ -76,26 +76,6 @@ def quote(value: Any, limit: int = SHOWN) -> str:
 def compared(expected: Any, got: Any) -> str:
     """The part of a reason that every comparison shares."""
     return f"expected {quote(expected)}, got {quote(got)}"
-
-
-def require_flags(**flags: Any) -> None:
-    """Refuse `"yes"` and `1` where true or false is meant."""
-    for name, flag in flags.items():
-        if not isinstance(flag, bool):
-            raise ValueError(f"{name} must be true or false, not {flag!r}")
-
-
-def require_choice(name: str, choice: Any, options: tuple[str, ...]) -> None:
-    """Refuse a name that is not on the list."""
-    if choice not in options:
-        raise ValueError(f"{name} must be one of {', '.join(options)}, not {choice!r}")
-
-
-def require_number(name: str, number: Any, *, least: float = 0.0, most: float = float("inf")) -> None:
-    """Refuse what is no number within the bounds; NaN is within none."""
-    if isinstance(number, bool) or not isinstance(number, (int, float)) or not least <= number <= most:
-        bounds = f"of at least {least:g}" if most == float("inf") else f"between {least:g} and {most:g}"
-        raise ValueError(f"{name} must be a number {bounds}, not {number!r}")
 
 
 def _refuse(constant: str) -> Json:

@@ -1,11 +1,16 @@
-"""What an answer may cost at most: time, tokens, money, steps. What is not known is skipped, never taken for zero."""
+"""Limits on what an answer takes (time, tokens, money, steps), and a report of it that never fails.
+
+What is not known is skipped, never taken for zero.
+"""
 
 from __future__ import annotations
 
 import math
 from typing import ClassVar, Literal
 
+from proctor.base.json_data import Json
 from proctor.base.records import record
+from proctor.evaluators.argument_checks import require_choice
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 
 
@@ -103,6 +108,39 @@ class MaxSteps:
         return Evaluation(
             float(made <= self.steps), f"{made} {calls}, at most {self.steps}", {"steps": made, "most": self.steps}
         )
+
+
+UNITS = {"tool_calls": "tool calls", "model_calls": "model calls", "tokens": "tokens", "seconds": "s"}
+
+
+@record
+class Measured:
+    """Reports how much of something an answer took (ADK's efficiency measures); scores 1 whatever it measures."""
+
+    what: Literal["tool_calls", "model_calls", "tokens", "seconds"] = "tool_calls"
+
+    def __post_init__(self) -> None:
+        require_choice("what", self.what, tuple(UNITS))
+
+    def __call__(self, evaluable: Evaluable) -> Evaluation:
+        value, details = self._measure(evaluable)
+        if value is None:
+            raise NothingToCompare(f"the agent does not tell its {self.what.replace('_', ' ')}")
+        unit = UNITS[self.what] if value != 1 or self.what == "seconds" else UNITS[self.what].removesuffix("s")
+        return Evaluation(1.0, f"{value:,} {unit}", {"value": value, **details})
+
+    def _measure(self, evaluable: Evaluable) -> tuple[float | None, dict[str, Json]]:
+        usage = evaluable.usage
+        if self.what == "tool_calls":
+            return len(evaluable.tool_calls), {}
+        if self.what == "seconds":
+            spent = evaluable.duration_ms
+            return None if spent is None else round(spent / 1000, 3), {}
+        if usage is None:
+            return None, {}
+        if self.what == "model_calls":
+            return usage.model_calls, {}
+        return usage.total_tokens, {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
 
 
 def _check(name: str, limit: float, *, whole: bool = False) -> None:

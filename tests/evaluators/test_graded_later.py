@@ -10,12 +10,13 @@ import pytest
 import proctor
 from proctor.base.errors import UsageError
 from proctor.cases.suite import EvaluatorSpec
-from proctor.evaluators.calling import AgentEvaluationPending, create_agent_evaluator, evaluate
+from proctor.evaluators.call_evaluator import evaluate
 from proctor.evaluators.evaluation import Evaluable, EvaluationPending
+from proctor.evaluators.graded_later import AgentEvaluationPending, create_agent_evaluator
 from proctor.evaluators.registry import build
 
 EVALS = """
-from proctor.evaluators.calling import create_agent_evaluator
+from proctor.evaluators.graded_later import create_agent_evaluator
 
 tone = create_agent_evaluator("Tone", "Friendly, and never \\ud800 <b>rude</b>.")
 """

@@ -1,6 +1,7 @@
-"""The shapes in which judges are asked for an opinion: a mark on a scale, a yes or no, a yes or no for each item.
+"""Questions that any evaluator may ask a judge: a mark on a scale, a yes or no, a yes or no for each item, a text.
 
-The reason always comes before the verdict, so that a model thinks before it decides.
+In every reply the reason comes before the verdict, so that a model thinks before it decides. The names of the reply
+classes are part of the prompt (through their JSON Schema) and so of the key under which a verdict is cached.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import math
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, Field, create_model
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
 from proctor.judging.judge import Question, Texts
 from proctor.judging.questions import EachOnce, Graded, YesNo
@@ -21,7 +22,7 @@ class Mark(Graded):
     mark: float
 
     def share(self, lowest: float, highest: float) -> float:
-        """Where the mark lies between two others, from 0 to 1; measured partial credit is finer than a mark."""
+        """Where the mark lies between two others, from 0 to 1; partial credit from log probabilities is finer."""
         if self.partial_credit is not None:
             return self.partial_credit
         return min(1.0, max(0.0, (self.mark - lowest) / (highest - lowest)))
@@ -46,11 +47,12 @@ class Steps(BaseModel):
     steps: list[str] = Field(description="three or four steps, each one sentence")
 
 
-class Finding(BaseModel):
+class WrittenText(BaseModel):
+    model_config = ConfigDict(title="Finding")
     output: str
 
 
-def mark(
+def mark_question(
     kind: str, instructions: str, material: Mapping[str, Texts], lowest: float, highest: float, slack: float = 0.0
 ) -> Question[Mark]:
     """A mark on a scale whose ends are given. One beyond them is no mark, unless it is by no more than `slack`."""
@@ -65,28 +67,28 @@ def mark(
 
 @functools.cache
 def _mark_of(lowest: float, highest: float) -> type[Mark]:
-    """A mark with the score of each whole one: a model whose probabilities are known writes one of these words."""
+    """A mark with the worth of each whole one, for judges that weigh the probabilities of these words."""
     whole = range(math.ceil(lowest), math.floor(highest) + 1)
-    scores = {str(mark): (mark - lowest) / (highest - lowest) for mark in whole}
-    number = BeforeValidator(lambda value: float(value) if isinstance(value, str) and value in scores else value)
+    worth = {str(mark): (mark - lowest) / (highest - lowest) for mark in whole}
+    number = BeforeValidator(lambda value: float(value) if isinstance(value, str) and value in worth else value)
     field: Any = (Annotated[float, number], ...)
     made = create_model("Mark", __base__=Mark, mark=field)
-    made.choice_scores = scores
+    made.choice_scores = worth
     return made
 
 
-def ruling(kind: str, instructions: str, material: Mapping[str, Texts]) -> Question[Ruling]:
+def yes_no_question(kind: str, instructions: str, material: Mapping[str, Texts]) -> Question[Ruling]:
     """One yes or no."""
     return Question(kind, 1, instructions, material, Ruling)
 
 
-def rulings(kind: str, instructions: str, material: Mapping[str, Texts], count: int) -> Question[Rulings]:
+def yes_no_questions(kind: str, instructions: str, material: Mapping[str, Texts], count: int) -> Question[Rulings]:
     """A yes or no for each of `count` items that the instructions or the material number from 1."""
     return Question(kind, 1, instructions, material, Rulings, EachOnce(count))
 
 
-def steps(kind: str, instructions: str) -> Question[Steps]:
-    """How to go about an assessment: the same for every case, since nothing of a case is shown."""
+def steps_question(kind: str, instructions: str) -> Question[Steps]:
+    """Steps for an assessment; the same for every case, since the question shows nothing of a case."""
 
     def check(reply: Steps) -> str | None:
         return None if any(step.strip() for step in reply.steps) else "steps must have at least one step"
@@ -94,12 +96,12 @@ def steps(kind: str, instructions: str) -> Question[Steps]:
     return Question(kind, 1, instructions, {}, Steps, check)
 
 
-def finding(kind: str, instructions: str, material: Mapping[str, Texts]) -> Question[Finding]:
-    """A text made from the material, for a later question to rest on."""
-    return Question(kind, 1, instructions, material, Finding)
+def text_question(kind: str, instructions: str, material: Mapping[str, Texts]) -> Question[WrittenText]:
+    """A text that the judge writes about the material, as material of a later question."""
+    return Question(kind, 1, instructions, material, WrittenText)
 
 
-def in_order(reply: Rulings) -> list[tuple[bool, str]]:
+def verdicts_in_order(reply: Rulings) -> list[tuple[bool, str]]:
     """Whether it is a yes, and why, by the number of the item."""
     ordered = sorted(reply.verdicts, key=lambda item: item.number)
     return [(item.verdict == "yes", item.reason) for item in ordered]

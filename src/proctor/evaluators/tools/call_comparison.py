@@ -1,18 +1,14 @@
-"""Which actual tool calls fit which expected ones, and, where they do not, why."""
+"""Compares actual tool calls with expected ones: which fit, why others do not, what partly right ones earn."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from proctor.agents.agent import ToolCall
 from proctor.base.json_data import Json, show
 from proctor.cases.matchers import Equals, Ignore, Matcher, same
 from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.evaluation import Evaluable, NothingToCompare
-from proctor.evaluators.tools.matching import columns_of
-
-_LOOKUP_PAYS_FROM = 200
-"""Comparisons from which an index of the actual calls costs less than comparing every pair."""
 
 
 def expected_calls(evaluable: Evaluable) -> tuple[ExpectedCall, ...]:
@@ -23,7 +19,7 @@ def expected_calls(evaluable: Evaluable) -> tuple[ExpectedCall, ...]:
 
 
 def repeated(expected: Sequence[ExpectedCall], most: int) -> list[int]:
-    """The position of each expected call, once per time it is to be made.
+    """The index of each expected call, once per time that it is expected.
 
     Never more than `most` times, the number of actual calls: more of them could not be paired anyway.
     """
@@ -51,86 +47,19 @@ def mismatches(expected: ExpectedCall, call: ToolCall) -> Iterator[str]:
                 yield f"{name} was not expected, got {literal(given[name])}"
 
 
-def fitting_names(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> list[int]:
-    """Per expected call, the actual ones that have its name, as a relation for `pairing`."""
-    named: dict[str, int] = {}
-    for index, call in enumerate(actual):
-        named[call.name] = named.get(call.name, 0) | 1 << index
-    return [_named(call, named) for call in expected]
+def fitting(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> list[list[float]]:
+    """Per expected and actual call, 1 where name and arguments are as expected, else 0: weights for `best_pairs`."""
+    return [[float(fits(wanted, call)) for call in actual] for wanted in expected]
 
 
-def _named(call: ExpectedCall, named: Mapping[str, int]) -> int:
-    if not call.substring:
-        return named.get(call.name, 0)
-    row = 0
-    for name, columns in named.items():
-        if call.accepts_name(name):
-            row |= columns
-    return row
+def fitting_names(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> list[list[float]]:
+    """The same for the names alone."""
+    return [[float(wanted.accepts_name(call.name)) for call in actual] for wanted in expected]
 
 
-def fitting(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> list[int]:
-    """Per expected call, the actual ones that have its name and arguments, as a relation for `pairing`."""
-    rows = fitting_names(expected, actual)
-    index = _index(actual) if len(expected) * len(actual) >= _LOOKUP_PAYS_FROM else None
-    return [_narrow(call, row, actual, index) for call, row in zip(expected, rows, strict=True)]
-
-
-def _narrow(call: ExpectedCall, row: int, actual: Sequence[ToolCall], index: Mapping[Hashable, int] | None) -> int:
-    if call.arguments is None or not row:
-        return row
-    if index is not None and (key := literal_key(call)) is not None:
-        return row & index.get(key, 0)
-    narrowed = 0
-    for column in columns_of(row):
-        if next(mismatches(call, actual[column]), None) is None:
-            narrowed |= 1 << column
-    return narrowed
-
-
-def _index(actual: Sequence[ToolCall]) -> dict[Hashable, int] | None:
-    """The actual calls by their arguments, or nothing if some hold a value that cannot be looked up."""
-    index: dict[Hashable, int] = {}
-    for column, call in enumerate(actual):
-        if call.raw_arguments is None:
-            try:
-                key = value_key(call.arguments)
-            except TypeError:
-                return None
-            index[key] = index.get(key, 0) | 1 << column
-    return index
-
-
-def literal_key(call: ExpectedCall) -> Hashable | None:
-    """The key of the only arguments an expected call accepts, or `None` where it accepts more than one."""
-    if call.arguments is None or call.extra_arguments:
-        return None
-    values: dict[str, Json] = {}
-    for name, matcher in call.arguments.items():
-        if type(matcher) is not Equals:
-            return None
-        values[name] = matcher.value
-    try:
-        return value_key(values)
-    except TypeError:
-        return None
-
-
-def value_key(value: Json) -> Hashable:
-    """Equal for two values exactly when `same` holds for them; raises `TypeError` for what cannot be hashed."""
-    kind = type(value)
-    if kind is str or value is None:
-        return value  # type: ignore[no-any-return]
-    if isinstance(value, bool):
-        return (bool, value)
-    if isinstance(value, (int, float)):
-        return value if value == value else object()
-    if isinstance(value, Mapping):
-        return (dict, frozenset((name, value_key(item)) for name, item in value.items()))
-    if isinstance(value, (list, tuple)):
-        return (list, tuple(value_key(item) for item in value))
-    hash(value)
-    return (kind, value)
+def fits(expected: ExpectedCall, call: ToolCall) -> bool:
+    """Whether a call has the expected name and arguments."""
+    return expected.accepts_name(call.name) and credit(expected, call) == 1.0
 
 
 def credit(expected: ExpectedCall, call: ToolCall) -> float:
@@ -166,7 +95,7 @@ def _value_credit(wanted: Json, given: Json) -> float:
 
 
 def expected_text(call: ExpectedCall) -> str:
-    """An expected call as a person would write it: `refund(order=7)`; the bare name if arguments do not matter."""
+    """An expected call as people write it: `refund(order=7)`; the bare name if arguments do not matter."""
     if call.arguments is None:
         return call.name
     parts = [f"{name}={_matcher_text(matcher)}" for name, matcher in call.arguments.items()]
@@ -174,7 +103,7 @@ def expected_text(call: ExpectedCall) -> str:
 
 
 def actual_text(call: ToolCall) -> str:
-    """An actual call as a person would write it."""
+    """An actual call as people write it."""
     if call.raw_arguments is not None:
         return f"{call.name}({literal(call.raw_arguments)})"
     return _call_text(call.name, [f"{name}={literal(value)}" for name, value in call.arguments.items()])

@@ -9,7 +9,7 @@ from proctor.base.errors import UsageError
 from proctor.cases.suite import EvaluatorSpec
 from proctor.evaluators.evaluation import Evaluable, NothingToCompare
 from proctor.evaluators.registry import build
-from proctor.evaluators.resource_limits import MaxCost, MaxLatency, MaxSteps, MaxTokens
+from proctor.evaluators.resource_use import MaxCost, MaxLatency, MaxSteps, MaxTokens
 
 
 @pytest.mark.parametrize(

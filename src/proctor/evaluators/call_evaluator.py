@@ -1,7 +1,4 @@
-"""Calls any evaluator, however it is written, and turns what it returns into an Evaluation.
-
-Evaluators whose verdict comes later, from a person or an agent that reads the answer: `proctor grade` takes it.
-"""
+"""Calls any evaluator, however it is written, and turns what it returns into an Evaluation."""
 
 from __future__ import annotations
 
@@ -9,13 +6,10 @@ import inspect
 import math
 import warnings
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
-from proctor.base.errors import UsageError
-from proctor.base.json_data import fingerprint
-from proctor.base.records import record
 from proctor.base.threads import call_in_thread, is_async
-from proctor.evaluators.evaluation import Evaluable, Evaluation, EvaluationPending
+from proctor.evaluators.evaluation import Evaluable, Evaluation
 
 UNCLAMPED = "unclamped_score"
 """The detail that keeps a score which was out of range."""
@@ -90,35 +84,3 @@ def _in_range(evaluation: Evaluation) -> Evaluation:
         return evaluation if type(score) is float else Evaluation(number, evaluation.reasoning, evaluation.details)
     clamped = min(1.0, max(0.0, number))
     return Evaluation(clamped, evaluation.reasoning, {**evaluation.details, UNCLAMPED: number})
-
-
-class AgentEvaluationPending(EvaluationPending):
-    """Nobody has said yet; carries what whoever grades has to look for."""
-
-    def __init__(self, evaluator_name: str, criteria: str) -> None:
-        self.evaluator_name = evaluator_name
-        super().__init__(f"{evaluator_name} waits for a grade: {criteria}", criteria=criteria)
-
-
-@record
-class GradedLater:
-    """Leaves every answer to a grader; the outcome is `pending` until there is a grade."""
-
-    name: str
-    criteria: str
-
-    @property
-    def version(self) -> str:
-        """Changes with what graders are asked."""
-        return fingerprint(self.name, self.criteria)
-
-    def __call__(self, evaluable: Evaluable) -> NoReturn:
-        raise AgentEvaluationPending(self.name, self.criteria)
-
-
-def create_agent_evaluator(name: str, criteria: str) -> GradedLater:
-    """An evaluator for what no formula can score: `criteria` tells the person or the agent who grades what is good."""
-    for label, text in (("name", name), ("criteria", criteria)):
-        if not isinstance(text, str) or not text.strip():
-            raise UsageError(f"create_agent_evaluator needs a {label} that says something, not {text!r}")
-    return GradedLater(name.strip(), criteria.strip())

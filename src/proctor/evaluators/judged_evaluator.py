@@ -1,4 +1,4 @@
-"""What every evaluator with a judge shares: who judges, how often, and what the verdict rests on."""
+"""The base class of evaluators that ask a judge, the record of the calls they made, and the texts they ask about."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from proctor.judging.redaction import conceal
 LONGEST_REPLY = 10_000
 """Characters kept of a reply that is of no use."""
 JUDGE = "judge"
-"""The detail of an evaluation that says who judged, on what calls, at what cost."""
+"""The detail of an evaluation that names the judge, its calls and their cost."""
 
 
 class NoVerdict(JudgeFailed):
-    """A judge was asked and gave no verdict; `account` says who was asked what, and at what cost."""
+    """A judge was asked and gave no verdict; `account` has the judge, its calls and their cost."""
 
     def __init__(self, message: str, account: Mapping[str, Json]) -> None:
         self.account = account
@@ -35,7 +35,7 @@ class Judged:
     """The base of evaluators that ask a judge; `assess` says what is asked and how the replies become a score."""
 
     model: Any = None
-    """Who judges this evaluator; `None` leaves it to the suite, the command line or the environment."""
+    """Which judge this evaluator asks; `None` leaves it to the suite, the command line or the environment."""
     samples: int | None = None
     """How often the judge is asked; the median decides."""
 
@@ -66,7 +66,7 @@ class Judged:
 
 
 def _why(error: JudgeFailed, votes: Sequence[Vote]) -> str:
-    """Why nobody gave a verdict: what each said who was asked, if they do not all say the same."""
+    """Why there is no verdict: the reason of each judge that abstained, each reason once."""
     return "; ".join(dict.fromkeys(vote.abstained for vote in votes if vote.abstained)) or str(error)
 
 
@@ -86,7 +86,7 @@ def _unfit(error: JudgeFailed) -> dict[str, Json]:
 
 
 def spent_on(calls: Sequence[JudgeCall]) -> dict[str, Json]:
-    """What calls took that were made; their cost is known only if that of each is."""
+    """Usage of the calls that were really made; the total cost is known only if the cost of each is."""
     made = [call.usage for call in calls if not call.cached and call.usage != Usage()]
     total = sum(made, Usage())
     if any(usage.cost_usd is None for usage in made):
@@ -95,7 +95,7 @@ def spent_on(calls: Sequence[JudgeCall]) -> dict[str, Json]:
 
 
 def call_account(call: JudgeCall) -> dict[str, Json]:
-    """One call as it is kept beside what rests on it; its words are found by the key."""
+    """One call as it is kept with the verdict; the key finds its prompt and reply in the cache."""
     said: dict[str, Json] = {"kind": call.kind, "version": call.version, "model": call.model, "key": call.key}
     usage = {} if call.cached else _known(call.usage)
     flags = {"cached": call.cached, "repaired": call.repaired, "sample": call.sample, "usage": usage}
@@ -132,7 +132,7 @@ def expected_text(evaluable: Evaluable, what: str = "an expected answer") -> str
 
 
 def passages(evaluable: Evaluable, *, ideal_first: bool = False) -> list[str]:
-    """The texts an answer is held against: what was retrieved, what an ideal answer rests on, or what tools said."""
+    """The texts that an answer is compared with: retrieved, given as ideal context, or results of tools."""
     metadata: Mapping[str, Json] = evaluable.eval_metadata or {}
     retrieved, ideal = evaluable.retrieval_context, evaluable.context
     found = (ideal or retrieved) if ideal_first else (retrieved or ideal)
@@ -147,8 +147,16 @@ def passages(evaluable: Evaluable, *, ideal_first: bool = False) -> list[str]:
     return list(found)
 
 
+def filled_passages(evaluable: Evaluable, *, ideal_first: bool = False) -> list[str]:
+    """The passages of a case that are not blank."""
+    found = [text for text in passages(evaluable, ideal_first=ideal_first) if text.strip()]
+    if not found:
+        raise NothingToCompare("needs passages to compare with, and those there are, are empty")
+    return found
+
+
 def _tool_results(evaluable: Evaluable) -> tuple[str, ...]:
-    """What the agent's tools told it is what it has to go by, where nobody gives other passages."""
+    """Results of the agent's tools, for cases that give no other passages."""
     told = [
         {"tool": call.name, "arguments": plain(call.arguments), **_outcome(call)}
         for call in evaluable.tool_calls

@@ -1,7 +1,4 @@
-"""ADK's `per_turn_user_simulator_quality_v1`: whether a simulated user kept to the scenario it was given.
-
-What an answer took, as ADK's efficiency measures report it: numbers for people to follow, never a verdict.
-"""
+"""ADK's `per_turn_user_simulator_quality_v1`: whether a simulated user kept to the scenario it was given."""
 
 from __future__ import annotations
 
@@ -13,9 +10,8 @@ from proctor.base.json_data import Json
 from proctor.cases.scenario import SIMULATED
 from proctor.evaluators.adk.judge_samples import AdkJudged, Tally
 from proctor.evaluators.agent.transcript import dialogue_of
-from proctor.evaluators.arguments import require_choice
 from proctor.evaluators.evaluation import Evaluable, Evaluation, Exchange, NothingToCompare
-from proctor.evaluators.judged import as_text
+from proctor.evaluators.judged_evaluator import as_text
 from proctor.judging.judge import Judge, Texts
 
 KEY = "conversation_scenario"
@@ -48,7 +44,7 @@ class UserSimulatorQuality(AdkJudged):
             raise ValueError("stop_signal must be the text by which the user ends the conversation")
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.judge_questions import in_order, rulings
+        from proctor.evaluators.general_questions import verdicts_in_order, yes_no_questions
 
         scenario = scenario_of(evaluable)
         said = [as_text(exchange.turn.input) for exchange in evaluable.turns]
@@ -57,8 +53,8 @@ class UserSimulatorQuality(AdkJudged):
         items = [f"the user's message of turn {number}" for number in range(2, len(said) + 1)] + ["the end"]
         listed = "\n".join(f"{number}. {item}" for number, item in enumerate(items, 1))
         instructions = f"{INSTRUCTIONS.format(stop_signal=self.stop_signal)}\n\n{listed}"
-        question = rulings("simulated-user", instructions, self._material(scenario, evaluable), len(items))
-        *later, end = await self.vote(judge, question, in_order)
+        question = yes_no_questions("simulated-user", instructions, self._material(scenario, evaluable), len(items))
+        *later, end = await self.vote(judge, question, verdicts_in_order)
         return kept(first, later, end)
 
     def _material(self, scenario: Mapping[str, Json], evaluable: Evaluable) -> dict[str, Texts]:
@@ -107,36 +103,3 @@ def kept(first: tuple[bool, str], later: Sequence[Tally], end: Tally) -> Evaluat
     wrong = [f"turn {entry['turn']} ({entry['reason']})" for entry in found if not entry["kept"]]
     said = f"not in order: {'; '.join(wrong)}" if wrong else "every turn keeps to the scenario"
     return Evaluation((len(found) - len(wrong)) / len(found), said, {"turns": found})
-
-
-UNITS = {"tool_calls": "tool calls", "model_calls": "model calls", "tokens": "tokens", "seconds": "s"}
-
-
-@dataclass(frozen=True)
-class Measured:
-    """Reports how much of something an answer took; whatever is measured scores 1, so do not let it decide anything."""
-
-    what: Literal["tool_calls", "model_calls", "tokens", "seconds"] = "tool_calls"
-
-    def __post_init__(self) -> None:
-        require_choice("what", self.what, tuple(UNITS))
-
-    def __call__(self, evaluable: Evaluable) -> Evaluation:
-        value, details = self._measure(evaluable)
-        if value is None:
-            raise NothingToCompare(f"the agent does not tell its {self.what.replace('_', ' ')}")
-        unit = UNITS[self.what] if value != 1 or self.what == "seconds" else UNITS[self.what].removesuffix("s")
-        return Evaluation(1.0, f"{value:,} {unit}", {"value": value, **details})
-
-    def _measure(self, evaluable: Evaluable) -> tuple[float | None, dict[str, Json]]:
-        usage = evaluable.usage
-        if self.what == "tool_calls":
-            return len(evaluable.tool_calls), {}
-        if self.what == "seconds":
-            spent = evaluable.duration_ms
-            return None if spent is None else round(spent / 1000, 3), {}
-        if usage is None:
-            return None, {}
-        if self.what == "model_calls":
-            return usage.model_calls, {}
-        return usage.total_tokens, {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}

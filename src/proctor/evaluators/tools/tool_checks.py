@@ -1,0 +1,272 @@
+"""Checks of tool use in one list: which calls, with what arguments, in what order, how often; and the final state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from proctor.agents.agent import ToolCall
+from proctor.base.json_data import Json
+from proctor.base.records import record
+from proctor.cases.matchers import Equals, Subset
+from proctor.cases.suite import ExpectedCall
+from proctor.evaluators.argument_checks import require_flags
+from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
+from proctor.evaluators.tools.call_comparison import actual_text, expected_calls, fits, fitting, fitting_names, repeated
+from proctor.evaluators.tools.differences import differences
+from proctor.evaluators.tools.matching import Pairs, best_pairs, best_pairs_in_order
+
+_ORDERS = ("EXACT", "IN_ORDER", "ANY_ORDER")
+
+
+@record
+class ToolTrajectory:
+    """The expected calls were made: exactly these, these in this order, or these in any order."""
+
+    match: str | int = "EXACT"
+    """`EXACT`, `IN_ORDER` or `ANY_ORDER`; the last two allow further calls."""
+    ignore_args: bool = False
+    partial: bool = False
+    """Whether some of the calls earn a part of the score, or only all of them the whole."""
+    default_threshold: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "match", _order(self.match))
+        require_flags(ignore_args=self.ignore_args, partial=self.partial)
+
+    def __call__(self, evaluable: Evaluable) -> Evaluation:
+        expected, actual = expected_calls(evaluable), evaluable.tool_calls
+        fit = fitting_names(expected, actual) if self.ignore_args else fitting(expected, actual)
+        units = repeated(expected, len(actual))
+        pair = best_pairs if self.match == "ANY_ORDER" else best_pairs_in_order
+        found = pair([fit[index] for index in units])
+        pairs = [(units[unit], column) for unit, column in found]
+        wanted, made, matched = sum(call.count for call in expected), len(actual), len(pairs)
+        whole = max(wanted, made) if self.match == "EXACT" else wanted
+        share = matched / whole if whole else 1.0
+        left = differences(expected, actual, pairs, fit)
+        return Evaluation(
+            share if self.partial else float(share == 1.0),
+            self._reason(matched, wanted, made) if share == 1.0 else left.explain(extra_allowed=self.match != "EXACT"),
+            {**_agreement(matched, wanted, made), **left.details()},
+        )
+
+    def _reason(self, matched: int, wanted: int, made: int) -> str:
+        if not made:
+            return "no tool was to be called, and none was"
+        if not wanted:
+            return f"no particular call was expected; {made} made"
+        order = {"EXACT": "exactly the expected calls", "IN_ORDER": "in order", "ANY_ORDER": "in any order"}
+        further = f"; {made - matched} further" if made > matched else ""
+        return f"{matched} of {wanted} expected calls made, {order[str(self.match)]}{further}"
+
+
+def _order(match: str | int) -> str:
+    """The canonical spelling: `in-order`, `In Order` and 1 all mean `IN_ORDER`."""
+    if isinstance(match, int) and not isinstance(match, bool) and 0 <= match < len(_ORDERS):
+        return _ORDERS[match]
+    name = match.strip().upper().replace("-", "_").replace(" ", "_") if isinstance(match, str) else ""
+    if name not in _ORDERS:
+        raise ValueError(f"match must be one of {', '.join(_ORDERS)}, not {match!r}")
+    return name
+
+
+def _agreement(matched: int, wanted: int, made: int) -> dict[str, Any]:
+    precision = matched / made if made else float(not wanted)
+    recall = matched / wanted if wanted else 1.0
+    f1 = 2 * precision * recall / (precision + recall) if matched else float(not wanted and not made)
+    return {"matched": matched, "precision": precision, "recall": recall, "f1": f1}
+
+
+@record
+class ExpectedTools:
+    """Each expected tool was called, at least as often as expected; further calls are allowed."""
+
+    default_threshold: ClassVar[float] = 1.0
+
+    def __call__(self, evaluable: Evaluable) -> Evaluation:
+        expected, actual = expected_calls(evaluable), evaluable.tool_calls
+        if not expected:
+            return _none_called(actual)
+        satisfied, pairs = _satisfy(expected, actual)
+        left = differences(expected, actual, pairs)
+        details = {"satisfied": sorted(satisfied), **left.details()}
+        if len(satisfied) == len(expected):
+            return Evaluation(1.0, f"all {len(expected)} expected tools were called", details)
+        counted = f"{len(satisfied)} of {len(expected)} expected tools were called as expected"
+        return Evaluation(len(satisfied) / len(expected), f"{counted}: {left.explain(extra_allowed=True)}", details)
+
+
+def _satisfy(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> tuple[set[int], Pairs]:
+    """The expected calls that can be satisfied together, no actual call counting twice, and the pairs that do so.
+
+    The most that can be, where each is expected once. With higher counts that would take exponential time: the least
+    demanding go first, by a rule that does not depend on their order. If all can be satisfied, all are.
+    """
+    taken = _TakenCalls([[column for column, call in enumerate(actual) if fits(wanted, call)] for wanted in expected])
+    order = sorted(range(len(expected)), key=lambda i: (expected[i].count, len(taken.fit[i]), taken.fit[i][::-1]))
+    satisfied: set[int] = set()
+    for index in order:
+        count = expected[index].count
+        if count <= len(taken.fit[index]) and all(taken.take(index) for _ in range(count)):
+            satisfied.add(index)
+        else:
+            taken.release(index)
+    for index in order:
+        while index not in satisfied and taken.take(index):
+            pass
+    return satisfied, sorted((index, column) for column, index in taken.by.items())
+
+
+class _TakenCalls:
+    """Which expected call takes which actual one; grows call by call, which an assignment at one go cannot."""
+
+    def __init__(self, fit: Sequence[Sequence[int]]) -> None:
+        self.fit = fit
+        """Per expected call, the actual ones that fit."""
+        self.by: dict[int, int] = {}
+        """Per actual call that is taken, the expected one."""
+
+    def take(self, index: int) -> bool:
+        """Take one more call for `index`; others may exchange theirs for another that fits, but keep their number."""
+        gives_up: dict[int, int | None] = {index: None}
+        wanted_by: dict[int, int] = {}
+        queue = [index]
+        for current in queue:
+            for column in self.fit[current]:
+                if column in wanted_by:
+                    continue
+                wanted_by[column] = current
+                holder = self.by.get(column)
+                if holder is None:
+                    self._exchange(column, wanted_by, gives_up)
+                    return True
+                if holder not in gives_up:
+                    gives_up[holder] = column
+                    queue.append(holder)
+        return False
+
+    def release(self, index: int) -> None:
+        self.by = {column: holder for column, holder in self.by.items() if holder != index}
+
+    def _exchange(self, free: int, wanted_by: Mapping[int, int], gives_up: Mapping[int, int | None]) -> None:
+        column: int | None = free
+        while column is not None:
+            self.by[column] = wanted_by[column]
+            column = gives_up[wanted_by[column]]
+
+
+def _none_called(actual: Sequence[ToolCall]) -> Evaluation:
+    if not actual:
+        return Evaluation(1.0, "no tool was to be called, and none was", {"extra": []})
+    left = differences((), actual, [])
+    return Evaluation(0.0, f"no tool was to be called: {left.explain()}", left.details())
+
+
+@record
+class ToolCount:
+    """A tool, or any tool, was called as often as it should be."""
+
+    tool: str | None = None
+    """A name or a shell-style pattern; `None` counts every call."""
+    at_least: int | None = None
+    at_most: int | None = None
+    exactly: int | None = None
+    default_threshold: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        bounds = {"at_least": self.at_least, "at_most": self.at_most, "exactly": self.exactly}
+        for name, bound in bounds.items():
+            if bound is not None and (isinstance(bound, bool) or not isinstance(bound, int) or bound < 0):
+                raise ValueError(f"{name} must be a whole number from 0, not {bound!r}")
+        if all(bound is None for bound in bounds.values()):
+            raise ValueError("give at_least, at_most or exactly")
+        if self.exactly is not None and (self.at_least is not None or self.at_most is not None):
+            raise ValueError("exactly leaves nothing to at_least and at_most; give one or the other")
+        if self.at_least is not None and self.at_most is not None and self.at_least > self.at_most:
+            raise ValueError(f"at_least {self.at_least} is more than at_most {self.at_most}")
+
+    def __call__(self, evaluable: Evaluable) -> Evaluation:
+        calls = evaluable.tool_calls
+        count = len(calls) if self.tool is None else sum(_named(call.name, self.tool) for call in calls)
+        least = self.at_least if self.exactly is None else self.exactly
+        most = self.at_most if self.exactly is None else self.exactly
+        fits = (least is None or count >= least) and (most is None or count <= most)
+        reason = f"{self.tool or 'tools'} called {count} {'time' if count == 1 else 'times'}, {self._bounds()} expected"
+        return Evaluation(float(fits), reason, {"count": count})
+
+    def _bounds(self) -> str:
+        if self.exactly is not None:
+            return f"exactly {self.exactly}"
+        bounds = {"at least": self.at_least, "at most": self.at_most}
+        return " and ".join(f"{words} {bound}" for words, bound in bounds.items() if bound is not None)
+
+
+def _named(name: str, pattern: str) -> bool:
+    return name == pattern or fnmatchcase(name, pattern)
+
+
+@record
+class ForbiddenTools:
+    """None of these tools was called."""
+
+    tools: Sequence[str]
+    """Names or shell-style patterns such as `delete_*`."""
+    default_threshold: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        tools = (self.tools,) if isinstance(self.tools, str) else tuple(self.tools)
+        if not tools or not all(isinstance(tool, str) and tool for tool in tools):
+            raise ValueError(f"tools must be names or patterns of tools, at least one, not {self.tools!r}")
+        object.__setattr__(self, "tools", tools)
+
+    def __call__(self, evaluable: Evaluable) -> Evaluation:
+        calls = evaluable.tool_calls
+        used = [i for i, call in enumerate(calls) if any(_named(call.name, tool) for tool in self.tools)]
+        if not used:
+            return Evaluation(1.0, "no forbidden tool was called", {"forbidden": []})
+        shown = [f"call {index + 1}: {actual_text(calls[index])}" for index in used[:8]]
+        more = f"; and {len(used) - 8} more" if len(used) > 8 else ""
+        forbidden = [{"actual": index, "name": calls[index].name} for index in used]
+        return Evaluation(0.0, f"forbidden tools were called; {'; '.join(shown)}{more}", {"forbidden": forbidden})
+
+
+@record
+class FinalState:
+    """The state of the session ends as expected; keys that are not expected do not matter."""
+
+    base: Path | None = None
+    """The folder from which predicates in the expected state are looked up."""
+    default_threshold: ClassVar[float] = 1.0
+    scope: ClassVar[Literal["case"]] = "case"
+
+    def __call__(self, evaluable: Evaluable) -> Evaluation:
+        expected, state = evaluable.expected_state, evaluable.state
+        if not expected:
+            raise NothingToCompare("no final state is expected")
+        if state is None:
+            raise NothingToCompare("the agent does not tell its state")
+        wrong: dict[str, str] = {}
+        for key, value in expected.items():
+            reason = self._mismatch(value, state[key]) if key in state else "is missing"
+            if reason is not None:
+                wrong[key] = reason
+        if not wrong:
+            return Evaluation(1.0, f"all of {', '.join(expected)} as expected", {"different": {}})
+        reasons = "; ".join(f"{key}: {reason}" for key, reason in wrong.items())
+        return Evaluation(0.0, reasons, {"different": wrong})
+
+    def _mismatch(self, wanted: Json, actual: Json) -> str | None:
+        """What is missing. An expected empty list or object means empty, although every value has it as a part."""
+        return Subset(wanted, self.base).mismatch(actual) or _not_empty(wanted, actual)
+
+
+def _not_empty(wanted: Json, actual: Json) -> str | None:
+    if wanted in ([], {}):
+        return Equals(wanted).mismatch(actual)
+    if not (isinstance(wanted, Mapping) and isinstance(actual, Mapping)):
+        return None
+    reasons = ((name, _not_empty(item, actual[name])) for name, item in wanted.items() if name in actual)
+    return next((f"{name} {reason}" for name, reason in reasons if reason), None)
