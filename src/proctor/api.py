@@ -12,7 +12,7 @@ from proctor.cases.suite import Settings, Suite
 from proctor.results.run import Run
 from proctor.running.engine.plan import Selection
 from proctor.running.options import Listener, RunOptions
-from proctor.running.verbs import Request, run_suites_async
+from proctor.running.run_suites import Request, run_suites_async
 
 Suites: TypeAlias = "Suite | str | Path | Iterable[Suite | str | Path]"
 """Suites, or the files that hold them."""

@@ -60,8 +60,8 @@ def _put_back(judge: str | None) -> None:
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile | None:
     if not file_path.name.endswith(ENDINGS):
         return None
-    from proctor.plugin.recognising import is_suite
-    from proctor.plugin.stash import named_files
+    from proctor.plugin.session_stash import named_files
+    from proctor.plugin.suite_recognition import is_suite
 
     config = parent.config
     named = file_path in named_files(config)
@@ -92,7 +92,7 @@ def _needs_model(item: pytest.Item) -> bool:
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Of pytest-xdist: all processes share one run."""
-    from proctor.plugin.stash import sharing_of
+    from proctor.plugin.session_stash import sharing_of
 
     node.workerinput["proctor"] = sharing_of(node.config)
 
@@ -103,9 +103,9 @@ def pytest_testnodedown(node: Any, error: object) -> None:
     told = getattr(node, "workeroutput", {}).get("proctor")
     if told is not None:
         from proctor.plugin.session import session_of
-        from proctor.plugin.session_report import hear_outline
+        from proctor.plugin.session_report import receive_summary
 
-        hear_outline(session_of(node.config), told)
+        receive_summary(session_of(node.config), told)
 
 
 @pytest.fixture(scope="session")

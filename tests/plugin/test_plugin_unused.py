@@ -14,7 +14,8 @@ import sys
 
 def test_it():
     ours = sorted(name for name in sys.modules if name.split(".")[0] == "proctor")
-    assert ours == ["proctor", "proctor.base", "proctor.base.lazy_exports", "proctor.pytest_plugin", "proctor.version"], ours
+    names = ["proctor", "proctor.base", "proctor.base.lazy_exports", "proctor.pytest_plugin", "proctor.version"]
+    assert ours == names, ours
     foreign = {"yaml", "pydantic", "rich", "click", "sqlite3", "httpx2"} & set(sys.modules)
     assert not foreign
 """

@@ -11,8 +11,8 @@ import click
 
 from proctor.base.errors import UsageError
 from proctor.base.json_data import UNSET
-from proctor.cli.common import json_option, say, store_option
 from proctor.cli.configuration import read_configuration
+from proctor.cli.options_and_output import json_option, say, store_option
 from proctor.reporting.explain import Fact, as_text, shorten, shown
 from proctor.reporting.terminal.screen import is_terminal, one_line, visible
 from proctor.reporting.wording import counted

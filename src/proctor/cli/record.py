@@ -16,8 +16,8 @@ from proctor.base.json_data import show
 from proctor.cases.formats.loading import load
 from proctor.cases.relocating import moved
 from proctor.cases.suite import NO_EXPECTATION, Suite
-from proctor.cli.common import json_option, say, stdout_kept_clear, store_option
 from proctor.cli.configuration import read_configuration
+from proctor.cli.options_and_output import json_option, say, stdout_kept_clear, store_option
 from proctor.cli.suite_files import check_ending, format_for, write_file, written_as
 from proctor.reporting.explain import Fact, as_text, call_text, expected_lines, shorten, shown
 from proctor.reporting.terminal.screen import is_terminal, one_line, visible

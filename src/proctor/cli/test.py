@@ -10,7 +10,8 @@ import click
 
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Case, EvaluatorSpec, Settings, Suite, Turn
-from proctor.cli.common import (
+from proctor.cli.configuration import Configuration, read_configuration
+from proctor.cli.options_and_output import (
     Seconds,
     carry_out,
     judge_options,
@@ -21,10 +22,9 @@ from proctor.cli.common import (
     stdout_kept_clear,
     store_option,
 )
-from proctor.cli.configuration import Configuration, read_configuration
 from proctor.running.engine.selection import CaseFilter, last_failed, parse_words, tag_set
 from proctor.running.options import RunOptions
-from proctor.running.verbs import Request, run_suites
+from proctor.running.run_suites import Request, run_suites
 
 if TYPE_CHECKING:
     from proctor.results.run import Run

@@ -20,7 +20,7 @@ from proctor.results.run import Run, TrialResult
 from proctor.results.verdict import RunVerdict
 from proctor.version import __version__
 
-UNSAID = Settings()
+NO_SETTINGS = Settings()
 DEFAULTS = Settings(repeat=1, parallel=8, timeout=300.0, evaluator_timeout=60.0, retries=2)
 JUDGED_SECONDS = 300.0
 """What an evaluator may take that asks a judge, where nobody says how long: models think, and are asked again."""
@@ -30,9 +30,9 @@ JUDGED_SECONDS = 300.0
 class RunOptions:
     """Everything about a run that is not in the suites."""
 
-    given: Settings = UNSAID
+    given: Settings = NO_SETTINGS
     """Said on the command line or in the call; beats what suites say."""
-    fallback: Settings = UNSAID
+    fallback: Settings = NO_SETTINGS
     """Said in the project's configuration or the environment; holds where suites say nothing."""
     fast: bool = False
     """Leave out whatever needs a language model."""
@@ -62,7 +62,7 @@ class Limits:
 
 def limits_of(options: RunOptions, suite: Suite, case: Case | None = None) -> Limits:
     """The first who says something wins: caller, case, suite, configuration, default."""
-    own = UNSAID if case is None else Settings(repeat=case.repeat, timeout=case.timeout)
+    own = NO_SETTINGS if case is None else Settings(repeat=case.repeat, timeout=case.timeout)
     sources = (options.given, own, suite.settings, options.fallback, DEFAULTS)
     said = {f.name: next(v for s in sources if (v := getattr(s, f.name)) is not None) for f in fields(Settings)}
     for name, least in (("repeat", 1), ("parallel", 1), ("retries", 0)):

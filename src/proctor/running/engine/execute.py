@@ -23,9 +23,9 @@ from proctor.results.verdict import NOTHING_SCORES, RunVerdict, judge, trial_out
 from proctor.running.engine.ask import Answer, User, WrittenUser, ask
 from proctor.running.engine.deadline import Watchdog
 from proctor.running.engine.plan import Plan, PlannedTrial
-from proctor.running.engine.run_budget import Economy
+from proctor.running.engine.run_budget import RunCosts
 from proctor.running.engine.score import Bench, needs_only_a_judge, score
-from proctor.running.engine.store_writer import Booking, Keeper
+from proctor.running.engine.store_writer import OpenRun, TrialWriter
 from proctor.running.engine.tool_reruns import answering_for_tools, reexecuted
 from proctor.running.options import Listener, RunOptions, environment, limits_of
 from proctor.tracing.thread_context import carry_context_into_threads
@@ -79,24 +79,29 @@ Recall = Callable[[PlannedTrial], TrialResult | None]
 
 
 async def execute(
-    plan: Plan, options: RunOptions, booking: Booking, *, listener: Listener | None = None, recall: Recall | None = None
+    plan: Plan,
+    options: RunOptions,
+    open_run: OpenRun,
+    *,
+    listener: Listener | None = None,
+    recall: Recall | None = None,
 ) -> tuple[Run, RunVerdict]:
     """Make every trial of `plan` that is not kept already."""
-    return await _Execution(plan, options, booking, listener, recall).run()
+    return await _Execution(plan, options, open_run, listener, recall).run()
 
 
 class _Execution:
     """One run while it lasts."""
 
     def __init__(
-        self, plan: Plan, options: RunOptions, booking: Booking, listener: Listener | None, recall: Recall | None
+        self, plan: Plan, options: RunOptions, open_run: OpenRun, listener: Listener | None, recall: Recall | None
     ) -> None:
         self._plan = plan
         self._options = options
-        self._booking = booking
+        self._booking = open_run
         self._listener = listener
         self._recall = recall
-        self._keeper = Keeper(booking.store, booking.no, listener, self._keeping_failed)
+        self._writer = TrialWriter(open_run.store, open_run.no, listener, self._keeping_failed)
         self._dispatcher = Dispatcher(self._waiting())
         self._note = ""
         self._interrupted = False
@@ -106,39 +111,39 @@ class _Execution:
         self._broken_agents: dict[int, str] = {}
         self._watchdog = Watchdog()
         self._parallel = max((item.limits.parallel for item in plan.suites), default=1)
-        self._economy = Economy(plan, options, booking)
+        self._costs = RunCosts(plan, options, open_run)
         self._files: AttachedFiles | None = None
-        self._bench = Bench(asyncio.Semaphore(self._parallel), self._watchdog, options.fast, self._economy.bar)
+        self._bench = Bench(asyncio.Semaphore(self._parallel), self._watchdog, options.fast, self._costs.bar)
 
     async def run(self) -> tuple[Run, RunVerdict]:
-        booking = self._booking
-        if booking.store is not None and booking.kept:
-            self._keeper.summaries.extend(booking.store.summaries(booking.no))
+        open_run = self._booking
+        if open_run.store is not None and open_run.kept:
+            self._writer.summaries.extend(open_run.store.summaries(open_run.no))
         run = Run(
-            id=booking.run_id,
-            started_at=booking.started_at,
+            id=open_run.run_id,
+            started_at=open_run.started_at,
             suites=tuple(item.info for item in self._plan.suites),
-            summaries=self._keeper.summaries,
-            trials=self._keeper.trials(),
+            summaries=self._writer.summaries,
+            trials=self._writer.trials(),
             environment=environment(),
-            store=None if booking.store is None else str(booking.store.folder),
+            store=None if open_run.store is None else str(open_run.store.folder),
         )
         if self._listener is not None:
-            self._listener.started(run, len(self._plan.trials), len(booking.kept))
+            self._listener.started(run, len(self._plan.trials), len(open_run.kept))
         with self._watchdog, self._signals():
             try:
                 await self._stoppable([self._start_agents()])
                 await self._stoppable([self._worker() for _ in range(min(self._parallel, len(self._plan.trials)))])
             finally:
-                self._keeper.flush()
+                self._writer.flush()
                 await self._stop_agents()
-                await self._economy.close()
-        if self._keeper.listener_error is not None:
-            raise self._keeper.listener_error
-        self._keeper.summaries.sort(key=lambda summary: summary.position)
-        run.note = self._note or self._economy.note(len(self._plan.trials), len(self._keeper.summaries))
+                await self._costs.close()
+        if self._writer.listener_error is not None:
+            raise self._writer.listener_error
+        self._writer.summaries.sort(key=lambda summary: summary.position)
+        run.note = self._note or self._costs.note(len(self._plan.trials), len(self._writer.summaries))
         run.finished_at, run.interrupted = time.time(), self._interrupted
-        run.judges, run.uncounted = self._economy.judges, self._economy.uncounted
+        run.judges, run.uncounted = self._costs.judges, self._costs.uncounted
         verdict = judge(run)
         if self._listener is not None:
             self._listener.finished(run, verdict)
@@ -163,9 +168,9 @@ class _Execution:
                 trial = _result(planned, _unasked(Outcome.ERROR, _unforeseen(error)))
             finally:
                 self._dispatcher.give_back(planned)
-            self._keeper.add(trial)
-            self._economy.count(trial)
-            if self._economy.is_spent:
+            self._writer.add(trial)
+            self._costs.count(trial)
+            if self._costs.is_spent:
                 self._dispatcher.close()
             self._bad += trial.outcome in (Outcome.FAILED, Outcome.ERROR)
             if self._options.maxfail is not None and self._bad >= self._options.maxfail:
@@ -213,7 +218,7 @@ class _Execution:
         from proctor.running.simulation.simulated_user import player_of, users_of
 
         player = player_of(case, self._options, suite)
-        return users_of(case, planned.number - 1, player, self._economy.bar)
+        return users_of(case, planned.number - 1, player, self._costs.bar)
 
     async def _scored(self, planned: PlannedTrial, answer: Answer, *, reused: bool) -> TrialResult:
         suite = planned.suite

@@ -41,7 +41,7 @@ T = TypeVar("T")
 EMBEDDED = "embedded"
 VARIABLE = "PROCTOR_JUDGE"
 GIVEN = "--judge"
-UNTELLING = frozenset(
+NOT_IDENTIFYING = frozenset(
     "api_key api_key_env timeout concurrency requests_per_minute tokens_per_minute parallelism_limit threads "
     "context".split()
 )
@@ -106,7 +106,7 @@ def _nobody(judge: Any) -> str:
     return "has options and names nobody; name a judge with the key model" if _names_nobody(judge) else ""
 
 
-def judged_by(bound: Bound, choice: Choice) -> Bound:
+def with_judge(bound: Bound, choice: Choice) -> Bound:
     """The evaluator with its judge, under a fingerprint of its own for each: another may come to other scores.
 
     Whoever is named on the command line judges also where a file names a judge for one evaluator alone.
@@ -122,12 +122,12 @@ def judged_by(bound: Bound, choice: Choice) -> Bound:
     return replace(bound, fingerprint=fingerprint(bound.fingerprint, *who))
 
 
-def telling(judge: Any) -> Json:
+def judge_identity(judge: Any) -> Json:
     """What tells one judge from another, in any process and without secrets."""
     if judge is None:
         return None
     if isinstance(judge, Mapping):
-        return {name: plain(value) for name, value in judge.items() if name not in UNTELLING}
+        return {name: plain(value) for name, value in judge.items() if name not in NOT_IDENTIFYING}
     if isinstance(judge, (str, list, tuple)):
         return plain(judge)
     return str(getattr(judge, "name", None) or type(judge).__qualname__)
@@ -135,7 +135,7 @@ def telling(judge: Any) -> Json:
 
 def _itself(judge: Any) -> Json:
     """The same, where a model file is known by its content: it may be moved, and another may come to its place."""
-    told = telling(judge)
+    told = judge_identity(judge)
     return _with_contents(told) if isinstance(told, (str, Mapping, list)) else told
 
 
@@ -151,7 +151,7 @@ def _with_contents(told: Json) -> Json:
     return known_by_content(told)
 
 
-def unfit_judges(suite: Suite, bounds: Iterable[Bound], options: RunOptions) -> list[Problem]:
+def judge_problems(suite: Suite, bounds: Iterable[Bound], options: RunOptions) -> list[Problem]:
     """Judges that are asked for and cannot be had: a name nobody knows, a package or a key that is missing."""
     judged = [bound for bound in bounds if bound.judged]
     choice = judge_of(options, suite)

@@ -18,10 +18,10 @@ from proctor.cases.files.attachments import Contents
 from proctor.cases.suite import Case, EvaluatorSpec, Suite
 from proctor.evaluators.registry import Bound, build
 from proctor.results.run import SuiteInfo
-from proctor.running.engine.judges import Choice, judge_of, judged_by, line_with, unfit_judges
+from proctor.running.engine.judges import Choice, judge_of, judge_problems, line_with, with_judge
 from proctor.running.options import Limits, RunOptions, limits_of
 
-UNSAID_OPTIONS = RunOptions()
+NO_OPTIONS = RunOptions()
 
 
 @dataclass(slots=True)
@@ -160,7 +160,7 @@ def _scored(suite: Suite) -> Suite:
     return replace(suite, cases=tuple(cases))
 
 
-def unresolved(suite: Suite, options: RunOptions = UNSAID_OPTIONS) -> list[Problem]:
+def unresolved(suite: Suite, options: RunOptions = NO_OPTIONS) -> list[Problem]:
     """What a suite names and nobody finds: evaluators, their judges, and the agent if it names or describes one."""
     problems: list[Problem] = []
     _bind_all(suite, options, problems)
@@ -252,12 +252,12 @@ def _bind_all(suite: Suite, options: RunOptions, problems: list[Problem]) -> dic
                 bound[id(spec)] = _told_apart(ready, taken)
                 taken.add(bound[id(spec)].title)
     ready_made = [ready for ready in made.values() if ready is not None]
-    problems.extend(found for found in unfit_judges(suite, ready_made, options) if found not in problems)
+    problems.extend(found for found in judge_problems(suite, ready_made, options) if found not in problems)
     if any(case.scenario is not None for case in suite.cases):
-        from proctor.running.simulation.simulated_user import unfit_players
+        from proctor.running.simulation.simulated_user import player_problems
 
         told = {problem.message for problem in problems}
-        problems.extend(found for found in unfit_players(suite, options) if found.message not in told)
+        problems.extend(found for found in player_problems(suite, options) if found.message not in told)
     return bound
 
 
@@ -271,7 +271,7 @@ def _told_apart(bound: Bound, taken: set[str]) -> Bound:
 
 def _bind(spec: EvaluatorSpec, suite: Suite, choice: Choice, problems: list[Problem]) -> Bound | None:
     try:
-        return judged_by(build(spec, suite.base), choice)
+        return with_judge(build(spec, suite.base), choice)
     except UsageError as error:
         problems.append(Problem(str(error), suite.path, line_with(suite.path, spec.name)))
         return None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from proctor.results.run import TrialResult
 from proctor.running.engine.judges import Bar
 from proctor.running.engine.plan import Plan
-from proctor.running.engine.store_writer import Booking
+from proctor.running.engine.store_writer import OpenRun
 from proctor.running.options import RunOptions
 
 if TYPE_CHECKING:
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from proctor.results.judge_calls import JudgeCalls, JudgeSummary, Tally
 
 
-class Economy:
+class RunCosts:
     """Costs nothing itself where nobody judges and no budget is set: then nothing of it is loaded."""
 
-    def __init__(self, plan: Plan, options: RunOptions, booking: Booking) -> None:
+    def __init__(self, plan: Plan, options: RunOptions, open_run: OpenRun) -> None:
         is_judged = any(
             any(bound.needs_judge and not bound.inline for bound in item.bound.values())
             or any(case.scenario is not None for case in item.suite.cases)
@@ -27,17 +27,17 @@ class Economy:
         self._budget = _budget(options) if is_judged or options.budget_usd is not None else None
         self._ledger: JudgeCalls | None = None
         self._tally: Tally | None = None
-        self.bar = self._open_bar(booking) if is_judged else None
+        self.bar = self._open_bar(open_run) if is_judged else None
 
-    def _open_bar(self, booking: Booking) -> Bar:
+    def _open_bar(self, open_run: OpenRun) -> Bar:
         from proctor.judging.judge_cache import Recall
         from proctor.judging.judge_factory import SharedChambers
         from proctor.judging.limits import Tab
         from proctor.results.judge_calls import JudgeCalls, Tally
 
-        store = booking.store
+        store = open_run.store
         self._ledger = None if store is None else JudgeCalls(store.path)
-        self._tally = Tally(() if store is None or not booking.kept else store.trials(booking.no))
+        self._tally = Tally(() if store is None or not open_run.kept else store.trials(open_run.no))
         tab = None if self._budget is None else Tab(self._budget)
         return Bar(SharedChambers(ledger=self._ledger, budget=tab), Recall(self._ledger), tab)
 

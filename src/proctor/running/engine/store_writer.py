@@ -28,7 +28,7 @@ SPACING_SECONDS = 0.002
 """Writes come at least this far apart: one alone goes out at once, many share a transaction."""
 
 
-class Keeper:
+class TrialWriter:
     """Writes what finished together as one batch, then tells the listener."""
 
     def __init__(
@@ -104,7 +104,7 @@ def _position(trial: TrialResult) -> int:
 
 
 @record
-class Booking:
+class OpenRun:
     """Where a run's results go: its id, its row in the store, and which trials are there already."""
 
     run_id: str
@@ -118,17 +118,17 @@ class Booking:
     """Held from the moment on at which another process could think the run is nobody's."""
 
 
-def book_new(plan: Plan, store: Store | None, info: dict[str, Json]) -> Booking:
+def start_run(plan: Plan, store: Store | None, info: dict[str, Json]) -> OpenRun:
     """A run of its own. Ids sort by time and never meet, also when two runs start in the same second."""
     run_id = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.urandom(3).hex()}"
     started_at = time.time()
     if store is None:
-        return Booking(run_id, started_at)
+        return OpenRun(run_id, started_at)
     lock = _take(store, run_id)
-    return Booking(run_id, started_at, store, store.add_run(run_id, plan.key, info), lock=lock)
+    return OpenRun(run_id, started_at, store, store.add_run(run_id, plan.key, info), lock=lock)
 
 
-def book_resumed(plan: Plan, store: Store) -> Booking | None:
+def resume_run(plan: Plan, store: Store) -> OpenRun | None:
     """The latest interrupted run of the same plan, or `None`.
 
     Kept are the trials whose case and agent are what they were, unless they ended in an error: nothing is known then.
@@ -157,28 +157,28 @@ def book_resumed(plan: Plan, store: Store) -> Booking | None:
     store.drop_trials(row.no, [found.no for address, found in stored.items() if address not in keep])
     store.move_trials(list(keep.values()))
     store.reopen_run(row.no)
-    return Booking(row.id, row.started_at, store, row.no, frozenset(keep), answers, lock)
+    return OpenRun(row.id, row.started_at, store, row.no, frozenset(keep), answers, lock)
 
 
 @contextlib.contextmanager
-def running(booking: Booking) -> Iterator[None]:
+def running(open_run: OpenRun) -> Iterator[None]:
     """Marks a run as alive while this process works on it; the mark goes with the process, however it ends."""
     try:
         yield
     finally:
-        if booking.lock is not None:
+        if open_run.lock is not None:
             with contextlib.suppress(OSError):
-                Path(booking.lock.name).unlink()
-            booking.lock.close()
+                Path(open_run.lock.name).unlink()
+            open_run.lock.close()
 
 
 @contextlib.contextmanager
-def alone_with(store: Store, run_id: str) -> Iterator[None]:
+def exclusive_run(store: Store, run_id: str) -> Iterator[None]:
     """Keeps other processes from changing a run meanwhile; raises `StoreError` where one is at it."""
     lock = _take(store, run_id)
     if lock is None:
         raise StoreError(f"run {run_id} is being worked on by another process; try again when that has ended")
-    with running(Booking(run_id, 0.0, store, lock=lock)):
+    with running(OpenRun(run_id, 0.0, store, lock=lock)):
         yield
 
 

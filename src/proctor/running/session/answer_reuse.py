@@ -84,7 +84,7 @@ Key = tuple[str, str, int]
 
 
 @record
-class Sharing:
+class SessionId:
     """What all processes of one test session agree on."""
 
     run_id: str
@@ -96,7 +96,7 @@ class Sharing:
 class SessionAnswers:
     """Finds an answer of the same agent to the same question, and remembers every new one."""
 
-    def __init__(self, folder: Path, sharing: Sharing, *, fresh: bool) -> None:
+    def __init__(self, folder: Path, sharing: SessionId, *, fresh: bool) -> None:
         self._folder = folder
         self._sharing = sharing
         self._fresh = fresh
@@ -110,7 +110,7 @@ class SessionAnswers:
 
         What `suite` asks is its own: an answer that another suite got in this session is not taken for it.
         """
-        key = (question, mark_of(agent), number)
+        key = (question, agent_key(agent), number)
         askers = (suite, agent.name) if suite else ()
         found = self._heard.get(key) or (self._from_others(key, askers) if self._sharing.several else None)
         if found is not None and askers and found.suite not in askers and self._is_of_now(found):
@@ -120,7 +120,7 @@ class SessionAnswers:
         if found is not None:
             self._heard[key] = found
             if not self._is_of_now(found):
-                self.reused.add((turn_key(*key), suite))
+                self.reused.add((question_lock(*key), suite))
         return found
 
     def _is_of_now(self, trial: TrialResult) -> bool:
@@ -194,12 +194,12 @@ class SessionAnswers:
         return None
 
 
-def turn_key(question: str, mark: str, number: int = 1) -> str:
+def question_lock(question: str, mark: str, number: int = 1) -> str:
     """What is to be asked only once, whoever asks."""
     return f"{question}-{mark}-{number}"
 
 
-def mark_of(agent: Any) -> str:
+def agent_key(agent: Any) -> str:
     return str(getattr(agent, "fingerprint", None) or fingerprint(agent.name))
 
 

@@ -21,11 +21,19 @@ from proctor.results.run import Run, SuiteInfo, TrialResult
 from proctor.results.store import Store, read_run
 from proctor.results.verdict import RunVerdict, judge
 from proctor.running.engine.execute import execute
-from proctor.running.engine.judges import telling
+from proctor.running.engine.judges import judge_identity
 from proctor.running.engine.plan import Plan, PlannedSuite, PlannedTrial, make_plan
-from proctor.running.engine.store_writer import Booking, alone_with
+from proctor.running.engine.store_writer import OpenRun, exclusive_run
 from proctor.running.options import RunOptions
-from proctor.running.session.answer_reuse import SessionAnswers, Sharing, lock_folder, locked, mark_of, row_of, turn_key
+from proctor.running.session.answer_reuse import (
+    SessionAnswers,
+    SessionId,
+    agent_key,
+    lock_folder,
+    locked,
+    question_lock,
+    row_of,
+)
 
 Address = tuple[str, str, int]
 """Suite, case, repetition."""
@@ -37,7 +45,7 @@ NEXT_TO_NOTHING_USD = 1e-9
 
 
 @record
-class Outline:
+class ProcessSummary:
     """What one process of a session has to tell the one that sums it up."""
 
     suites: Sequence[Mapping[str, Json]]
@@ -51,7 +59,7 @@ class Outline:
 class SharedRuns:
     """Makes trials of suites on demand and keeps them in one run of the store."""
 
-    def __init__(self, folder: Path, options: RunOptions, sharing: Sharing, *, fresh: bool = False) -> None:
+    def __init__(self, folder: Path, options: RunOptions, sharing: SessionId, *, fresh: bool = False) -> None:
         self.folder = folder
         self.options = options
         self.answers = SessionAnswers(folder, sharing, fresh=fresh)
@@ -68,13 +76,13 @@ class SharedRuns:
         """The trials of a suite, with everything they need ready; raises `InvalidSuite` with every problem."""
         return make_plan([suite], self.options, agent=agent)
 
-    def enlist(self, suite: PlannedSuite, planned: int) -> None:
+    def add_suite(self, suite: PlannedSuite, planned: int) -> None:
         """Make a suite part of the run: its name is its own from now on, and so many of its trials are to be made."""
         known = self._suites.get(suite.suite.name)
         suite.planned = planned if known is None else max(planned, known.planned)
         self._suites[suite.suite.name] = suite
 
-    def enlisted(self, name: str) -> PlannedSuite | None:
+    def known_suite(self, name: str) -> PlannedSuite | None:
         return self._suites.get(name)
 
     def make(self, trials: Sequence[PlannedTrial], *, all_at_once: bool = False) -> dict[Address, TrialResult]:
@@ -94,14 +102,16 @@ class SharedRuns:
                 made |= self._execute(missing)
         return made
 
-    def outline(self) -> Outline:
+    def summary(self) -> ProcessSummary:
         suites = tuple(plain(item.info) for item in self._suites.values())
-        return Outline(suites, sorted(self.answers.reused), tuple(self._notes), self._begun)
+        return ProcessSummary(suites, sorted(self.answers.reused), tuple(self._notes), self._begun)
 
-    def finish(self, outlines: Sequence[Outline], note: str, *, interrupted: bool) -> tuple[Run, RunVerdict] | None:
+    def finish(
+        self, summaries: Sequence[ProcessSummary], note: str, *, interrupted: bool
+    ) -> tuple[Run, RunVerdict] | None:
         """Sum up what all processes of the session did, and close the run; `None` if no suite was run."""
-        suites = _merged(outlines)
-        if not suites or not any(outline.begun for outline in outlines):
+        suites = _merged(summaries)
+        if not suites or not any(summary.begun for summary in summaries):
             return None
         store, no = self._open()
         run = read_run(store, self.sharing.run_id)
@@ -134,7 +144,7 @@ class SharedRuns:
         if self._store is None:
             store = Store(self.folder)
             with contextlib.suppress(StoreError):  # one process of several says that the run is alive
-                self._alive.enter_context(alone_with(store, self.sharing.run_id))
+                self._alive.enter_context(exclusive_run(store, self.sharing.run_id))
             self._store = store, row_of(store, self.sharing.run_id)
         return self._store
 
@@ -150,8 +160,8 @@ class SharedRuns:
         store, no = self._open()
         heard = _Heard()
         plan = Plan(tuple({id(trial.suite): trial.suite for trial in trials}.values()), trials, "")
-        booking = Booking(self.sharing.run_id, self.sharing.started_at, store, no)
-        run, _ = run_sync(execute(plan, self._options(), booking, listener=heard, recall=self._recall))
+        open_run = OpenRun(self.sharing.run_id, self.sharing.started_at, store, no)
+        run, _ = run_sync(execute(plan, self._options(), open_run, listener=heard, recall=self._recall))
         for trial in heard.trials.values():
             self.answers.hear(question_key(trial.case), trial)
         self._made |= heard.trials.keys()
@@ -181,7 +191,7 @@ class SharedRuns:
             "suites": [plain(info) for info in run.suites],
             "options": {
                 "fast": self.options.fast,
-                "judge": telling(self.options.judge),
+                "judge": judge_identity(self.options.judge),
                 "budget_usd": self.options.budget_usd,
             },
             "planned": sum(info.planned for info in run.suites),
@@ -213,13 +223,13 @@ def address_of(trial: PlannedTrial) -> Address:
 
 
 def _question(trial: PlannedTrial) -> str:
-    return turn_key(question_key(trial.case), mark_of(trial.suite.agent), trial.number)
+    return question_lock(question_key(trial.case), agent_key(trial.suite.agent), trial.number)
 
 
-def _merged(outlines: Sequence[Outline]) -> tuple[SuiteInfo, ...]:
+def _merged(summaries: Sequence[ProcessSummary]) -> tuple[SuiteInfo, ...]:
     """Each suite once, as whoever planned most of it knows it."""
     found: dict[str, SuiteInfo] = {}
-    for data in (suite for outline in outlines for suite in outline.suites):
+    for data in (suite for summary in summaries for suite in summary.suites):
         info = SuiteInfo(**{**data, "criteria": Criteria(**data["criteria"])})
         known = found.get(info.name)
         found[info.name] = info if known is None or info.planned > known.planned else known

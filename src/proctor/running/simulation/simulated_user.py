@@ -46,7 +46,7 @@ def cannot_play(player: Any) -> bool:
     return bool((player.get("model") if isinstance(player, Mapping) else player) == EMBEDDED)
 
 
-def unfit_players(suite: Suite, options: RunOptions) -> list[Problem]:
+def player_problems(suite: Suite, options: RunOptions) -> list[Problem]:
     """Models that are to play a user and cannot be had."""
     problems: list[Problem] = []
     for case in suite.cases:

@@ -20,9 +20,9 @@ from proctor.results.run import Outcome, Run, TrialResult
 from proctor.results.store import RunRow, Store, run_info
 from proctor.results.verdict import RunVerdict
 from proctor.running.engine.execute import Recall, broke_down, execute
-from proctor.running.engine.judges import telling
+from proctor.running.engine.judges import judge_identity
 from proctor.running.engine.plan import Plan, PlannedTrial, Selection, make_plan, scoring_key
-from proctor.running.engine.store_writer import Booking, book_new, book_resumed, running
+from proctor.running.engine.store_writer import OpenRun, resume_run, running, start_run
 from proctor.running.options import Listener, RunOptions
 
 NO_OPTIONS = RunOptions()
@@ -63,14 +63,14 @@ async def run_suites_async(request: Request, listener: Listener | None = None) -
     if not plan.trials:
         raise UsageError("no case is selected, so nothing was run")
     store = None if request.store is None else Store(request.store)
-    booking = book_resumed(plan, store) if store is not None and request.resume else None
+    open_run = resume_run(plan, store) if store is not None and request.resume else None
     info = _info(plan, request)
-    booking = booking or book_new(plan, store, info)
+    open_run = open_run or start_run(plan, store, info)
     recall = _earlier_answers(store) if request.reuse and store is not None else None
-    if booking.answers:
-        recall = _answers_first(booking.answers, recall)
-    with _recorded(plan, booking, info) as close:
-        run, verdict = await execute(plan, request.options, booking, listener=listener, recall=recall)
+    if open_run.answers:
+        recall = _answers_first(open_run.answers, recall)
+    with _recorded(plan, open_run, info) as close:
+        run, verdict = await execute(plan, request.options, open_run, listener=listener, recall=recall)
         close(run, verdict)
     return run, verdict
 
@@ -101,10 +101,10 @@ def rescore(
     plan = make_plan(asked, replace(options, given=replace(options.given, repeat=1)))
     plan = _only_answered(plan, answers)
     info = _info(plan, Request(asked, options)) | {"rescored": row.id}
-    booking = book_new(plan, store, info)
-    with _recorded(plan, booking, info) as close:
+    open_run = start_run(plan, store, info)
+    with _recorded(plan, open_run, info) as close:
         result, verdict = run_sync(
-            execute(plan, options, booking, listener=listener, recall=lambda p: _still_asked(p, answers[_address(p)]))
+            execute(plan, options, open_run, listener=listener, recall=lambda p: _still_asked(p, answers[_address(p)]))
         )
         close(result, verdict)
     return result, verdict
@@ -216,7 +216,7 @@ def _info(plan: Plan, request: Request) -> dict[str, Json]:
         "options": {
             "fast": request.options.fast,
             "maxfail": request.options.maxfail,
-            "judge": telling(request.options.judge),
+            "judge": judge_identity(request.options.judge),
             "budget_usd": request.options.budget_usd,
             **plain(settings),
         },
@@ -226,11 +226,11 @@ def _info(plan: Plan, request: Request) -> dict[str, Json]:
 
 
 @contextmanager
-def _recorded(plan: Plan, booking: Booking, info: dict[str, Json]) -> Iterator[Any]:
+def _recorded(plan: Plan, open_run: OpenRun, info: dict[str, Json]) -> Iterator[Any]:
     """Holds the run's lock, and closes its row in the store with what came of it."""
 
     def close(run: Run, verdict: RunVerdict) -> None:
-        if booking.store is None:
+        if open_run.store is None:
             return
         status = (
             "interrupted" if run.interrupted or (run.note and len(run.summaries) < len(plan.trials)) else "finished"
@@ -240,9 +240,9 @@ def _recorded(plan: Plan, booking: Booking, info: dict[str, Json]) -> Iterator[A
         rest = {"verdict": outcome, "counts": counts, "note": run.note, "environment": dict(run.environment)}
         rest |= {"judges": plain(run.judges), "uncounted": run.uncounted}
         try:
-            booking.store.finish_run(booking.no, status, info | rest)
+            open_run.store.finish_run(open_run.no, status, info | rest)
         except StoreError:
             return  # the run's note says already that the store fails; its results are in the report
 
-    with running(booking):
+    with running(open_run):
         yield close
