@@ -262,7 +262,8 @@ class CallableSession:
             positional, named = signature.bind(known)
         except DoesNotFit as error:
             raise AgentFailed(f"{agent.name} cannot be called with {_short(turn)}: {error}") from None
-        reply = to_reply(await invoke_as(agent.asynchronous, agent.function, positional, named))
+        answer = await invoke_as(agent.asynchronous, agent.function, positional, named)
+        reply = Reply(answer) if type(answer) is str else to_reply(answer)
         if reply.state is None and signature.takes("state", "session"):
             conversation.history.append((turn.input, reply.text))
             return dataclasses.replace(reply, state=plain(conversation.state))

@@ -108,8 +108,10 @@ def _suites(given: dict[str, Any]) -> list[Suite]:
     for suite in suites:
         for warning in suite.warnings:
             say(f"warning: {warning}", err=True)
+    if not given["evaluators"]:
+        return suites
     extra = parse_evaluators(given["evaluators"])
-    return [_with_evaluators(suite, extra) for suite in suites] if extra else suites
+    return [_with_evaluators(suite, extra) for suite in suites]
 
 
 def _with_evaluators(suite: Suite, extra: tuple[EvaluatorSpec, ...]) -> Suite:
@@ -136,7 +138,9 @@ def _options(given: dict[str, Any], configuration: Configuration) -> RunOptions:
     )
 
 
-def _selection(given: dict[str, Any], folder: Path) -> CaseFilter:
+def _selection(given: dict[str, Any], folder: Path) -> CaseFilter | None:
+    if given["words"] is None and not given["tags"] and not given["only_failed"]:
+        return None
     addresses = None
     if given["only_failed"]:
         from proctor.results.store import Store

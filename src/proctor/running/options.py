@@ -1,24 +1,26 @@
-"""How a run is to be made: what the caller said, what files say, and what holds when nobody says anything.
-
-Who wants to know how a run goes: the terminal, a progress bar, a test.
-
-What a run was made with; nothing that names a person, a machine or a secret.
-"""
+"""Settings of a run: what the caller gives, what suites and configuration say, and the defaults."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Mapping
 from dataclasses import fields
+from pathlib import Path
 from typing import Any, Protocol
 
 from proctor.base.errors import UsageError
+from proctor.base.json_data import show
 from proctor.base.records import record
 from proctor.cases.suite import Case, Settings, Suite
 from proctor.results.run import Run, TrialResult
 from proctor.results.verdict import RunVerdict
 from proctor.version import __version__
+
+EMBEDDED = "embedded"
+VARIABLE = "PROCTOR_JUDGE"
+GIVEN = "--judge"
 
 NO_SETTINGS = Settings()
 DEFAULTS = Settings(repeat=1, parallel=8, timeout=300.0, evaluator_timeout=60.0, retries=2)
@@ -73,6 +75,39 @@ def limits_of(options: RunOptions, suite: Suite, case: Case | None = None) -> Li
             raise UsageError(f"{name} must be more than 0 seconds, not {said[name]:g}")
     own_wish = any(source.evaluator_timeout is not None for source in sources[:-1])
     return Limits(**said, judged_timeout=said["evaluator_timeout"] if own_wish else JUDGED_SECONDS)
+
+
+@record
+class Choice:
+    """Who judges, and who says so."""
+
+    judge: Any
+    origin: str
+    path: Path | None = None
+    """The suite's file, where that is what says so."""
+
+
+def judge_of(options: RunOptions, suite: Suite | None = None) -> Choice:
+    """The first who says something wins: caller, suite, configuration, environment; else the embedded judge."""
+    if options.judge is not None:
+        return Choice(written_judge(options.judge, GIVEN), GIVEN)
+    if suite is not None and suite.judge is not None:
+        return Choice(suite.judge, f"suite {suite.name!r}", suite.path)
+    if options.usual_judge is not None:
+        return Choice(written_judge(options.usual_judge, "configuration"), "configuration")
+    if os.environ.get(VARIABLE):
+        return Choice(written_judge(os.environ[VARIABLE], VARIABLE), VARIABLE)
+    return Choice(EMBEDDED, "default")
+
+
+def written_judge(judge: Any, origin: str) -> Any:
+    """A judge as it is named where only text can be: a name, or an object in JSON."""
+    if not isinstance(judge, str) or not judge.lstrip().startswith("{"):
+        return judge
+    try:
+        return json.loads(judge)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{origin}: the judge is not valid JSON: {show(str(error), 200)}") from None
 
 
 class Listener(Protocol):

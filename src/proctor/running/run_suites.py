@@ -216,7 +216,7 @@ def _info(plan: Plan, request: Request) -> dict[str, Json]:
         "options": {
             "fast": request.options.fast,
             "maxfail": request.options.maxfail,
-            "judge": judge_identity(request.options.judge),
+            "judge": None if request.options.judge is None else judge_identity(request.options.judge),
             "budget_usd": request.options.budget_usd,
             **plain(settings),
         },

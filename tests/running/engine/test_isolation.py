@@ -101,7 +101,7 @@ def test_the_calls_of_an_attempt_that_failed_are_not_held_against_the_next() -> 
 def test_what_an_evaluator_does_is_not_recorded_as_the_agents_doing() -> None:
     from proctor.cases.suite import EvaluatorSpec
 
-    trial = only(run(suite([case("c")], evaluators=(EvaluatorSpec("test_running_isolation:curious"),)), agent=echo))
+    trial = only(run(suite([case("c")], evaluators=(EvaluatorSpec("test_isolation:curious"),)), agent=echo))
 
     assert trial.outcome is Outcome.PASSED
     assert trial.replies[0].tool_calls == ()

@@ -99,7 +99,7 @@ def test_no_retries_means_one_attempt() -> None:
     trial = only(run(suite([case("c")], retries=0), agent=failing(Overloaded, float("inf"), asked)))
 
     assert (trial.outcome, trial.attempts) == (Outcome.ERROR, 1)
-    assert trial.reason.startswith("the agent raised Overloaded (test_running_retries.py:")
+    assert trial.reason.startswith("the agent raised Overloaded (test_retries.py:")
 
 
 @pytest.mark.parametrize("hint", ["soon", datetime.timedelta(seconds=1), float("nan"), -5, [], object()])
@@ -256,8 +256,8 @@ def test_a_session_that_cannot_be_opened_or_closed_is_a_failure_of_the_agent() -
             raise ValueError("locked")
 
     reason = only(run(suite([case("c")]), agent=Opening(None))).reason
-    assert reason.startswith("the agent raised ValueError: locked (test_running_retries.py:")
+    assert reason.startswith("the agent raised ValueError: locked (test_retries.py:")
     assert only(run(suite([case("c")]), agent=Closing(None))).reason.startswith(
-        "the agent raised ValueError: stuck (test_running_retries.py:"
+        "the agent raised ValueError: stuck (test_retries.py:"
     )
     assert only(run(suite([case("c")]), agent=Closing(None))).outcome is Outcome.FAILED

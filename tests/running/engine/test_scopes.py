@@ -9,7 +9,7 @@ from proctor.cases.suite import Case, Criteria, EvaluatorSpec, Expected, Turn
 from proctor.evaluators.evaluation import Evaluable, Evaluation
 from proctor.results.run import Outcome, TrialResult
 
-ME = "test_running_scopes"
+ME = "test_scopes"
 
 
 async def good(evaluable: Evaluable) -> bool:

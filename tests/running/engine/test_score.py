@@ -16,7 +16,7 @@ from proctor.cases.suite import Case, Criteria, EvaluatorSpec, Expected, NamedDa
 from proctor.evaluators.evaluation import Evaluable, Evaluation, EvaluationPending, NothingToCompare
 from proctor.results.run import Outcome, Score, TrialResult
 
-ME = "test_running_scoring"
+ME = "test_score"
 
 
 def scored(name: str, *, agent: Any = echo, **spec: Any) -> TrialResult:

@@ -125,9 +125,7 @@ def test_an_agent_that_raises_a_timeout_of_its_own_did_not_run_out_of_our_time()
     trial = only(run(suite([case("c")], retries=0), agent=agent))
 
     assert trial.outcome is Outcome.ERROR
-    assert trial.reason.startswith(
-        "the agent raised TimeoutError: the weather service is slow (test_running_timeouts.py:"
-    )
+    assert trial.reason.startswith("the agent raised TimeoutError: the weather service is slow (test_timeouts.py:")
 
 
 def test_an_agent_that_cancels_itself_has_failed() -> None:

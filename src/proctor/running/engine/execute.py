@@ -111,9 +111,12 @@ class _Execution:
         self._broken_agents: dict[int, str] = {}
         self._watchdog = Watchdog()
         self._parallel = max((item.limits.parallel for item in plan.suites), default=1)
-        self._costs = RunCosts(plan, options, open_run)
+        asks_models = any(item.asks_models for item in plan.suites)
+        counted = asks_models or options.budget_usd is not None
+        self._costs = RunCosts(plan, options, open_run) if counted else None
+        self._bar = None if self._costs is None else self._costs.bar
         self._files: AttachedFiles | None = None
-        self._bench = Bench(asyncio.Semaphore(self._parallel), self._watchdog, options.fast, self._costs.bar)
+        self._bench = Bench(asyncio.Semaphore(self._parallel), self._watchdog, options.fast, self._bar)
 
     async def run(self) -> tuple[Run, RunVerdict]:
         open_run = self._booking
@@ -137,13 +140,15 @@ class _Execution:
             finally:
                 self._writer.flush()
                 await self._stop_agents()
-                await self._costs.close()
+                if self._costs is not None:
+                    await self._costs.close()
         if self._writer.listener_error is not None:
             raise self._writer.listener_error
         self._writer.summaries.sort(key=lambda summary: summary.position)
-        run.note = self._note or self._costs.note(len(self._plan.trials), len(self._writer.summaries))
+        run.note = self._note
         run.finished_at, run.interrupted = time.time(), self._interrupted
-        run.judges, run.uncounted = self._costs.judges, self._costs.uncounted
+        if self._costs is not None:
+            self._costs.sum_up(run, len(self._plan.trials))
         verdict = judge(run)
         if self._listener is not None:
             self._listener.finished(run, verdict)
@@ -169,9 +174,10 @@ class _Execution:
             finally:
                 self._dispatcher.give_back(planned)
             self._writer.add(trial)
-            self._costs.count(trial)
-            if self._costs.is_spent:
-                self._dispatcher.close()
+            if self._costs is not None:
+                self._costs.count(trial)
+                if self._costs.is_spent:
+                    self._dispatcher.close()
             self._bad += trial.outcome in (Outcome.FAILED, Outcome.ERROR)
             if self._options.maxfail is not None and self._bad >= self._options.maxfail:
                 self._stop(f"stopped after {self._bad} trials that did not pass (--maxfail)")
@@ -185,7 +191,7 @@ class _Execution:
         past = None if self._recall is None else self._recall(planned)
         if past is not None:
             return await self._scored(planned, _answer_of(past), reused=True)
-        if reason := self._unplayable(planned):
+        if case.scenario is not None and (reason := self._unplayable(planned)):
             return _result(planned, _unasked(Outcome.SKIPPED, reason))
         if id(suite.agent) in self._broken_agents:
             return _result(planned, _unasked(Outcome.ERROR, self._broken_agents[id(suite.agent)]))
@@ -218,13 +224,13 @@ class _Execution:
         from proctor.running.simulation.simulated_user import player_of, users_of
 
         player = player_of(case, self._options, suite)
-        return users_of(case, planned.number - 1, player, self._costs.bar)
+        return users_of(case, planned.number - 1, player, self._bar)
 
     async def _scored(self, planned: PlannedTrial, answer: Answer, *, reused: bool) -> TrialResult:
         suite = planned.suite
         if answer.outcome is not None:
             return _result(planned, answer, reused=reused)
-        with answering_for_tools(planned.case):
+        with answering_for_tools(planned.case) if planned.case.doubles else contextlib.nullcontext():
             scores, warnings = await score(suite, _case_of(planned, answer), answer, self._bench)
         outcome, reason = trial_outcome(scores, suite.suite.criteria)
         warnings = answer.warnings + warnings
@@ -233,8 +239,6 @@ class _Execution:
 
     def _unplayable(self, planned: PlannedTrial) -> str:
         """Why a conversation cannot be held for want of somebody to play its user."""
-        if planned.case.scenario is None:
-            return ""
         if self._options.fast:
             return "its user is simulated, which needs a language model (--fast)"
         from proctor.running.simulation.simulated_user import WITHOUT_MODEL, cannot_play, player_of

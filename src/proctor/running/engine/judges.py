@@ -1,24 +1,19 @@
-"""Who judges a suite, and what that means for its evaluators. Nothing of `judging` is loaded where nobody judges.
-
-Points into a suite's file, also for what is only found out after it was read.
-"""
+"""What the judge of a suite means for its evaluators. Loads nothing of `judging` where no judge is asked."""
 
 from __future__ import annotations
 
 import copy
-import json
-import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from proctor.base.errors import Problem, UsageError
-from proctor.base.json_data import Json, fingerprint, plain, show
+from proctor.base.json_data import Json, fingerprint, plain
 from proctor.base.records import record
 from proctor.cases.suite import Suite
 from proctor.evaluators.registry import Bound
-from proctor.running.options import RunOptions
+from proctor.running.options import EMBEDDED, GIVEN, Choice, RunOptions, judge_of
 
 
 def line_with(path: Path | None, text: str) -> int | None:
@@ -38,9 +33,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-EMBEDDED = "embedded"
-VARIABLE = "PROCTOR_JUDGE"
-GIVEN = "--judge"
 NOT_IDENTIFYING = frozenset(
     "api_key api_key_env timeout concurrency requests_per_minute tokens_per_minute parallelism_limit threads "
     "context".split()
@@ -48,39 +40,6 @@ NOT_IDENTIFYING = frozenset(
 """What may change about a judge without making another judge of it."""
 NAMING = frozenset("model jury cascade provider judge_model judgeModel".split())
 """What in an object names a judge; one without any of these has options for whoever judges anyhow."""
-
-
-@record
-class Choice:
-    """Who judges, and who says so."""
-
-    judge: Any
-    origin: str
-    path: Path | None = None
-    """The suite's file, where that is what says so."""
-
-
-def judge_of(options: RunOptions, suite: Suite | None = None) -> Choice:
-    """The first who says something wins: caller, suite, configuration, environment; else the embedded judge."""
-    if options.judge is not None:
-        return Choice(written_judge(options.judge, GIVEN), GIVEN)
-    if suite is not None and suite.judge is not None:
-        return Choice(suite.judge, f"suite {suite.name!r}", suite.path)
-    if options.usual_judge is not None:
-        return Choice(written_judge(options.usual_judge, "configuration"), "configuration")
-    if os.environ.get(VARIABLE):
-        return Choice(written_judge(os.environ[VARIABLE], VARIABLE), VARIABLE)
-    return Choice(EMBEDDED, "default")
-
-
-def written_judge(judge: Any, origin: str) -> Any:
-    """A judge as it is named where only text can be: a name, or an object in JSON."""
-    if not isinstance(judge, str) or not judge.lstrip().startswith("{"):
-        return judge
-    try:
-        return json.loads(judge)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{origin}: the judge is not valid JSON: {show(str(error), 200)}") from None
 
 
 def in_force(bound: Bound, judge: Any) -> Any:

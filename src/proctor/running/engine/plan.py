@@ -18,8 +18,8 @@ from proctor.cases.files.attachments import Contents
 from proctor.cases.suite import Case, EvaluatorSpec, Suite
 from proctor.evaluators.registry import Bound, build
 from proctor.results.run import SuiteInfo
-from proctor.running.engine.judges import Choice, judge_of, judge_problems, line_with, with_judge
-from proctor.running.options import Limits, RunOptions, limits_of
+from proctor.running.engine.judges import judge_problems, line_with, with_judge
+from proctor.running.options import GIVEN, Choice, Limits, RunOptions, judge_of, limits_of
 
 NO_OPTIONS = RunOptions()
 
@@ -51,6 +51,12 @@ class PlannedSuite:
             cases=len(suite.cases),
             planned=self.planned,
         )
+
+    @property
+    def asks_models(self) -> bool:
+        """Whether an evaluator asks a judge, or a model plays the user."""
+        judged = any(bound.needs_judge and not bound.inline for bound in self.bound.values())
+        return judged or any(case.scenario is not None for case in self.suite.cases)
 
     def evaluators(self, specs: Iterable[EvaluatorSpec]) -> list[Bound]:
         return [self.bound[id(spec)] for spec in specs]
@@ -111,18 +117,22 @@ def make_plan(
     ready = [item for item in planned if item is not None]
     trials: list[PlannedTrial] = []
     for item in ready:
-        before, contents = len(trials), Contents(item.suite.base)
+        before, with_attachments = len(trials), Contents(item.suite.base) if _has_attachments(item.suite) else None
         for case in item.suite.cases:
             if select is not None and not select(item.suite, case):
                 continue
             whole = case if case.evaluators is not None else replace(case, evaluators=item.suite.evaluators)
-            whole = contents.of(whole)
+            whole = whole if with_attachments is None else with_attachments.of(whole)
             repeat = item.limits.repeat if case.repeat is None else limits_of(options, item.suite, case).repeat
             first = len(trials)
             trials.extend(PlannedTrial(item, whole, n + 1, first + n) for n in range(repeat))
         item.planned = len(trials) - before
     kept = tuple(item for item in ready if item.planned)
     return Plan(kept, trials, fingerprint(key, [[item.suite.name, str(item.suite.path)] for item in ready]))
+
+
+def _has_attachments(suite: Suite) -> bool:
+    return any(turn.attachments for case in suite.cases for turn in case.turns)
 
 
 def _ambiguities(suites: Sequence[Suite]) -> list[Problem]:
@@ -251,8 +261,9 @@ def _bind_all(suite: Suite, options: RunOptions, problems: list[Problem]) -> dic
             if ready is not None:
                 bound[id(spec)] = _told_apart(ready, taken)
                 taken.add(bound[id(spec)].title)
-    ready_made = [ready for ready in made.values() if ready is not None]
-    problems.extend(found for found in judge_problems(suite, ready_made, options) if found not in problems)
+    judged = [ready for ready in made.values() if ready is not None and ready.judged]
+    if judged or choice.origin == GIVEN or choice.path is not None:
+        problems.extend(found for found in judge_problems(suite, judged, options) if found not in problems)
     if any(case.scenario is not None for case in suite.cases):
         from proctor.running.simulation.simulated_user import player_problems
 
@@ -271,7 +282,8 @@ def _told_apart(bound: Bound, taken: set[str]) -> Bound:
 
 def _bind(spec: EvaluatorSpec, suite: Suite, choice: Choice, problems: list[Problem]) -> Bound | None:
     try:
-        return with_judge(build(spec, suite.base), choice)
+        bound = build(spec, suite.base)
+        return with_judge(bound, choice) if bound.judged else bound
     except UsageError as error:
         problems.append(Problem(str(error), suite.path, line_with(suite.path, spec.name)))
         return None

@@ -17,7 +17,8 @@ from proctor.evaluators.calling import BadVerdict
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.registry import Bound, build
 from proctor.results.judge_calibration import Calibration, Calibrations, Measured, prompt_versions
-from proctor.running.engine.judges import EMBEDDED, GIVEN, Choice, refusal, with_judge
+from proctor.running.engine.judges import refusal, with_judge
+from proctor.running.options import EMBEDDED, GIVEN, Choice
 from proctor.running.people.calibration_rows import LabelledRow, LabelledRows
 
 Progress = Callable[[int, int], None]

@@ -14,8 +14,8 @@ from proctor.base.json_data import Json
 from proctor.cases.scenario import SIMULATED, Scenario
 from proctor.cases.suite import Case, Suite, Turn
 from proctor.running.engine.ask import ConversationSpoiled, User, WrittenUser
-from proctor.running.engine.judges import EMBEDDED, GIVEN, NAMING, Bar, judge_of, line_with, refusal
-from proctor.running.options import RunOptions
+from proctor.running.engine.judges import NAMING, Bar, line_with, refusal
+from proctor.running.options import EMBEDDED, GIVEN, RunOptions, judge_of
 from proctor.tracing.capture import untraced
 
 if TYPE_CHECKING:
