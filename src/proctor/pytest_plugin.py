@@ -33,10 +33,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--proctor-agent", metavar="REF", help="Instead of the suites' own: file.py:name, a URL, cmd:...")
     group.addoption("--proctor-judge", metavar="MODEL", help="Who judges: openai:gpt-5-mini, embedded, ...")
     group.addoption("--proctor-fast", action="store_true", help="Leave out whatever needs a language model.")
-    group.addoption("--proctor-fresh", action="store_true", help="Ask agents anew, also where nothing has changed.")
+    group.addoption("--proctor-reuse", action="store_true", help="Take answers of earlier sessions.")
     group.addoption("--proctor-store", metavar="DIR", help="Where results are kept (default: .proctor).")
     parser.addini("proctor_agent", "The agent of suites that name none, and of agent_runner.")
     parser.addini("proctor_suites", "Patterns of further files that are suites.", type="args")
+    parser.addini("proctor_reuse", "Always as with --proctor-reuse.", type="bool", default=False)
     parser.addini("proctor_dataset", "Suites that evaluation_dataset runs.", type="args")
 
 

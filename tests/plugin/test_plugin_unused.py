@@ -33,5 +33,5 @@ def test_nothing_of_proctor_is_loaded_and_nothing_is_printed(pytester: pytest.Py
 def test_the_options_are_listed_together_in_the_help(pytester: pytest.Pytester) -> None:
     done = subprocess.run([sys.executable, "-m", "pytest", "--help"], capture_output=True, text=True, check=True)
 
-    for option in ("--proctor-agent", "--proctor-judge", "--proctor-fast", "--proctor-fresh", "--proctor-store"):
+    for option in ("--proctor-agent", "--proctor-judge", "--proctor-fast", "--proctor-reuse", "--proctor-store"):
         assert option in done.stdout

@@ -185,6 +185,6 @@ def proctor_run(config: pytest.Config, module: Path, given: Any, case: str | Non
             ]
             if not wanted:
                 pytest.fail(f"{name} has no case {case!r}", pytrace=False)
-            made = session.runs.make(wanted, all_at_once=True)
+            made = session.runs.make(wanted)
             trials += [made[address_of(trial)] for trial in wanted if address_of(trial) in made]
         return SuiteRun(tuple(trials), session.runs.summary().notes)

@@ -37,7 +37,7 @@ class SessionSettings:
         known = read_configuration(config.rootpath)
         chosen = config.getoption("proctor_store")
         self.config = config
-        self.fresh: bool = config.getoption("proctor_fresh")
+        self.reuse: bool = config.getoption("proctor_reuse") or config.getini("proctor_reuse")
         self.folder = Path.cwd() / chosen if chosen else config.rootpath / known.store(None)
         self.options = RunOptions(
             fallback=known.settings,
@@ -48,7 +48,7 @@ class SessionSettings:
         )
         worker: dict[str, Any] = getattr(config, "workerinput", {})
         given = worker.get("proctor")
-        self.sharing = SessionId(**(given or sharing_of(config)), several=given is not None)
+        self.session = SessionId(**(given or sharing_of(config)), several=given is not None)
 
     @functools.cached_property
     def agent(self) -> Agent | None:
@@ -92,7 +92,7 @@ class ProctorSession:
         self.config = config
         self.settings = SessionSettings(config)
         self.runs = SharedRuns(
-            self.settings.folder, self.settings.options, self.settings.sharing, fresh=self.settings.fresh
+            self.settings.folder, self.settings.options, self.settings.session, reuse=self.settings.reuse
         )
         self.summaries: list[ProcessSummary] = []
         """What other processes told."""
@@ -154,8 +154,10 @@ class ProctorSession:
         for items in self._waiting.values():
             self.add_suite(items[0].planned.suite, len(items))
 
-    def pytest_runtest_setup(self) -> None:
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
         self.looked_at = None
+        self.runs.begin_test(again=getattr(item, "execution_count", 1) > 1)  # as pytest-rerunfailures counts
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -179,7 +181,7 @@ class ProctorSession:
         tell_session(self, terminalreporter)
 
     def pytest_unconfigure(self) -> None:
-        self.runs.close(last=not self.settings.sharing.several)
+        self.runs.close(last=not self.settings.session.several)
 
     def _batch(self, item: TrialItem) -> list[TrialItem]:
         """The item alone where each failure matters at once, or where other processes take the others."""
@@ -194,7 +196,7 @@ class ProctorSession:
 
     def _is_step_by_step(self) -> bool:
         asked: Callable[[str], Any] = lambda name: self.config.getoption(name, None)  # noqa: E731
-        return self.settings.sharing.several or any(map(asked, ("maxfail", "stepwise", "usepdb", "setuponly")))
+        return self.settings.session.several or any(map(asked, ("maxfail", "stepwise", "usepdb", "setuponly")))
 
     def _place(self, suite: Suite) -> str:
         path, root = suite.path, self.config.rootpath

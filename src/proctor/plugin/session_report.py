@@ -64,13 +64,15 @@ def _note(session: ProctorSession, of_pytest: pytest.Session) -> str:
 def tell_session(session: ProctorSession, terminal: Any) -> None:
     """The short section at the end of pytest's output."""
     reused = _reused(session.summaries)
-    again = f"{counted(reused, 'answer')} reused from earlier sessions; --proctor-fresh asks anew" if reused else ""
+    again = f"{counted(reused, 'answer')} reused from earlier sessions (--proctor-reuse)" if reused else ""
+    reruns = sum(summary.asked_again for summary in session.summaries)
     lines: list[tuple[str, dict[str, bool]]] = []
     if session.result is not None:
         run, verdict = session.result
         lines += [(_suite_line(suite), {}) for suite in verdict.suites]
         lines += [(_totals(verdict), {}), *((text, {}) for text in _judges(run))]
         lines += [(again, {})] if again else []
+        lines += [(f"{counted(reruns, 'trial')} asked again by reruns; the last answer counts", {})] if reruns else []
         lines += [(f"{verdict.outcome.upper()}  {verdict.reason}", _markup(verdict))]
         lines += [(f"kept in {session.settings.folder}; see it again with: proctor show {run.id}", {})]
     elif again:

@@ -1,7 +1,4 @@
-"""Keeps every finished trial before anybody is told of it, and remembers what could not be kept.
-
-Opens a run in the store: a new one, or the interrupted one that is to be continued.
-"""
+"""Writes trials to the store before they are reported, and opens the run they belong to: a new one or a resumed one."""
 
 from __future__ import annotations
 
@@ -12,11 +9,11 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
-from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from proctor.base.errors import StoreError
 from proctor.base.json_data import Json
+from proctor.base.locks import FileLock
 from proctor.base.records import record
 from proctor.results.encoding import case_content, case_key
 from proctor.results.run import Outcome, TrialResult, TrialSummary
@@ -114,8 +111,8 @@ class OpenRun:
     kept: frozenset[tuple[str, str, int]] = frozenset()
     answers: Mapping[tuple[str, str, int], TrialResult] = field(default_factory=dict)
     """Answers that are there already, but must be scored anew."""
-    lock: IO[str] | None = None
-    """Held from the moment on at which another process could think the run is nobody's."""
+    lock: FileLock | None = None
+    """Held from the start, so that no other process takes the run for an interrupted one."""
 
 
 def start_run(plan: Plan, store: Store | None, info: dict[str, Json]) -> OpenRun:
@@ -167,9 +164,7 @@ def running(open_run: OpenRun) -> Iterator[None]:
         yield
     finally:
         if open_run.lock is not None:
-            with contextlib.suppress(OSError):
-                Path(open_run.lock.name).unlink()
-            open_run.lock.close()
+            open_run.lock.remove()
 
 
 @contextlib.contextmanager
@@ -186,14 +181,17 @@ def status_of(store: Store, row: RunRow) -> str:
     """`finished`, `running`, or `interrupted`, also where the process had no time to say so."""
     if row.status != "running":
         return row.status
-    lock = store.folder / f"{row.id}.running"
-    if not lock.exists():
+    path = store.folder / f"{row.id}.running"
+    if not path.exists():
         return "interrupted"
-    with lock.open() as handle:
-        return "interrupted" if _lock(handle) else "running"
+    lock = FileLock(path)
+    if not lock.acquire(wait=False):
+        return "running"
+    lock.release()
+    return "interrupted"
 
 
-def _interrupted(plan: Plan, store: Store) -> tuple[RunRow, IO[str]] | None:
+def _interrupted(plan: Plan, store: Store) -> tuple[RunRow, FileLock] | None:
     """The latest unfinished run of the same plan that no process is working on, and the lock that keeps it so."""
     for row in store.runs():
         if row.plan != plan.key or row.status == "finished":
@@ -204,31 +202,11 @@ def _interrupted(plan: Plan, store: Store) -> tuple[RunRow, IO[str]] | None:
         now = store.find_run(row.id)  # it may have been finished while its lock was waited for
         if now.status != "finished":
             return now, lock
-        lock.close()
+        lock.release()
     return None
 
 
-def _take(store: Store, run_id: str) -> IO[str] | None:
+def _take(store: Store, run_id: str) -> FileLock | None:
     """The lock of a run, or `None` while another process holds it."""
-    path = store.folder / f"{run_id}.running"
-    try:
-        handle = path.open("w")
-    except OSError as error:
-        raise StoreError(f"{path} cannot be written: {error}") from error
-    if _lock(handle):
-        return handle
-    handle.close()
-    return None
-
-
-def _lock(handle: IO[str]) -> bool:
-    """Whether this process holds the file now; platforms without such locks trust their users."""
-    try:
-        import fcntl
-    except ImportError:
-        return True
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
+    lock = FileLock(store.folder / f"{run_id}.running")
+    return lock if lock.acquire(wait=False) else None
