@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import io
+import itertools
 import json
 import os
 import subprocess
@@ -18,7 +19,7 @@ import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 AGENT = "def agent(question):\n    return 'Paris is the capital of France.'\n"
@@ -85,9 +86,12 @@ class Walk:
         if code.co_name == "<module>":
             change = {"call": 1, "return": -1}.get(event, 0)
             self._importing.depth = getattr(self._importing, "depth", 0) + change
-        elif event == "call" and code.co_filename.startswith(self._root) and code.co_flags & inspect.CO_OPTIMIZED:
-            if not getattr(self._importing, "depth", 0):
-                self.modules.append(code.co_filename[len(self._root) : -len(".py")].replace(os.sep, "."))
+        elif event == "call" and not getattr(self._importing, "depth", 0) and self._is_ours(code):
+            self.modules.append(code.co_filename[len(self._root) : -len(".py")].replace(os.sep, "."))
+
+    def _is_ours(self, code: CodeType) -> bool:
+        """Whether it is a function of Proctor; bodies of classes have no fast locals."""
+        return code.co_filename.startswith(self._root) and bool(code.co_flags & inspect.CO_OPTIMIZED)
 
     @property
     def crossed(self) -> list[str]:
@@ -97,7 +101,7 @@ class Walk:
     def switches(self) -> int:
         """How often a call goes to another package than the call before it."""
         packages = [module.partition(".")[0] for module in self.modules]
-        return sum(one != other for one, other in zip(packages, packages[1:], strict=False))
+        return sum(one != other for one, other in itertools.pairwise(packages))
 
 
 def native() -> None:
@@ -180,17 +184,22 @@ def walk_apart(name: str) -> dict[str, Any]:
     return found
 
 
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
 def main(arguments: list[str]) -> None:
     names = [item for item in arguments if not item.startswith("--")] or list(WAYS)
     if "--json" in arguments:
         sys.stdout.write(json.dumps(walk(names[0])))
         return
-    print(f"{'one':<24}{'modules':>8}{'package switches':>18}")
+    _say(f"{'one':<24}{'modules':>8}{'package switches':>18}")
     for name in names:
         found = walk_apart(name)
-        print(f"{name:<24}{len(found['modules']):>8}{found['switches']:>18}", flush=True)
+        _say(f"{name:<24}{len(found['modules']):>8}{found['switches']:>18}")
         if "--modules" in arguments:
-            print("\n".join(f"    {module}" for module in found["modules"]))
+            _say("\n".join(f"    {module}" for module in found["modules"]))
 
 
 if __name__ == "__main__":

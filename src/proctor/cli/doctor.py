@@ -24,7 +24,8 @@ from proctor.cli.configuration import Configuration, read_configuration
 from proctor.cli.options_and_output import json_option, say, stdout_kept_clear, store_option
 from proctor.reporting.wording import counted
 from proctor.running.engine.judges import judge_identity
-from proctor.running.options import DEFAULTS, RunOptions, environment
+from proctor.running.engine.store_writer import environment
+from proctor.running.options import DEFAULTS, RunOptions
 
 OPTIONAL = {
     "opentelemetry": "spans of code that OpenTelemetry instruments (extra: tracing)",
@@ -74,7 +75,7 @@ def _settings(configuration: Configuration) -> dict[str, dict[str, Any]]:
 def _judge(options: RunOptions, configuration: Configuration, suite: Any = None) -> dict[str, Any]:
     """Who would judge, who says so, and whether that judge can be had; it is not called."""
     from proctor.running.engine.judges import refusal
-    from proctor.running.options import judge_of
+    from proctor.running.engine.plan import judge_of
 
     choice = judge_of(options, suite)
     origin = configuration.origins["judge"] if choice.origin == "configuration" else choice.origin

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
-from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, Protocol
 
 from proctor.base.errors import UsageError
 from proctor.base.json_data import show
 from proctor.base.records import record
-from proctor.cases.suite import Case, Settings, Suite
+from proctor.cases.suite import Settings
 from proctor.results.run import Run, TrialResult
 from proctor.results.verdict import RunVerdict
-from proctor.version import __version__
 
 EMBEDDED = "embedded"
 VARIABLE = "PROCTOR_JUDGE"
@@ -62,21 +57,6 @@ class Limits:
     """The evaluator timeout of those that ask a judge; waiting for the judge to be free does not count."""
 
 
-def limits_of(options: RunOptions, suite: Suite, case: Case | None = None) -> Limits:
-    """The first who says something wins: caller, case, suite, configuration, default."""
-    own = NO_SETTINGS if case is None else Settings(repeat=case.repeat, timeout=case.timeout)
-    sources = (options.given, own, suite.settings, options.fallback, DEFAULTS)
-    said = {f.name: next(v for s in sources if (v := getattr(s, f.name)) is not None) for f in fields(Settings)}
-    for name, least in (("repeat", 1), ("parallel", 1), ("retries", 0)):
-        if said[name] < least:
-            raise UsageError(f"{name} must be at least {least}, not {said[name]}")
-    for name in ("timeout", "evaluator_timeout"):
-        if not said[name] > 0:
-            raise UsageError(f"{name} must be more than 0 seconds, not {said[name]:g}")
-    own_wish = any(source.evaluator_timeout is not None for source in sources[:-1])
-    return Limits(**said, judged_timeout=said["evaluator_timeout"] if own_wish else JUDGED_SECONDS)
-
-
 @record
 class Choice:
     """Who judges, and who says so."""
@@ -85,19 +65,6 @@ class Choice:
     origin: str
     path: Path | None = None
     """The suite's file, where that is what says so."""
-
-
-def judge_of(options: RunOptions, suite: Suite | None = None) -> Choice:
-    """The first who says something wins: caller, suite, configuration, environment; else the embedded judge."""
-    if options.judge is not None:
-        return Choice(written_judge(options.judge, GIVEN), GIVEN)
-    if suite is not None and suite.judge is not None:
-        return Choice(suite.judge, f"suite {suite.name!r}", suite.path)
-    if options.usual_judge is not None:
-        return Choice(written_judge(options.usual_judge, "configuration"), "configuration")
-    if os.environ.get(VARIABLE):
-        return Choice(written_judge(os.environ[VARIABLE], VARIABLE), VARIABLE)
-    return Choice(EMBEDDED, "default")
 
 
 def written_judge(judge: Any, origin: str) -> Any:
@@ -120,11 +87,3 @@ class Listener(Protocol):
     def trial_done(self, trial: TrialResult) -> None: ...
 
     def finished(self, run: Run, verdict: RunVerdict) -> None: ...
-
-
-def environment() -> Mapping[str, str]:
-    return {
-        "proctor_version": __version__,
-        "python_version": ".".join(map(str, sys.version_info[:3])),
-        "os": f"{os.uname().sysname} {os.uname().machine}" if hasattr(os, "uname") else sys.platform,
-    }

@@ -22,12 +22,12 @@ from proctor.results.run import Outcome, Run, Score, TrialResult
 from proctor.results.verdict import NOTHING_SCORES, RunVerdict, judge, trial_outcome
 from proctor.running.engine.ask import Answer, User, WrittenUser, ask
 from proctor.running.engine.deadline import Watchdog
-from proctor.running.engine.plan import Plan, PlannedTrial
+from proctor.running.engine.plan import Plan, PlannedTrial, limits_of
 from proctor.running.engine.run_budget import RunCosts
 from proctor.running.engine.score import Bench, needs_only_a_judge, score
-from proctor.running.engine.store_writer import OpenRun, TrialWriter
+from proctor.running.engine.store_writer import OpenRun, TrialWriter, environment
 from proctor.running.engine.tool_reruns import answering_for_tools, reexecuted
-from proctor.running.options import Listener, RunOptions, environment, limits_of
+from proctor.running.options import Listener, RunOptions
 from proctor.tracing.thread_context import carry_context_into_threads
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,7 +13,7 @@ from proctor.base.json_data import Json, fingerprint, plain
 from proctor.base.records import record
 from proctor.cases.suite import Suite
 from proctor.evaluators.registry import Bound
-from proctor.running.options import EMBEDDED, GIVEN, Choice, RunOptions, judge_of
+from proctor.running.options import EMBEDDED, GIVEN, Choice
 
 
 def line_with(path: Path | None, text: str) -> int | None:
@@ -110,15 +110,13 @@ def _with_contents(told: Json) -> Json:
     return known_by_content(told)
 
 
-def judge_problems(suite: Suite, bounds: Iterable[Bound], options: RunOptions) -> list[Problem]:
+def judge_problems(suite: Suite, judged: Sequence[Bound], choice: Choice, *, fast: bool) -> list[Problem]:
     """Judges that are asked for and cannot be had: a name nobody knows, a package or a key that is missing."""
-    judged = [bound for bound in bounds if bound.judged]
-    choice = judge_of(options, suite)
-    if options.fast:
+    if fast:
         judged = [bound for bound in judged if not needs_model(bound, choice.judge)]
     problems: list[Problem] = []
     asked = any(in_force(bound, choice.judge) is choice.judge for bound in judged)
-    if asked or (not options.fast and (choice.origin == GIVEN or choice.path is not None)):
+    if asked or (not fast and (choice.origin == GIVEN or choice.path is not None)):
         reason = _nobody(choice.judge) or (refusal(choice.judge) if asked else _misnamed(choice.judge))
         where = GIVEN if choice.origin == GIVEN else "judge"
         line = line_with(choice.path, _as_written(choice.judge))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,22 @@ from proctor.base.json_data import canonical, fingerprint, plain
 from proctor.base.records import record
 from proctor.cases.evaluator_specs import with_implied
 from proctor.cases.files.attachments import Contents
-from proctor.cases.suite import Case, EvaluatorSpec, Suite
+from proctor.cases.suite import Case, EvaluatorSpec, Settings, Suite
 from proctor.evaluators.registry import Bound, build
 from proctor.results.run import SuiteInfo
 from proctor.running.engine.judges import judge_problems, line_with, with_judge
-from proctor.running.options import GIVEN, Choice, Limits, RunOptions, judge_of, limits_of
+from proctor.running.options import (
+    DEFAULTS,
+    EMBEDDED,
+    GIVEN,
+    JUDGED_SECONDS,
+    NO_SETTINGS,
+    VARIABLE,
+    Choice,
+    Limits,
+    RunOptions,
+    written_judge,
+)
 
 NO_OPTIONS = RunOptions()
 
@@ -104,6 +116,34 @@ def scoring_key(suites: Iterable[PlannedSuite]) -> str:
 
 
 Selection = Callable[[Suite, Case], bool]
+
+
+def limits_of(options: RunOptions, suite: Suite, case: Case | None = None) -> Limits:
+    """The first who says something wins: caller, case, suite, configuration, default."""
+    own = NO_SETTINGS if case is None else Settings(repeat=case.repeat, timeout=case.timeout)
+    sources = (options.given, own, suite.settings, options.fallback, DEFAULTS)
+    said = {f.name: next(v for s in sources if (v := getattr(s, f.name)) is not None) for f in fields(Settings)}
+    for name, least in (("repeat", 1), ("parallel", 1), ("retries", 0)):
+        if said[name] < least:
+            raise UsageError(f"{name} must be at least {least}, not {said[name]}")
+    for name in ("timeout", "evaluator_timeout"):
+        if not said[name] > 0:
+            raise UsageError(f"{name} must be more than 0 seconds, not {said[name]:g}")
+    own_wish = any(source.evaluator_timeout is not None for source in sources[:-1])
+    return Limits(**said, judged_timeout=said["evaluator_timeout"] if own_wish else JUDGED_SECONDS)
+
+
+def judge_of(options: RunOptions, suite: Suite | None = None) -> Choice:
+    """The first who says something wins: caller, suite, configuration, environment; else the embedded judge."""
+    if options.judge is not None:
+        return Choice(written_judge(options.judge, GIVEN), GIVEN)
+    if suite is not None and suite.judge is not None:
+        return Choice(suite.judge, f"suite {suite.name!r}", suite.path)
+    if options.usual_judge is not None:
+        return Choice(written_judge(options.usual_judge, "configuration"), "configuration")
+    if os.environ.get(VARIABLE):
+        return Choice(written_judge(os.environ[VARIABLE], VARIABLE), VARIABLE)
+    return Choice(EMBEDDED, "default")
 
 
 def make_plan(
@@ -263,7 +303,9 @@ def _bind_all(suite: Suite, options: RunOptions, problems: list[Problem]) -> dic
                 taken.add(bound[id(spec)].title)
     judged = [ready for ready in made.values() if ready is not None and ready.judged]
     if judged or choice.origin == GIVEN or choice.path is not None:
-        problems.extend(found for found in judge_problems(suite, judged, options) if found not in problems)
+        problems.extend(
+            found for found in judge_problems(suite, judged, choice, fast=options.fast) if found not in problems
+        )
     if any(case.scenario is not None for case in suite.cases):
         from proctor.running.simulation.simulated_user import player_problems
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import heapq
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
@@ -20,6 +21,7 @@ from proctor.results.run import Outcome, TrialResult, TrialSummary
 from proctor.results.store import RunRow, Store
 from proctor.running.engine.plan import Plan, scoring_key
 from proctor.running.options import Listener
+from proctor.version import __version__
 
 SPACING_SECONDS = 0.002
 """Writes come at least this far apart: one alone goes out at once, many share a transaction."""
@@ -210,3 +212,12 @@ def _take(store: Store, run_id: str) -> FileLock | None:
     """The lock of a run, or `None` while another process holds it."""
     lock = FileLock(store.folder / f"{run_id}.running")
     return lock if lock.acquire(wait=False) else None
+
+
+def environment() -> Mapping[str, str]:
+    """What a run was made with; nothing that names a person, a machine or a secret."""
+    return {
+        "proctor_version": __version__,
+        "python_version": ".".join(map(str, sys.version_info[:3])),
+        "os": f"{os.uname().sysname} {os.uname().machine}" if hasattr(os, "uname") else sys.platform,
+    }

@@ -15,7 +15,8 @@ from proctor.cases.scenario import SIMULATED, Scenario
 from proctor.cases.suite import Case, Suite, Turn
 from proctor.running.engine.ask import ConversationSpoiled, User, WrittenUser
 from proctor.running.engine.judges import NAMING, Bar, line_with, refusal
-from proctor.running.options import EMBEDDED, GIVEN, RunOptions, judge_of
+from proctor.running.engine.plan import judge_of
+from proctor.running.options import EMBEDDED, GIVEN, RunOptions
 from proctor.tracing.capture import untraced
 
 if TYPE_CHECKING:
