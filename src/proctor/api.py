@@ -12,23 +12,62 @@ from proctor.cases.suite import Settings, Suite
 from proctor.results.run import Run
 from proctor.running.engine.plan import Selection
 from proctor.running.options import Listener, RunOptions
-from proctor.running.verbs import Request, run_suites_async
+from proctor.running.run_suites import Request, run_suites_async
 
 Suites: TypeAlias = "Suite | str | Path | Iterable[Suite | str | Path]"
 """Suites, or the files that hold them."""
 
 
 def load(*paths: str | Path) -> list[Suite]:
-    """The suites in files, folders or `file.py:NAME` references; raises `InvalidSuite` with every problem found."""
+    """Read the suites in files, folders or `file.py:NAME` references.
+
+    Raises `InvalidSuite` with every problem found in all of them, each with its file and line.
+    """
     return load_paths(paths)
 
 
-def run(suites: Suites, agent: Any = None, **options: Any) -> Run:
-    """Run suites (or the files that hold them) and return the run; `proctor.judge(run)` gives the verdict.
+def run(
+    suites: Suites,
+    agent: Any = None,
+    *,
+    settings: Settings | None = None,
+    fast: bool = False,
+    maxfail: int | None = None,
+    judge: Any = None,
+    budget_usd: float | None = None,
+    select: Selection | None = None,
+    store: str | Path | None = None,
+    listener: Listener | None = None,
+) -> Run:
+    """Run suites, or the files that hold them, and return the run; `proctor.judge(run)` gives the verdict.
 
-    Options are those of `run_async`.
+    Where an event loop is running already, await `run_async`, which takes the same parameters:
+
+    - `agent` is asked instead of the agents that suites name: a function, an object of a framework, `file.py:name`,
+      an address, a command.
+    - `settings` beat those of the suites: `Settings(repeat=3, parallel=4, timeout=60)`.
+    - `fast` leaves out evaluators that need a language model.
+    - `maxfail` stops after so many trials that did not pass.
+    - `judge` answers for evaluators that ask one: `"openai:gpt-5-mini"`, `"embedded"`, or a mapping with options.
+    - `budget_usd` is what agents and judges may cost together; when it is spent, no further trial begins.
+    - `select` is called with a suite and a case, and says whether the case runs.
+    - `store` is the folder in which results are kept; without it they are kept in memory only.
+    - `listener` is told when the run starts, of each trial, and when the run ends.
     """
-    return run_sync(run_async(suites, agent, **options))
+    return run_sync(
+        run_async(
+            suites,
+            agent,
+            settings=settings,
+            fast=fast,
+            maxfail=maxfail,
+            judge=judge,
+            budget_usd=budget_usd,
+            select=select,
+            store=store,
+            listener=listener,
+        )
+    )
 
 
 async def run_async(
@@ -44,14 +83,12 @@ async def run_async(
     store: str | Path | None = None,
     listener: Listener | None = None,
 ) -> Run:
-    """Run suites against `agent`, or the agents they name; without `store`, results are kept in memory only.
-
-    `judge` is who judges (`openai:gpt-5-mini`), `budget_usd` what agent and judge may cost together.
-    """
-    given = settings or Settings()
+    """Run suites in the event loop that is running, and return the run; the parameters are those of `run`."""
     request = Request(
         suites=_suites(suites),
-        options=RunOptions(given=given, fast=fast, maxfail=maxfail, judge=judge, budget_usd=budget_usd),
+        options=RunOptions(
+            given=settings or Settings(), fast=fast, maxfail=maxfail, judge=judge, budget_usd=budget_usd
+        ),
         agent=agent,
         select=select,
         store=None if store is None else Path(store),

@@ -33,10 +33,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--proctor-agent", metavar="REF", help="Instead of the suites' own: file.py:name, a URL, cmd:...")
     group.addoption("--proctor-judge", metavar="MODEL", help="Who judges: openai:gpt-5-mini, embedded, ...")
     group.addoption("--proctor-fast", action="store_true", help="Leave out whatever needs a language model.")
-    group.addoption("--proctor-fresh", action="store_true", help="Ask agents anew, also where nothing has changed.")
+    group.addoption("--proctor-reuse", action="store_true", help="Take answers of earlier sessions.")
     group.addoption("--proctor-store", metavar="DIR", help="Where results are kept (default: .proctor).")
     parser.addini("proctor_agent", "The agent of suites that name none, and of agent_runner.")
     parser.addini("proctor_suites", "Patterns of further files that are suites.", type="args")
+    parser.addini("proctor_reuse", "Always as with --proctor-reuse.", type="bool", default=False)
     parser.addini("proctor_dataset", "Suites that evaluation_dataset runs.", type="args")
 
 
@@ -60,8 +61,8 @@ def _put_back(judge: str | None) -> None:
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile | None:
     if not file_path.name.endswith(ENDINGS):
         return None
-    from proctor.plugin.recognising import is_suite
-    from proctor.plugin.stash import named_files
+    from proctor.plugin.session_stash import named_files
+    from proctor.plugin.suite_recognition import is_suite
 
     config = parent.config
     named = file_path in named_files(config)
@@ -92,7 +93,7 @@ def _needs_model(item: pytest.Item) -> bool:
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Of pytest-xdist: all processes share one run."""
-    from proctor.plugin.stash import sharing_of
+    from proctor.plugin.session_stash import sharing_of
 
     node.workerinput["proctor"] = sharing_of(node.config)
 
@@ -103,9 +104,9 @@ def pytest_testnodedown(node: Any, error: object) -> None:
     told = getattr(node, "workeroutput", {}).get("proctor")
     if told is not None:
         from proctor.plugin.session import session_of
-        from proctor.plugin.session_report import hear_outline
+        from proctor.plugin.session_report import receive_summary
 
-        hear_outline(session_of(node.config), told)
+        receive_summary(session_of(node.config), told)
 
 
 @pytest.fixture(scope="session")

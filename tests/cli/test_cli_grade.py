@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from proctor.results.store import Store, read_run
-from proctor.running.engine.store_writer import alone_with
+from proctor.running.engine.store_writer import exclusive_run
 
 EVALS = """
 from proctor.evaluators.graded_later import create_agent_evaluator
@@ -244,7 +244,7 @@ def test_a_run_that_somebody_else_is_working_on_is_left_alone(graded: Path, proc
     store = Store(graded / ".proctor")
     (graded / "g.json").write_text(rows({"case": "one", "evaluator": "tone", "score": 1}))
 
-    with alone_with(store, store.find_run("last").id):
+    with exclusive_run(store, store.find_run("last").id):
         ended = proctor("grade", "--from", "g.json")
         assert proctor("grade").code == 0
 

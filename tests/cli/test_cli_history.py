@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor.results.store import Store, read_run
-from proctor.running.engine.store_writer import alone_with
+from proctor.running.engine.store_writer import exclusive_run
 
 Command = Callable[..., Any]
 
@@ -84,7 +84,7 @@ def test_a_run_that_still_goes_on_is_not_called_cut_off(proctor: Command, suite:
     suite(text=TWO)
     proctor("test")
     killed = kill_a_run(here)
-    with alone_with(Store(here / ".proctor"), killed):
+    with exclusive_run(Store(here / ".proctor"), killed):
         shown = proctor("show", "last").out
     assert "the run is still going on" in shown
     assert "cut off" not in shown

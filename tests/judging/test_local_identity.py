@@ -17,7 +17,7 @@ from proctor.judging.judge_cache import JudgeCache
 from proctor.judging.local_model import LocalEndpoint, LocalSpec, known_by_content
 from proctor.judging.model_judge import ModelJudge
 from proctor.judging.questions import choose
-from proctor.running.engine.judges import GIVEN, Choice, judged_by
+from proctor.running.engine.judges import GIVEN, Choice, with_judge
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def models(tmp_path: Path) -> Path:
 
 
 def fingerprint(judge: Any) -> str:
-    return judged_by(build(EvaluatorSpec("Factuality")), Choice(judge, GIVEN)).fingerprint
+    return with_judge(build(EvaluatorSpec("Factuality")), Choice(judge, GIVEN)).fingerprint
 
 
 @pytest.mark.parametrize(

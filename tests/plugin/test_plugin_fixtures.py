@@ -122,10 +122,10 @@ def test_the_guides_module_passes_offline_and_shows_what_the_guide_shows(loan: p
     )
 
 
-def test_one_test_of_the_guide_runs_alone_and_finds_the_answers_of_the_last_session(loan: pytest.Pytester) -> None:
+def test_one_test_of_the_guide_runs_alone_and_can_take_the_answers_of_the_last_session(loan: pytest.Pytester) -> None:
     loan.runpytest("test_loan_advisor_agent.py")
 
-    done = loan.runpytest("test_loan_advisor_agent.py::test_tool_calls_info", "-v", "-s")
+    done = loan.runpytest("test_loan_advisor_agent.py::test_tool_calls_info", "-v", "-s", "--proctor-reuse")
 
     done.assert_outcomes(passed=1)
     done.stdout.fnmatch_lines(["2 answers reused from earlier sessions*"])
@@ -167,7 +167,7 @@ def test_processes_share_the_answers_of_a_session(project: pytest.Pytester) -> N
             "def test_dataset(evaluation_dataset): assert len(evaluation_dataset) == 6\n"
         )
 
-    done = project.runpytest_subprocess("-n", "2", "--proctor-fresh")
+    done = project.runpytest_subprocess("-n", "2")
 
     done.assert_outcomes(passed=6)
     assert asked(project) == list("abcdef")
@@ -204,12 +204,12 @@ def test_suites_and_tests_in_several_processes_ask_each_case_once(project: pytes
             "def test_suite(proctor_run): proctor_run('faq.proctor.json').assert_passed()\n"
         )
 
-    done = project.runpytest_subprocess("-n", "3", "--proctor-fresh", "--proctor-agent", "agent.py:agent")
+    done = project.runpytest_subprocess("-n", "3", "--proctor-agent", "agent.py:agent")
 
     done.assert_outcomes(passed=12)
     assert asked(project) == list("abcdef")
-    done = project.runpytest_subprocess("-n", "2", "--proctor-agent", "agent.py:agent")
-    done.stdout.fnmatch_lines(["6 answers reused from earlier sessions; *"])
+    done = project.runpytest_subprocess("-n", "2", "--proctor-reuse", "--proctor-agent", "agent.py:agent")
+    done.stdout.fnmatch_lines(["6 answers reused from earlier sessions *"])
 
 
 def test_a_failing_test_shows_the_run_it_was_looking_at(project: pytest.Pytester) -> None:

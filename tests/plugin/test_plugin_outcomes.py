@@ -186,41 +186,79 @@ def test_x_stops_at_the_first_failure_and_asks_nothing_more(project: pytest.Pyte
     assert asked(project) == ["right", "wrong"]
 
 
-def test_lf_runs_only_what_failed_and_takes_its_answer_from_the_store(project: pytest.Pytester) -> None:
+def test_every_session_asks_the_agent_anew(project: pytest.Pytester) -> None:
+    write_suite(project.path, "right")
+    project.runpytest_subprocess()
+
+    project.runpytest_subprocess().stdout.no_fnmatch_line("* reused from*")
+
+    assert asked(project) == ["right", "right"]
+
+
+def test_lf_runs_only_what_failed_and_asks_it_anew(project: pytest.Pytester) -> None:
     write_suite(project.path, "right", "wrong")
     project.runpytest()
 
-    again = project.runpytest("--lf")
+    project.runpytest("--lf").assert_outcomes(failed=1)
 
-    again.assert_outcomes(failed=1)
-    again.stdout.fnmatch_lines(["*The answer is from an earlier session*", "1 answer reused*--proctor-fresh*"])
+    assert asked(project) == ["right", "wrong", "wrong"]
+
+
+def test_answers_of_earlier_sessions_are_taken_where_that_is_asked_for(project: pytest.Pytester) -> None:
+    write_suite(project.path, "right", "wrong")
+    project.runpytest_subprocess()
+
+    again = project.runpytest_subprocess("--proctor-reuse")
+
+    again.assert_outcomes(passed=1, failed=1)
+    again.stdout.fnmatch_lines(["*The answer is from an earlier session*", "2 answers reused*--proctor-reuse*"])
     assert asked(project) == ["right", "wrong"]
+    (project.path / "agent.py").write_text(PROJECT + "\n# changed\n")
+    project.runpytest_subprocess("--proctor-reuse").stdout.no_fnmatch_line("* reused from*")
+    assert len(asked(project)) == 4
 
 
-def test_unchanged_answers_are_reused_until_the_agent_changes_or_fresh_ones_are_wanted(
-    project: pytest.Pytester,
-) -> None:
+def test_the_ini_file_can_ask_for_earlier_answers(project: pytest.Pytester) -> None:
     write_suite(project.path, "right")
     project.runpytest_subprocess()
-    project.runpytest_subprocess().stdout.fnmatch_lines(["1 answer reused from earlier sessions*"])
+    project.runpytest_subprocess("-o", "proctor_reuse=true").stdout.fnmatch_lines(["1 answer reused*"])
+
     assert asked(project) == ["right"]
 
-    project.runpytest_subprocess("--proctor-fresh").stdout.no_fnmatch_line("* reused from*")
-    assert len(asked(project)) == 2
 
-    (project.path / "agent.py").write_text(PROJECT + "\n# changed\n")
-    project.runpytest_subprocess().stdout.no_fnmatch_line("* reused from*")
-    assert len(asked(project)) == 3
+FLAKY = """
+from pathlib import Path
+
+def agent(question):
+    with Path("asked.txt").open("a") as file:
+        file.write(question + "\\n")
+    times = Path("asked.txt").read_text().split().count(question)
+    return question.upper() if times > 1 else "not yet"
+"""
 
 
-def test_a_prompt_that_changed_makes_another_agent(project: pytest.Pytester) -> None:
-    write_suite(project.path, "right")
-    project.runpytest()
-    (project.path / "prompt.md").write_text("Answer in capitals.")
+@pytest.mark.parametrize("processes", [(), ("-n", "2")])
+def test_a_rerun_asks_the_agent_again_and_the_last_answer_counts(
+    pytester: pytest.Pytester, processes: tuple[str, ...]
+) -> None:
+    pytest.importorskip("pytest_rerunfailures")
+    (pytester.path / "agent.py").write_text(FLAKY)
+    (pytester.path / "faq.proctor.json").write_text(
+        '{"agent": "agent.py:agent", "cases": [{"id": "a", "input": "a", "expected": "A"}]}'
+    )
+    (pytester.path / "test_flaky.py").write_text(
+        "def test_runner(agent_runner): assert agent_runner.run_test_case('b').actual_output == 'B'\n"
+        "def test_suite(proctor_run): proctor_run('other.json').assert_passed()\n"
+    )
+    (pytester.path / "other.json").write_text(
+        '{"agent": "agent.py:agent", "cases": [{"id": "c", "input": "c", "expected": "C"}]}'
+    )
 
-    project.runpytest().stdout.no_fnmatch_line("* reused from*")
+    done = pytester.runpytest_subprocess("--reruns", "2", "--proctor-agent", "agent.py:agent", *processes)
 
-    assert len(asked(project)) == 2
+    assert done.parseoutcomes() == {"passed": 3, "rerun": 3}
+    done.stdout.fnmatch_lines(["faq.proctor: 1 passed*", "2 trials asked again by reruns; the last answer counts"])
+    assert sorted((pytester.path / "asked.txt").read_text().split()) == list("aabbcc")
 
 
 def test_several_processes_make_one_run_of_it(project: pytest.Pytester) -> None:

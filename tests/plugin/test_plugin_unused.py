@@ -14,8 +14,8 @@ import sys
 
 def test_it():
     ours = sorted(name for name in sys.modules if name.split(".")[0] == "proctor")
-    light = ["proctor", "proctor.base", "proctor.base.lazy_exports", "proctor.pytest_plugin", "proctor.version"]
-    assert ours == light, ours
+    names = ["proctor", "proctor.base", "proctor.base.lazy_exports", "proctor.pytest_plugin", "proctor.version"]
+    assert ours == names, ours
     foreign = {"yaml", "pydantic", "rich", "click", "sqlite3", "httpx2"} & set(sys.modules)
     assert not foreign
 """
@@ -33,5 +33,5 @@ def test_nothing_of_proctor_is_loaded_and_nothing_is_printed(pytester: pytest.Py
 def test_the_options_are_listed_together_in_the_help(pytester: pytest.Pytester) -> None:
     done = subprocess.run([sys.executable, "-m", "pytest", "--help"], capture_output=True, text=True, check=True)
 
-    for option in ("--proctor-agent", "--proctor-judge", "--proctor-fast", "--proctor-fresh", "--proctor-store"):
+    for option in ("--proctor-agent", "--proctor-judge", "--proctor-fast", "--proctor-reuse", "--proctor-store"):
         assert option in done.stdout

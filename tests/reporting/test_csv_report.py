@@ -16,7 +16,7 @@ from proctor.cases.suite import Case, EvaluatorSpec, Expected, Suite, Turn
 from proctor.reporting.csv_report import COLUMNS, harmless, write
 from proctor.results.verdict import judge
 from proctor.running.options import RunOptions
-from proctor.running.verbs import Request, run_suites
+from proctor.running.run_suites import Request, run_suites
 
 
 def rows(*cases: Case, agent: Any = lambda question: question) -> list[dict[str, str]]:

@@ -17,7 +17,7 @@ from proctor.cases.suite import Case, Criteria, EvaluatorSpec, Expected, Setting
 from proctor.results.run import Outcome, Run, TrialResult
 from proctor.results.verdict import RunVerdict
 from proctor.running.options import RunOptions
-from proctor.running.verbs import Request, run_suites
+from proctor.running.run_suites import Request, run_suites
 
 EXACT = (EvaluatorSpec("ExactMatch"),)
 HERE = Path(__file__).parent

@@ -39,7 +39,7 @@ from pathlib import Path
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Settings
 from proctor.running.options import RunOptions
-from proctor.running.verbs import Request, run_suites
+from proctor.running.run_suites import Request, run_suites
 
 options = RunOptions(given=Settings(retries=0), backoff=0.0)
 flags = sys.argv[1:]

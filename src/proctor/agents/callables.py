@@ -238,7 +238,9 @@ class CallableSession:
 
     def __init__(self, agent: CallableAgent, case: Case) -> None:
         self._agent = agent
-        self._conversation = Conversation(case)
+        self._case = case
+        remembers = agent.signature.takes("history", "state", "session", "session_id")
+        self._conversation = Conversation(case) if remembers else None
 
     async def __aenter__(self) -> CallableSession:
         return self
@@ -249,20 +251,18 @@ class CallableSession:
     async def send(self, turn: Turn) -> Reply:
         agent, conversation = self._agent, self._conversation
         signature = agent.signature
-        known = {
-            "input": copy.deepcopy(turn.input),
-            "turn": turn,
-            "case": conversation.case,
-            "history": list(conversation.history),
-            "state": conversation.state,
-            "session": conversation,
-            "session_id": conversation.id,
-        }
+        known: dict[str, Any] = {"input": copy.deepcopy(turn.input), "turn": turn, "case": self._case}
+        if conversation is not None:
+            known |= {"history": list(conversation.history), "state": conversation.state}
+            known |= {"session": conversation, "session_id": conversation.id}
         try:
             positional, named = signature.bind(known)
         except DoesNotFit as error:
             raise AgentFailed(f"{agent.name} cannot be called with {_short(turn)}: {error}") from None
-        reply = to_reply(await invoke_as(agent.asynchronous, agent.function, positional, named))
+        answer = await invoke_as(agent.asynchronous, agent.function, positional, named)
+        reply = Reply(answer) if type(answer) is str else to_reply(answer)
+        if conversation is None:
+            return reply
         if reply.state is None and signature.takes("state", "session"):
             conversation.history.append((turn.input, reply.text))
             return dataclasses.replace(reply, state=plain(conversation.state))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 from proctor.agents.agent import Agent
@@ -120,11 +121,12 @@ def _from_object(target: Any, name: str) -> Agent | None:
         return RunnableAgent(target, name or None)
     if isinstance(target, type):
         target = _make(target, {})
-    from proctor.agents.frameworks import adapted
+    if not _takes_a_question(target):
+        from proctor.agents.frameworks import adapted
 
-    agent = adapted(target, name)
-    if agent is not None:
-        return agent
+        agent = adapted(target, name)
+        if agent is not None:
+            return agent
     if callable(getattr(target, "session", None)):
         if not isinstance(getattr(target, "name", None), str):
             raise UsageError(f"{_title(target)} has a session but no name; give it a name attribute with a text")
@@ -134,6 +136,11 @@ def _from_object(target: Any, name: str) -> Agent | None:
 
         return CallableAgent(target, name or None)
     return None
+
+
+def _takes_a_question(target: Any) -> bool:
+    """Whether it is a function with parameters: one that makes an agent of a framework has none."""
+    return isinstance(target, FunctionType) and target.__code__.co_argcount > 0 and not hasattr(target, "__wrapped__")
 
 
 def _make(target: type[Any], arguments: Mapping[str, Any]) -> Any:

@@ -90,7 +90,7 @@ def main() -> None:
 
 def _say_problems(error: Any) -> int:
     """All that is wrong, also with what the files name: nobody should have to find that out by mending the rest."""
-    from proctor.cli.common import by_place
+    from proctor.cli.options_and_output import by_place
     from proctor.running.engine.plan import unresolved
 
     problems = dict.fromkeys([*error.problems, *(found for suite in error.read for found in unresolved(suite))])

@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from proctor.base.errors import StoreError, UsageError
-from proctor.cli.common import json_option, say, store_option
 from proctor.cli.configuration import read_configuration
+from proctor.cli.options_and_output import json_option, say, store_option
 from proctor.results.store import Store, read_run
 from proctor.results.verdict import judge
 

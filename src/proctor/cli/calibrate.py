@@ -11,11 +11,12 @@ import click
 from proctor.base.errors import UsageError
 from proctor.base.event_loop import run_sync
 from proctor.base.json_data import Json
-from proctor.cli.common import json_option, parse_evaluators, say, store_option
 from proctor.cli.configuration import read_configuration
+from proctor.cli.options_and_output import json_option, parse_evaluators, say, store_option
 from proctor.reporting.calibration_report import calibration_data, calibration_lines
 from proctor.reporting.terminal.screen import is_terminal
-from proctor.running.engine.judges import NAMING, written_judge
+from proctor.running.engine.judges import NAMING
+from proctor.running.options import written_judge
 from proctor.running.people.calibrating import CalibrationOptions, Progress, calibrate
 from proctor.running.people.calibration_rows import implied_evaluator, read_rows
 

@@ -21,8 +21,16 @@ from proctor.cases.formats import pixie
 from proctor.cases.formats.loading import load
 from proctor.cases.relocating import moved
 from proctor.cases.suite import Suite
-from proctor.cli.common import F, by_place, json_option, parse_evaluators, say, stdout_kept_clear, store_option
 from proctor.cli.format import proposal_from_store, spans_of
+from proctor.cli.options_and_output import (
+    F,
+    by_place,
+    json_option,
+    parse_evaluators,
+    say,
+    stdout_kept_clear,
+    store_option,
+)
 from proctor.cli.suite_files import WRITABLE, check_ending, format_for, write_file, written_as
 from proctor.evaluators.datasets.dataset_file import read_dataset
 from proctor.evaluators.datasets.dataset_store import DatasetStore

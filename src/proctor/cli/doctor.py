@@ -20,11 +20,12 @@ from proctor.cases.formats.holodeck.agent_file import EXTENSION
 from proctor.cases.formats.holodeck.configuration import DEFAULT, ConfigFile, config_files, execution_of
 from proctor.cases.formats.holodeck.configuration import DEFAULTS as HOLODECK_DEFAULTS
 from proctor.cases.suite import Settings, Suite
-from proctor.cli.common import json_option, say, stdout_kept_clear, store_option
 from proctor.cli.configuration import Configuration, read_configuration
+from proctor.cli.options_and_output import json_option, say, stdout_kept_clear, store_option
 from proctor.reporting.wording import counted
-from proctor.running.engine.judges import telling
-from proctor.running.options import DEFAULTS, RunOptions, environment
+from proctor.running.engine.judges import judge_identity
+from proctor.running.engine.store_writer import environment
+from proctor.running.options import DEFAULTS, RunOptions
 
 OPTIONAL = {
     "opentelemetry": "spans of code that OpenTelemetry instruments (extra: tracing)",
@@ -73,12 +74,13 @@ def _settings(configuration: Configuration) -> dict[str, dict[str, Any]]:
 
 def _judge(options: RunOptions, configuration: Configuration, suite: Any = None) -> dict[str, Any]:
     """Who would judge, who says so, and whether that judge can be had; it is not called."""
-    from proctor.running.engine.judges import judge_of, refusal
+    from proctor.running.engine.judges import refusal
+    from proctor.running.engine.plan import judge_of
 
     choice = judge_of(options, suite)
     origin = configuration.origins["judge"] if choice.origin == "configuration" else choice.origin
     problem = refusal(choice.judge)
-    return {"judge": telling(choice.judge), "origin": origin, "ok": not problem, "says": problem or "ready"}
+    return {"judge": judge_identity(choice.judge), "origin": origin, "ok": not problem, "says": problem or "ready"}
 
 
 def _store(folder: Path) -> dict[str, Any]:
@@ -115,7 +117,7 @@ def _suite(path: str, configuration: Configuration) -> dict[str, Any]:
 
 def _describe(suite: Any) -> str:
     own = {f.name: getattr(suite.settings, f.name) for f in fields(Settings)}
-    own["judge"] = None if suite.judge is None else _judge_name(telling(suite.judge))
+    own["judge"] = None if suite.judge is None else _judge_name(judge_identity(suite.judge))
     said = ", ".join(f"{name}={value}" for name, value in own.items() if value is not None)
     return f"{suite.name}: {suite.format}, {counted(len(suite.cases), 'case')}{f'; sets {said}' if said else ''}"
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import click
 
 from proctor.base.errors import StoreError, UsageError
-from proctor.cli.common import say, store_option
 from proctor.cli.configuration import read_configuration
+from proctor.cli.options_and_output import say, store_option
 from proctor.results.dataset_proposals import Proposal, proposal_of_spans, proposal_of_trial
 from proctor.results.store import Store
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from proctor.base.errors import StoreError, UsageError
-from proctor.cli.common import say
+from proctor.cli.options_and_output import say
 
 AGENT = '''"""A very small agent: it adds numbers with a tool and says hello."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,11 +15,12 @@ from proctor.base.json_data import show
 from proctor.cases.formats.loading import load
 from proctor.cases.relocating import moved
 from proctor.cases.suite import NO_EXPECTATION, Suite
-from proctor.cli.common import json_option, say, stdout_kept_clear, store_option
 from proctor.cli.configuration import read_configuration
+from proctor.cli.options_and_output import json_option, say, stdout_kept_clear, store_option
+from proctor.cli.questions_to_people import MOST_SHOWN, QUIT, asked, can_ask, facts_text, person_named, rows_from
 from proctor.cli.suite_files import check_ending, format_for, write_file, written_as
-from proctor.reporting.explain import Fact, as_text, call_text, expected_lines, shorten, shown
-from proctor.reporting.terminal.screen import is_terminal, one_line, visible
+from proctor.reporting.explain import Fact, call_text, expected_lines, shown
+from proctor.reporting.terminal.screen import one_line
 from proctor.reporting.wording import counted
 from proctor.running.engine.selection import CaseFilter, parse_words
 from proctor.running.options import RunOptions
@@ -34,9 +34,9 @@ from proctor.running.people.expectation_recording import (
     read_acceptances,
     recorded,
 )
+from proctor.running.people.grading import BadGrade
 
 Accepted = dict[str, tuple[Proposal, str]]
-MOST_SHOWN = 4_000
 
 
 @click.command("record")
@@ -138,25 +138,23 @@ def _offered(suite: Suite, given: dict[str, Any]) -> list[Proposal]:
 
 def _accepted(offered: Sequence[Proposal], given: dict[str, Any]) -> Accepted | None:
     """What is accepted, by whom; `None` where nobody could be asked."""
-    who = (given["by"] or "").strip() or _user()
+    who = person_named(given["by"])
     if given["decisions"] is not None:
-        from proctor.running.people.grading import parse_rows
-
-        return read_acceptances(parse_rows(_text(given["decisions"]), given["decisions"]), offered, who)
+        return read_acceptances(rows_from(given["decisions"]), offered, who)
     if given["accept_all"]:
         _tell(offered)
         fit = [proposal for proposal in offered if not proposal.refusal]
         many = counted(len(fit), "case")
         say(f"WARNING: {many} accepted without anybody looking; what was wrong is expected from now on", err=True)
         return {proposal.case.id: (proposal, f"{who} (--accept-all)") for proposal in fit}
-    if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
+    if not can_ask():
         _tell(offered)
         say("nothing is written: accept on a terminal, with --from FILE, or with --accept-all")
         return None
-    return _asked(offered, who)
+    return _ask_all(offered, who)
 
 
-def _asked(offered: Sequence[Proposal], who: str) -> Accepted:
+def _ask_all(offered: Sequence[Proposal], who: str) -> Accepted:
     say("y accepts what the agent did, n or nothing leaves the case as it is, q ends.\n")
     accepted: Accepted = {}
     for number, proposal in enumerate(offered, 1):
@@ -164,28 +162,20 @@ def _asked(offered: Sequence[Proposal], who: str) -> Accepted:
         if proposal.refusal:
             say("")
             continue
-        answer = _line("accept? [y/n/q] ")
-        if answer in (None, "q", "quit"):
+        answer = asked("accept? [y/n/q] ", _yes_or_no)
+        if answer is QUIT:
             break
-        if answer in ("y", "yes"):
+        if answer:
             accepted[proposal.case.id] = proposal, who
         say("")
     return accepted
 
 
-def _line(prompt: str) -> str | None:
-    """What the person types; asks again until it means something, `None` at the end of the input."""
-    while True:
-        sys.stdout.write(prompt)
-        sys.stdout.flush()
-        line = sys.stdin.readline()
-        if not line:
-            say("")
-            return None
-        word = line.strip().lower()
-        if word in ("", "y", "yes", "n", "no", "q", "quit"):
-            return word
-        say("y, n or q")
+def _yes_or_no(text: str) -> bool:
+    word = text.lower()
+    if word not in ("y", "yes", "n", "no"):
+        raise BadGrade("y, n or q")
+    return word in ("y", "yes")
 
 
 def _write(suite: Suite, accepted: Accepted, target: Path, part: Any) -> int:
@@ -230,25 +220,5 @@ def _described(proposal: Proposal) -> str:
         facts.append(Fact("  calls", calls or "none"))
     if proposal.refusal:
         facts.append(Fact("  not recorded", proposal.refusal))
-    told = visible(as_text([Fact(fact.label, shorten(fact.text, MOST_SHOWN)) for fact in facts]))
+    told = facts_text(facts)
     return f"{one_line(case.id)}\n{told}"
-
-
-def _text(source: str) -> str:
-    if source == "-":
-        return sys.stdin.read()
-    try:
-        return Path(source).read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise UsageError(f"{source} cannot be read: {error.strerror or error}") from None
-    except ValueError:
-        raise UsageError(f"{source} is not UTF-8 text") from None
-
-
-def _user() -> str:
-    import getpass
-
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError, ImportError):
-        return "unknown"

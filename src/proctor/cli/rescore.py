@@ -7,12 +7,19 @@ from typing import Any
 import click
 
 from proctor.cases.suite import Settings
-from proctor.cli.common import Seconds, carry_out, judge_options, parse_evaluators, report_options, store_option
 from proctor.cli.configuration import read_configuration
+from proctor.cli.options_and_output import (
+    Seconds,
+    carry_out,
+    judge_options,
+    parse_evaluators,
+    report_options,
+    store_option,
+)
 from proctor.results.run import Run
 from proctor.results.verdict import RunVerdict
 from proctor.running.options import Listener, RunOptions
-from proctor.running.verbs import rescore
+from proctor.running.run_suites import rescore
 
 
 @click.command("rescore")

@@ -10,8 +10,8 @@ import click
 
 from proctor.base.errors import UsageError
 from proctor.base.fields import nearest
-from proctor.cli.common import json_option, say, store_option
 from proctor.cli.configuration import read_configuration
+from proctor.cli.options_and_output import json_option, say, store_option
 from proctor.results.store import RunRow, Store
 from proctor.results.verdict import INTERRUPTED
 from proctor.running.engine.store_writer import status_of

@@ -14,8 +14,8 @@ import click
 from proctor.base.errors import UsageError
 from proctor.base.fields import nearest
 from proctor.cases.suite import Suite
-from proctor.cli.common import report_options, report_targets, say, store_option
 from proctor.cli.configuration import read_configuration
+from proctor.cli.options_and_output import report_options, report_targets, say, store_option
 from proctor.results.run import Outcome, Run, TrialResult
 from proctor.results.store import Store, read_run
 from proctor.results.verdict import RunVerdict, judge

@@ -10,7 +10,8 @@ import click
 
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Case, EvaluatorSpec, Settings, Suite, Turn
-from proctor.cli.common import (
+from proctor.cli.configuration import Configuration, read_configuration
+from proctor.cli.options_and_output import (
     Seconds,
     carry_out,
     judge_options,
@@ -21,10 +22,9 @@ from proctor.cli.common import (
     stdout_kept_clear,
     store_option,
 )
-from proctor.cli.configuration import Configuration, read_configuration
 from proctor.running.engine.selection import CaseFilter, last_failed, parse_words, tag_set
 from proctor.running.options import RunOptions
-from proctor.running.verbs import Request, run_suites
+from proctor.running.run_suites import Request, run_suites
 
 if TYPE_CHECKING:
     from proctor.results.run import Run
@@ -108,8 +108,10 @@ def _suites(given: dict[str, Any]) -> list[Suite]:
     for suite in suites:
         for warning in suite.warnings:
             say(f"warning: {warning}", err=True)
+    if not given["evaluators"]:
+        return suites
     extra = parse_evaluators(given["evaluators"])
-    return [_with_evaluators(suite, extra) for suite in suites] if extra else suites
+    return [_with_evaluators(suite, extra) for suite in suites]
 
 
 def _with_evaluators(suite: Suite, extra: tuple[EvaluatorSpec, ...]) -> Suite:
@@ -136,7 +138,9 @@ def _options(given: dict[str, Any], configuration: Configuration) -> RunOptions:
     )
 
 
-def _selection(given: dict[str, Any], folder: Path) -> CaseFilter:
+def _selection(given: dict[str, Any], folder: Path) -> CaseFilter | None:
+    if given["words"] is None and not given["tags"] and not given["only_failed"]:
+        return None
     addresses = None
     if given["only_failed"]:
         from proctor.results.store import Store

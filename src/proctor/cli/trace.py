@@ -20,8 +20,8 @@ from proctor.agents.resolving import resolve_agent
 from proctor.base.errors import InvalidSuite, Problem, StoreError, UsageError
 from proctor.base.event_loop import run_sync
 from proctor.base.json_data import Json
-from proctor.cli.common import json_option, say, stdout_kept_clear, store_option
 from proctor.cli.configuration import read_configuration
+from proctor.cli.options_and_output import json_option, say, stdout_kept_clear, store_option
 from proctor.results.store import Store
 from proctor.results.stored_traces import TraceRow
 from proctor.running.python_api.run_application import run_once

@@ -13,7 +13,7 @@ from proctor.cases.formats.loading import load_file
 from proctor.cases.suite import Case, Suite
 from proctor.plugin.failures import TrialBroken, TrialFailed, failure_text, shown
 from proctor.plugin.session import WANTED, ProctorSession, session_of
-from proctor.plugin.stash import named_files
+from proctor.plugin.session_stash import named_files
 from proctor.reporting.explain import one_line_reason, why_open
 from proctor.reporting.terminal.narration import answer_lines, case_line, present_signs, tell, tool_lines
 from proctor.reporting.terminal.screen import one_line

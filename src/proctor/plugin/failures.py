@@ -11,7 +11,7 @@ from proctor.reporting.terminal.screen import one_line, visible
 from proctor.results.run import Outcome, TrialResult
 
 INSTRUMENT = "Nothing is known about the agent: the instrument or the infrastructure broke."
-REUSED = "The answer is from an earlier session, since agent and question are unchanged; --proctor-fresh asks anew."
+REUSED = "The answer is from an earlier session, since agent and question are unchanged (--proctor-reuse)."
 
 
 class TrialFailed(Exception):

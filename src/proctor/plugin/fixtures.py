@@ -63,7 +63,7 @@ class SuiteRun:
 
 
 @contextmanager
-def said_plainly() -> Iterator[None]:
+def errors_as_messages() -> Iterator[None]:
     """What is wrong with a suite, an agent or a setting is one message, without a traceback."""
     try:
         yield
@@ -73,7 +73,7 @@ def said_plainly() -> Iterator[None]:
 
 def agent_runner(config: pytest.Config) -> AgentRunner:
     """A runner of the configured agent, whose answers are shared by all tests."""
-    with said_plainly():
+    with errors_as_messages():
         session = session_of(config)
         agent = session.settings.agent or session.settings.usual_agent
         if agent is None:
@@ -108,7 +108,7 @@ def evaluation_cases(request: pytest.FixtureRequest) -> Any:
 
 def evaluation_dataset(request: pytest.FixtureRequest, given: Any) -> EvaluationDataset:
     """Every case, run once per session; those of a suite with an agent of its own are put to that one."""
-    with said_plainly():
+    with errors_as_messages():
         session = session_of(request.config)
         cases = [given] if isinstance(given, Case) else given
         if isinstance(cases, Sequence) and cases and all(isinstance(case, Case) for case in cases):
@@ -169,13 +169,13 @@ class CaseDisplay:
 
 def proctor_run(config: pytest.Config, module: Path, given: Any, case: str | None, agent: Any) -> SuiteRun:
     """Run a suite, or one case of it, unless this session did already."""
-    with said_plainly():
+    with errors_as_messages():
         session = session_of(config)
         trials: list[TrialResult] = []
         for suite in suites_of(given, module):
             chosen = agent if agent is not None else session.settings.agent_for(suite.agent)
             plan = session.plan(suite, chosen)
-            session.enlist(plan.suites[0], len(plan.trials))
+            session.add_suite(plan.suites[0], len(plan.trials))
             name = plan.suites[0].suite.name
             start = 1_000_000 + len(trials)
             wanted = [
@@ -185,6 +185,6 @@ def proctor_run(config: pytest.Config, module: Path, given: Any, case: str | Non
             ]
             if not wanted:
                 pytest.fail(f"{name} has no case {case!r}", pytrace=False)
-            made = session.runs.make(wanted, all_at_once=True)
+            made = session.runs.make(wanted)
             trials += [made[address_of(trial)] for trial in wanted if address_of(trial) in made]
-        return SuiteRun(tuple(trials), session.runs.outline().notes)
+        return SuiteRun(tuple(trials), session.runs.summary().notes)

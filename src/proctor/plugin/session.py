@@ -18,14 +18,14 @@ from proctor.agents.resolving import resolve_agent
 from proctor.base.json_data import canonical, plain
 from proctor.cases.suite import Suite
 from proctor.cli.configuration import read_configuration
-from proctor.plugin.stash import SESSION, sharing_of
+from proctor.plugin.session_stash import SESSION, sharing_of
 from proctor.results.run import Run, TrialResult
 from proctor.results.verdict import RunVerdict
 from proctor.running.engine.plan import Plan, PlannedSuite
 from proctor.running.options import RunOptions
 from proctor.running.python_api.agent_runner import AgentRun
-from proctor.running.session.answer_reuse import Sharing
-from proctor.running.session.shared_run import Address, Outline, SharedRuns, address_of
+from proctor.running.session.answer_reuse import SessionId
+from proctor.running.session.shared_run import Address, ProcessSummary, SharedRuns, address_of
 
 WANTED = "give one with --proctor-agent app.py:agent, or with proctor_agent in pytest's ini file"
 
@@ -37,7 +37,7 @@ class SessionSettings:
         known = read_configuration(config.rootpath)
         chosen = config.getoption("proctor_store")
         self.config = config
-        self.fresh: bool = config.getoption("proctor_fresh")
+        self.reuse: bool = config.getoption("proctor_reuse") or config.getini("proctor_reuse")
         self.folder = Path.cwd() / chosen if chosen else config.rootpath / known.store(None)
         self.options = RunOptions(
             fallback=known.settings,
@@ -48,7 +48,7 @@ class SessionSettings:
         )
         worker: dict[str, Any] = getattr(config, "workerinput", {})
         given = worker.get("proctor")
-        self.sharing = Sharing(**(given or sharing_of(config)), several=given is not None)
+        self.session = SessionId(**(given or sharing_of(config)), several=given is not None)
 
     @functools.cached_property
     def agent(self) -> Agent | None:
@@ -92,9 +92,9 @@ class ProctorSession:
         self.config = config
         self.settings = SessionSettings(config)
         self.runs = SharedRuns(
-            self.settings.folder, self.settings.options, self.settings.sharing, fresh=self.settings.fresh
+            self.settings.folder, self.settings.options, self.settings.session, reuse=self.settings.reuse
         )
-        self.outlines: list[Outline] = []
+        self.summaries: list[ProcessSummary] = []
         """What other processes told."""
         self.looked_at: AgentRun | None = None
         """The run that the present test looked at last."""
@@ -113,7 +113,7 @@ class ProctorSession:
             self._made |= self.runs.make([other.planned for other in self._batch(item)])
         trial = self._made.pop(address, None)
         if trial is None:
-            notes = self.runs.outline().notes
+            notes = self.runs.summary().notes
             raise TrialBroken(notes[-1] if notes else "the trial was not made")
         return trial
 
@@ -131,13 +131,13 @@ class ProctorSession:
             self._agents[reference] = resolve_agent(suite.agent, suite.base)
         return self._agents[reference]
 
-    def enlist(self, planned: PlannedSuite, trials: int) -> None:
+    def add_suite(self, planned: PlannedSuite, trials: int) -> None:
         """Make a suite part of the session's run, under a name that no other suite there has."""
-        name, known = planned.suite.name, self.runs.enlisted(planned.suite.name)
+        name, known = planned.suite.name, self.runs.known_suite(planned.suite.name)
         if known is not None and known.suite.path != planned.suite.path:
             name = f"{name} ({self._place(planned.suite)})"
             planned.suite = replace(planned.suite, name=name)
-        self.runs.enlist(planned, trials)
+        self.runs.add_suite(planned, trials)
 
     def look_at(self, run: AgentRun) -> None:
         self.looked_at = run
@@ -152,10 +152,12 @@ class ProctorSession:
                 item.planned = replace(item.planned, position=position)
                 self._waiting.setdefault(id(item.planned.suite), []).append(item)
         for items in self._waiting.values():
-            self.enlist(items[0].planned.suite, len(items))
+            self.add_suite(items[0].planned.suite, len(items))
 
-    def pytest_runtest_setup(self) -> None:
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
         self.looked_at = None
+        self.runs.begin_test(again=getattr(item, "execution_count", 1) > 1)  # as pytest-rerunfailures counts
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -179,7 +181,7 @@ class ProctorSession:
         tell_session(self, terminalreporter)
 
     def pytest_unconfigure(self) -> None:
-        self.runs.close(last=not self.settings.sharing.several)
+        self.runs.close(last=not self.settings.session.several)
 
     def _batch(self, item: TrialItem) -> list[TrialItem]:
         """The item alone where each failure matters at once, or where other processes take the others."""
@@ -194,7 +196,7 @@ class ProctorSession:
 
     def _is_step_by_step(self) -> bool:
         asked: Callable[[str], Any] = lambda name: self.config.getoption(name, None)  # noqa: E731
-        return self.settings.sharing.several or any(map(asked, ("maxfail", "stepwise", "usepdb", "setuponly")))
+        return self.settings.session.several or any(map(asked, ("maxfail", "stepwise", "usepdb", "setuponly")))
 
     def _place(self, suite: Suite) -> str:
         path, root = suite.path, self.config.rootpath

@@ -18,7 +18,7 @@ from proctor.reporting.wording import STYLES, counted, counts_text, money, share
 from proctor.results.run import Run
 from proctor.results.verdict import RunVerdict, SuiteVerdict
 from proctor.running.python_api.agent_runner import AgentRun
-from proctor.running.session.shared_run import Outline
+from proctor.running.session.shared_run import ProcessSummary
 
 if TYPE_CHECKING:
     from proctor.plugin.session import ProctorSession
@@ -40,37 +40,39 @@ def complete_report(
 
 def close_session(session: ProctorSession, of_pytest: pytest.Session) -> None:
     """A process among several tells the first one what it did; that one sums up."""
-    outline = session.runs.outline()
+    summary = session.runs.summary()
     output = getattr(session.config, "workeroutput", None)
     if output is not None:
-        output["proctor"] = json.dumps(plain(outline))  # as ASCII: what processes tell each other must be encodable
+        output["proctor"] = json.dumps(plain(summary))  # as ASCII: what processes tell each other must be encodable
         return
-    session.outlines.append(outline)
+    session.summaries.append(summary)
     interrupted = of_pytest.exitstatus == pytest.ExitCode.INTERRUPTED
     try:
         note = _note(session, of_pytest)
-        session.result = session.runs.finish(session.outlines, note, interrupted=interrupted)
+        session.result = session.runs.finish(session.summaries, note, interrupted=interrupted)
     except StoreError as error:
         session.trouble = str(error)
 
 
 def _note(session: ProctorSession, of_pytest: pytest.Session) -> str:
     """Why not every trial was made, where that is known."""
-    notes = [note for outline in session.outlines for note in outline.notes]
+    notes = [note for summary in session.summaries for note in summary.notes]
     stopped = of_pytest.shouldfail or of_pytest.shouldstop
     return notes[0] if notes else f"pytest {stopped}" if isinstance(stopped, str) else ""
 
 
 def tell_session(session: ProctorSession, terminal: Any) -> None:
     """The short section at the end of pytest's output."""
-    reused = _reused(session.outlines)
-    again = f"{counted(reused, 'answer')} reused from earlier sessions; --proctor-fresh asks anew" if reused else ""
+    reused = _reused(session.summaries)
+    again = f"{counted(reused, 'answer')} reused from earlier sessions (--proctor-reuse)" if reused else ""
+    reruns = sum(summary.asked_again for summary in session.summaries)
     lines: list[tuple[str, dict[str, bool]]] = []
     if session.result is not None:
         run, verdict = session.result
         lines += [(_suite_line(suite), {}) for suite in verdict.suites]
         lines += [(_totals(verdict), {}), *((text, {}) for text in _judges(run))]
         lines += [(again, {})] if again else []
+        lines += [(f"{counted(reruns, 'trial')} asked again by reruns; the last answer counts", {})] if reruns else []
         lines += [(f"{verdict.outcome.upper()}  {verdict.reason}", _markup(verdict))]
         lines += [(f"kept in {session.settings.folder}; see it again with: proctor show {run.id}", {})]
     elif again:
@@ -84,9 +86,9 @@ def tell_session(session: ProctorSession, terminal: Any) -> None:
         terminal.line(encodable(one_line(text), encoding), **markup)
 
 
-def _reused(outlines: Sequence[Outline]) -> int:
+def _reused(summaries: Sequence[ProcessSummary]) -> int:
     """How many answers were not asked for again; one that a suite and tests look at, in any process, is one."""
-    taken = {(question, suite) for outline in outlines for question, suite in outline.reused}
+    taken = {(question, suite) for summary in summaries for question, suite in summary.reused}
     by_suites = {question for question, suite in taken if suite}
     return sum(1 for question, suite in taken if suite or question not in by_suites)
 
@@ -111,6 +113,6 @@ def _markup(verdict: RunVerdict) -> dict[str, bool]:
     return {word: True for word in STYLES[verdict.outcome].split() if word in ("bold", "red", "green", "yellow")}
 
 
-def hear_outline(session: ProctorSession, told: str) -> None:
+def receive_summary(session: ProctorSession, told: str) -> None:
     """What a process that has ended did."""
-    session.outlines.append(Outline(**json.loads(told)))
+    session.summaries.append(ProcessSummary(**json.loads(told)))

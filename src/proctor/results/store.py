@@ -5,6 +5,7 @@ Brings a kept run back: the same object that the engine gave, streaming from the
 
 from __future__ import annotations
 
+import functools
 import json
 import time
 from collections.abc import Iterator, Sequence
@@ -84,7 +85,10 @@ class Store:
                 _keep_out_of_git(folder)
             self._database = Database(self.path)
         self._database.on_rollback = self._recent.clear
-        self.traces = Traces(self._database)
+
+    @functools.cached_property
+    def traces(self) -> Traces:
+        return Traces(self._database)
 
     def close(self) -> None:
         self._database.close()

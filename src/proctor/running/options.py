@@ -1,26 +1,23 @@
-"""How a run is to be made: what the caller said, what files say, and what holds when nobody says anything.
-
-Who wants to know how a run goes: the terminal, a progress bar, a test.
-
-What a run was made with; nothing that names a person, a machine or a secret.
-"""
+"""Settings of a run: what the caller gives, what suites and configuration say, and the defaults."""
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Mapping
-from dataclasses import fields
+import json
+from pathlib import Path
 from typing import Any, Protocol
 
 from proctor.base.errors import UsageError
+from proctor.base.json_data import show
 from proctor.base.records import record
-from proctor.cases.suite import Case, Settings, Suite
+from proctor.cases.suite import Settings
 from proctor.results.run import Run, TrialResult
 from proctor.results.verdict import RunVerdict
-from proctor.version import __version__
 
-UNSAID = Settings()
+EMBEDDED = "embedded"
+VARIABLE = "PROCTOR_JUDGE"
+GIVEN = "--judge"
+
+NO_SETTINGS = Settings()
 DEFAULTS = Settings(repeat=1, parallel=8, timeout=300.0, evaluator_timeout=60.0, retries=2)
 JUDGED_SECONDS = 300.0
 """What an evaluator may take that asks a judge, where nobody says how long: models think, and are asked again."""
@@ -30,9 +27,9 @@ JUDGED_SECONDS = 300.0
 class RunOptions:
     """Everything about a run that is not in the suites."""
 
-    given: Settings = UNSAID
+    given: Settings = NO_SETTINGS
     """Said on the command line or in the call; beats what suites say."""
-    fallback: Settings = UNSAID
+    fallback: Settings = NO_SETTINGS
     """Said in the project's configuration or the environment; holds where suites say nothing."""
     fast: bool = False
     """Leave out whatever needs a language model."""
@@ -60,19 +57,24 @@ class Limits:
     """The evaluator timeout of those that ask a judge; waiting for the judge to be free does not count."""
 
 
-def limits_of(options: RunOptions, suite: Suite, case: Case | None = None) -> Limits:
-    """The first who says something wins: caller, case, suite, configuration, default."""
-    own = UNSAID if case is None else Settings(repeat=case.repeat, timeout=case.timeout)
-    sources = (options.given, own, suite.settings, options.fallback, DEFAULTS)
-    said = {f.name: next(v for s in sources if (v := getattr(s, f.name)) is not None) for f in fields(Settings)}
-    for name, least in (("repeat", 1), ("parallel", 1), ("retries", 0)):
-        if said[name] < least:
-            raise UsageError(f"{name} must be at least {least}, not {said[name]}")
-    for name in ("timeout", "evaluator_timeout"):
-        if not said[name] > 0:
-            raise UsageError(f"{name} must be more than 0 seconds, not {said[name]:g}")
-    own_wish = any(source.evaluator_timeout is not None for source in sources[:-1])
-    return Limits(**said, judged_timeout=said["evaluator_timeout"] if own_wish else JUDGED_SECONDS)
+@record
+class Choice:
+    """Who judges, and who says so."""
+
+    judge: Any
+    origin: str
+    path: Path | None = None
+    """The suite's file, where that is what says so."""
+
+
+def written_judge(judge: Any, origin: str) -> Any:
+    """A judge as it is named where only text can be: a name, or an object in JSON."""
+    if not isinstance(judge, str) or not judge.lstrip().startswith("{"):
+        return judge
+    try:
+        return json.loads(judge)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{origin}: the judge is not valid JSON: {show(str(error), 200)}") from None
 
 
 class Listener(Protocol):
@@ -85,11 +87,3 @@ class Listener(Protocol):
     def trial_done(self, trial: TrialResult) -> None: ...
 
     def finished(self, run: Run, verdict: RunVerdict) -> None: ...
-
-
-def environment() -> Mapping[str, str]:
-    return {
-        "proctor_version": __version__,
-        "python_version": ".".join(map(str, sys.version_info[:3])),
-        "os": f"{os.uname().sysname} {os.uname().machine}" if hasattr(os, "uname") else sys.platform,
-    }

@@ -17,7 +17,7 @@ from proctor.evaluators.registry import build
 from proctor.evaluators.resource_use import Measured
 from proctor.results.run import Score
 from proctor.running.options import RunOptions
-from proctor.running.verbs import Request, run_suites
+from proctor.running.run_suites import Request, run_suites
 
 METRICS = """
 from types import SimpleNamespace

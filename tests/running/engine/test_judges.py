@@ -20,7 +20,7 @@ from proctor.results.run import Outcome, Run
 from proctor.results.store import Store, read_run
 from proctor.results.verdict import RunVerdict
 from proctor.running.options import RunOptions
-from proctor.running.verbs import Request, rescore, run_suites
+from proctor.running.run_suites import Request, rescore, run_suites
 
 
 class Scripted:

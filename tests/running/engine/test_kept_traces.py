@@ -18,7 +18,7 @@ from proctor.cases.suite import Criteria, EvaluatorSpec
 from proctor.results.run import Outcome
 from proctor.results.store import Store, read_run
 from proctor.running.options import RunOptions
-from proctor.running.verbs import rescore
+from proctor.running.run_suites import rescore
 from proctor.tracing.spans import ObserveSpan
 
 TRACED = (EvaluatorSpec(f"{__file__}:sees_its_own_trace"),)

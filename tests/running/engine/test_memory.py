@@ -7,7 +7,7 @@ from pathlib import Path
 from agents_under_test import cases, suite
 
 from proctor.running.options import RunOptions
-from proctor.running.verbs import Request, run_suites
+from proctor.running.run_suites import Request, run_suites
 
 CASES = 5_000
 LARGEST_GROWTH = 2048

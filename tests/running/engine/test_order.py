@@ -261,7 +261,7 @@ def test_a_suite_without_cases_is_refused_and_not_passed_over() -> None:
 
 
 def test_a_run_of_nothing_is_a_mistake_and_not_a_pass() -> None:
-    from proctor.running.verbs import Request, run_suites
+    from proctor.running.run_suites import Request, run_suites
 
     with pytest.raises(UsageError, match="no suite"):
         run(agent=echo)

@@ -15,7 +15,7 @@ from proctor.results.run import Outcome, Run
 from proctor.results.store import Store, read_run
 from proctor.results.verdict import RunVerdict
 from proctor.running.options import RunOptions
-from proctor.running.verbs import rescore
+from proctor.running.run_suites import rescore
 
 Found = tuple[Run, RunVerdict]
 

@@ -11,7 +11,7 @@ from proctor.cases.suite import Attachment, Case, Expected, Suite, Turn
 from proctor.results.run import Outcome
 from proctor.running.options import RunOptions
 from proctor.running.people.expectation_recording import proposals
-from proctor.running.verbs import rescore
+from proctor.running.run_suites import rescore
 
 
 def last_line(question: str) -> str:

@@ -12,7 +12,7 @@ from judged_projects import judge_at
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, Suite, Turn
 from proctor.results.run import Outcome
 from proctor.running.options import RunOptions
-from proctor.running.verbs import Request, run_suites
+from proctor.running.run_suites import Request, run_suites
 
 STATEMENT = {"text": "Refunds take five days.", "claim": "yes", "relevant": "yes", "reason": ""}
 

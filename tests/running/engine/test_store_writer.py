@@ -62,7 +62,7 @@ class Full(Store):
 
 
 def test_a_full_disk_stops_the_run_and_loses_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proctor.running.verbs.Store", Full)
+    monkeypatch.setattr("proctor.running.run_suites.Store", Full)
     answered: list[str] = []
 
     async def agent(question: str) -> str:
@@ -92,7 +92,7 @@ def test_results_stand_in_order_although_only_some_could_be_kept(
     """The first to be kept is the last of the plan."""
     import asyncio
 
-    monkeypatch.setattr("proctor.running.verbs.Store", Full)
+    monkeypatch.setattr("proctor.running.run_suites.Store", Full)
     turns = [asyncio.Event() for _ in range(61)]
     turns[60].set()
 

@@ -20,7 +20,7 @@ from proctor.judging.judge import JudgeCall
 from proctor.results.run import Outcome, Run, TrialResult
 from proctor.results.store import Store, read_run
 from proctor.running.options import RunOptions
-from proctor.running.verbs import Request, rescore, run_suites
+from proctor.running.run_suites import Request, rescore, run_suites
 
 Player = Callable[[Any], dict[str, Any]]
 

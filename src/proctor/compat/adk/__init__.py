@@ -22,7 +22,7 @@ from proctor.compat.adk.eval_files import read_eval_set, read_files
 from proctor.compat.adk.failures import AgentEvaluationFailed, failures_of
 from proctor.results.run import Run
 from proctor.running.options import RunOptions
-from proctor.running.verbs import Request, run_suites_async
+from proctor.running.run_suites import Request, run_suites_async
 
 NUM_RUNS = 2
 

@@ -24,7 +24,7 @@ from proctor.compat.holodeck.test_results import TestReport, TestResult
 from proctor.evaluators.registry import build
 from proctor.results.run import Run, TrialResult
 from proctor.results.verdict import RunVerdict
-from proctor.running.verbs import Request, run_suites_async
+from proctor.running.run_suites import Request, run_suites_async
 
 BROUGHT = "proctor.compat.holodeck.evaluators:brought_along"
 

@@ -27,8 +27,9 @@ from proctor.compat.holodeck.result_builder import NOTHING_SEEN, Tally, framed, 
 from proctor.compat.holodeck.test_results import TestReport
 from proctor.results.run import Run
 from proctor.results.verdict import RunVerdict
-from proctor.running.engine.judges import telling
-from proctor.running.options import RunOptions, limits_of
+from proctor.running.engine.judges import judge_identity
+from proctor.running.engine.plan import limits_of
+from proctor.running.options import RunOptions
 from proctor.version import __version__
 
 if TYPE_CHECKING:  # what drives agents is not needed to write down what came of it
@@ -171,7 +172,7 @@ def _recorder(suite: Suite, options: RunOptions, arguments: Sequence[str], place
         "repeat": limits.repeat,
         "retries": limits.retries,
         "evaluator_timeout": limits.evaluator_timeout,
-        "judge": telling(options.judge or suite.judge or options.usual_judge),
+        "judge": judge_identity(options.judge or suite.judge or options.usual_judge),
         "budget_usd": options.budget_usd,
         "fast": options.fast,
     }

@@ -29,7 +29,7 @@ class ExactMatch:
     def __call__(self, evaluable: Evaluable) -> Evaluation:
         expected, output = expectation_of(evaluable, "ExactMatch"), evaluable.output
         wanted, got = self._prepared(expected), self._prepared(output)
-        if agree(wanted, got):
+        if (type(got) is str and got == wanted) or agree(wanted, got):
             return Evaluation(1.0, f"the output is as expected: {quote(expected)}")
         hint = difference(wanted, got)
         return Evaluation(0.0, f"{compared(expected, output)}{f'; {hint}' if hint else ''}")

@@ -159,8 +159,8 @@ async def _converse(
     agent: Agent, case: Case, user: User, replies: list[Reply], warnings: list[str], spans: list[Span]
 ) -> None:
     inputs = {item.name: item.value for item in case.inputs} if case.inputs else None
-    doubles = Doubles(case.doubles)
-    if case.doubles:
+    doubles = Doubles(case.doubles) if case.doubles else None
+    if doubles is not None:
         DOUBLES.set(doubles)
     try:
         async with agent.session(case) as session:
@@ -172,8 +172,10 @@ async def _converse(
                 recording.over = True
                 duration_ms = (time.perf_counter() - clock) * 1000
                 replies.append(_complete(reply, recording, duration_ms, spans[before:]))
-                warnings += [f"the application never asked for the input {name!r}" for name in recording.unused()]
-        if DOUBLES.get() is doubles:
+                if inputs:
+                    unused = recording.unused()
+                    warnings += [f"the application never asked for the input {name!r}" for name in unused]
+        if doubles is not None and DOUBLES.get() is doubles:
             warnings += doubles.unasked(call.name for reply in replies for call in reply.tool_calls)
     except (SystemExit, KeyboardInterrupt) as error:
         raise AgentFailed(f"the agent raised {describe(error)}{place_of(error)}") from error

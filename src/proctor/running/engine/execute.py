@@ -22,12 +22,12 @@ from proctor.results.run import Outcome, Run, Score, TrialResult
 from proctor.results.verdict import NOTHING_SCORES, RunVerdict, judge, trial_outcome
 from proctor.running.engine.ask import Answer, User, WrittenUser, ask
 from proctor.running.engine.deadline import Watchdog
-from proctor.running.engine.plan import Plan, PlannedTrial
-from proctor.running.engine.run_budget import Economy
+from proctor.running.engine.plan import Plan, PlannedTrial, limits_of
+from proctor.running.engine.run_budget import RunCosts
 from proctor.running.engine.score import ScoringContext, needs_only_a_judge, score
-from proctor.running.engine.store_writer import Booking, Keeper
+from proctor.running.engine.store_writer import OpenRun, TrialWriter, environment
 from proctor.running.engine.tool_reruns import answering_for_tools, reexecuted
-from proctor.running.options import Listener, RunOptions, environment, limits_of
+from proctor.running.options import Listener, RunOptions
 from proctor.tracing.thread_context import carry_context_into_threads
 
 
@@ -74,29 +74,39 @@ if TYPE_CHECKING:
 STOP_SECONDS = 10.0
 """How long an agent may take to shut down."""
 
-Recall = Callable[[PlannedTrial], TrialResult | None]
+EarlierAnswer = Callable[[PlannedTrial], TrialResult | None]
 """Answers that are there already: from an earlier run, or from the run that is scored anew."""
 
 
 async def execute(
-    plan: Plan, options: RunOptions, booking: Booking, *, listener: Listener | None = None, recall: Recall | None = None
+    plan: Plan,
+    options: RunOptions,
+    open_run: OpenRun,
+    *,
+    listener: Listener | None = None,
+    earlier: EarlierAnswer | None = None,
 ) -> tuple[Run, RunVerdict]:
     """Make every trial of `plan` that is not kept already."""
-    return await _Execution(plan, options, booking, listener, recall).run()
+    return await _Execution(plan, options, open_run, listener, earlier).run()
 
 
 class _Execution:
     """One run while it lasts."""
 
     def __init__(
-        self, plan: Plan, options: RunOptions, booking: Booking, listener: Listener | None, recall: Recall | None
+        self,
+        plan: Plan,
+        options: RunOptions,
+        open_run: OpenRun,
+        listener: Listener | None,
+        earlier: EarlierAnswer | None,
     ) -> None:
         self._plan = plan
         self._options = options
-        self._booking = booking
+        self._booking = open_run
         self._listener = listener
-        self._recall = recall
-        self._keeper = Keeper(booking.store, booking.no, listener, self._keeping_failed)
+        self._earlier = earlier
+        self._writer = TrialWriter(open_run.store, open_run.no, listener, self._keeping_failed)
         self._dispatcher = Dispatcher(self._waiting())
         self._note = ""
         self._interrupted = False
@@ -106,41 +116,46 @@ class _Execution:
         self._broken_agents: dict[int, str] = {}
         self._watchdog = Watchdog()
         self._parallel = max((item.limits.parallel for item in plan.suites), default=1)
-        self._economy = Economy(plan, options, booking)
+        asks_models = any(item.asks_models for item in plan.suites)
+        counted = asks_models or options.budget_usd is not None
+        self._costs = RunCosts(plan, options, open_run) if counted else None
+        self._run_judges = None if self._costs is None else self._costs.run_judges
         self._files: AttachedFiles | None = None
         self._scoring = ScoringContext(
-            asyncio.Semaphore(self._parallel), self._watchdog, options.fast, self._economy.run_judges
+            asyncio.Semaphore(self._parallel), self._watchdog, options.fast, self._run_judges
         )
 
     async def run(self) -> tuple[Run, RunVerdict]:
-        booking = self._booking
-        if booking.store is not None and booking.kept:
-            self._keeper.summaries.extend(booking.store.summaries(booking.no))
+        open_run = self._booking
+        if open_run.store is not None and open_run.kept:
+            self._writer.summaries.extend(open_run.store.summaries(open_run.no))
         run = Run(
-            id=booking.run_id,
-            started_at=booking.started_at,
+            id=open_run.run_id,
+            started_at=open_run.started_at,
             suites=tuple(item.info for item in self._plan.suites),
-            summaries=self._keeper.summaries,
-            trials=self._keeper.trials(),
+            summaries=self._writer.summaries,
+            trials=self._writer.trials(),
             environment=environment(),
-            store=None if booking.store is None else str(booking.store.folder),
+            store=None if open_run.store is None else str(open_run.store.folder),
         )
         if self._listener is not None:
-            self._listener.started(run, len(self._plan.trials), len(booking.kept))
+            self._listener.started(run, len(self._plan.trials), len(open_run.kept))
         with self._watchdog, self._signals():
             try:
                 await self._stoppable([self._start_agents()])
                 await self._stoppable([self._worker() for _ in range(min(self._parallel, len(self._plan.trials)))])
             finally:
-                self._keeper.flush()
+                self._writer.flush()
                 await self._stop_agents()
-                await self._economy.close()
-        if self._keeper.listener_error is not None:
-            raise self._keeper.listener_error
-        self._keeper.summaries.sort(key=lambda summary: summary.position)
-        run.note = self._note or self._economy.note(len(self._plan.trials), len(self._keeper.summaries))
+                if self._costs is not None:
+                    await self._costs.close()
+        if self._writer.listener_error is not None:
+            raise self._writer.listener_error
+        self._writer.summaries.sort(key=lambda summary: summary.position)
+        run.note = self._note
         run.finished_at, run.interrupted = time.time(), self._interrupted
-        run.judges, run.uncounted = self._economy.judges, self._economy.uncounted
+        if self._costs is not None:
+            self._costs.sum_up(run, len(self._plan.trials))
         verdict = judge(run)
         if self._listener is not None:
             self._listener.finished(run, verdict)
@@ -165,10 +180,11 @@ class _Execution:
                 trial = _result(planned, _unasked(Outcome.ERROR, _unforeseen(error)))
             finally:
                 self._dispatcher.give_back(planned)
-            self._keeper.add(trial)
-            self._economy.count(trial)
-            if self._economy.is_spent:
-                self._dispatcher.close()
+            self._writer.add(trial)
+            if self._costs is not None:
+                self._costs.count(trial)
+                if self._costs.is_spent:
+                    self._dispatcher.close()
             self._bad += trial.outcome in (Outcome.FAILED, Outcome.ERROR)
             if self._options.maxfail is not None and self._bad >= self._options.maxfail:
                 self._stop(f"stopped after {self._bad} trials that did not pass (--maxfail)")
@@ -179,10 +195,10 @@ class _Execution:
             return _result(planned, _unasked(Outcome.SKIPPED, case.skip))
         if self._options.fast and needs_only_a_judge(suite, case):
             return _result(planned, _unasked(Outcome.SKIPPED, "all of its evaluators need a language model (--fast)"))
-        past = None if self._recall is None else self._recall(planned)
+        past = None if self._earlier is None else self._earlier(planned)
         if past is not None:
             return await self._scored(planned, _answer_of(past), reused=True)
-        if reason := self._unplayable(planned):
+        if case.scenario is not None and (reason := self._unplayable(planned)):
             return _result(planned, _unasked(Outcome.SKIPPED, reason))
         if id(suite.agent) in self._broken_agents:
             return _result(planned, _unasked(Outcome.ERROR, self._broken_agents[id(suite.agent)]))
@@ -215,13 +231,13 @@ class _Execution:
         from proctor.running.simulation.simulated_user import player_of, users_of
 
         player = player_of(case, self._options, suite)
-        return users_of(case, planned.number - 1, player, self._economy.run_judges)
+        return users_of(case, planned.number - 1, player, self._run_judges)
 
     async def _scored(self, planned: PlannedTrial, answer: Answer, *, reused: bool) -> TrialResult:
         suite = planned.suite
         if answer.outcome is not None:
             return _result(planned, answer, reused=reused)
-        with answering_for_tools(planned.case):
+        with answering_for_tools(planned.case) if planned.case.doubles else contextlib.nullcontext():
             scores, warnings = await score(suite, _case_of(planned, answer), answer, self._scoring)
         outcome, reason = trial_outcome(scores, suite.suite.criteria)
         warnings = answer.warnings + warnings
@@ -230,8 +246,6 @@ class _Execution:
 
     def _unplayable(self, planned: PlannedTrial) -> str:
         """Why a conversation cannot be held for want of somebody to play its user."""
-        if planned.case.scenario is None:
-            return ""
         if self._options.fast:
             return "its user is simulated, which needs a language model (--fast)"
         from proctor.running.simulation.simulated_user import WITHOUT_MODEL, cannot_play, player_of

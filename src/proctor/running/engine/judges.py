@@ -1,24 +1,19 @@
-"""Who judges a suite, and what that means for its evaluators. Nothing of `judging` is loaded where nobody judges.
-
-Points into a suite's file, also for what is only found out after it was read.
-"""
+"""What the judge of a suite means for its evaluators. Loads nothing of `judging` where no judge is asked."""
 
 from __future__ import annotations
 
 import copy
-import json
-import os
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from proctor.base.errors import Problem, UsageError
-from proctor.base.json_data import Json, fingerprint, plain, show
+from proctor.base.json_data import Json, fingerprint, plain
 from proctor.base.records import record
 from proctor.cases.suite import Suite
 from proctor.evaluators.registry import Bound
-from proctor.running.options import RunOptions
+from proctor.running.options import EMBEDDED, GIVEN, Choice
 
 
 def line_with(path: Path | None, text: str) -> int | None:
@@ -38,49 +33,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-EMBEDDED = "embedded"
-VARIABLE = "PROCTOR_JUDGE"
-GIVEN = "--judge"
-UNTELLING = frozenset(
+NOT_IDENTIFYING = frozenset(
     "api_key api_key_env timeout concurrency requests_per_minute tokens_per_minute parallelism_limit threads "
     "context".split()
 )
 """What may change about a judge without making another judge of it."""
 NAMING = frozenset("model jury cascade provider judge_model judgeModel".split())
 """What in an object names a judge; one without any of these has options for whoever judges anyhow."""
-
-
-@record
-class Choice:
-    """Who judges, and who says so."""
-
-    judge: Any
-    origin: str
-    path: Path | None = None
-    """The suite's file, where that is what says so."""
-
-
-def judge_of(options: RunOptions, suite: Suite | None = None) -> Choice:
-    """The first who says something wins: caller, suite, configuration, environment; else the embedded judge."""
-    if options.judge is not None:
-        return Choice(written_judge(options.judge, GIVEN), GIVEN)
-    if suite is not None and suite.judge is not None:
-        return Choice(suite.judge, f"suite {suite.name!r}", suite.path)
-    if options.usual_judge is not None:
-        return Choice(written_judge(options.usual_judge, "configuration"), "configuration")
-    if os.environ.get(VARIABLE):
-        return Choice(written_judge(os.environ[VARIABLE], VARIABLE), VARIABLE)
-    return Choice(EMBEDDED, "default")
-
-
-def written_judge(judge: Any, origin: str) -> Any:
-    """A judge as it is named where only text can be: a name, or an object in JSON."""
-    if not isinstance(judge, str) or not judge.lstrip().startswith("{"):
-        return judge
-    try:
-        return json.loads(judge)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{origin}: the judge is not valid JSON: {show(str(error), 200)}") from None
 
 
 def in_force(bound: Bound, judge: Any) -> Any:
@@ -106,7 +65,7 @@ def _nobody(judge: Any) -> str:
     return "has options and names nobody; name a judge with the key model" if _names_nobody(judge) else ""
 
 
-def judged_by(bound: Bound, choice: Choice) -> Bound:
+def with_judge(bound: Bound, choice: Choice) -> Bound:
     """The evaluator with its judge, under a fingerprint of its own for each: another may come to other scores.
 
     Whoever is named on the command line judges also where a file names a judge for one evaluator alone.
@@ -122,12 +81,12 @@ def judged_by(bound: Bound, choice: Choice) -> Bound:
     return replace(bound, fingerprint=fingerprint(bound.fingerprint, *who))
 
 
-def telling(judge: Any) -> Json:
+def judge_identity(judge: Any) -> Json:
     """What tells one judge from another, in any process and without secrets."""
     if judge is None:
         return None
     if isinstance(judge, Mapping):
-        return {name: plain(value) for name, value in judge.items() if name not in UNTELLING}
+        return {name: plain(value) for name, value in judge.items() if name not in NOT_IDENTIFYING}
     if isinstance(judge, (str, list, tuple)):
         return plain(judge)
     return str(getattr(judge, "name", None) or type(judge).__qualname__)
@@ -135,7 +94,7 @@ def telling(judge: Any) -> Json:
 
 def _itself(judge: Any) -> Json:
     """The same, where a model file is known by its content: it may be moved, and another may come to its place."""
-    told = telling(judge)
+    told = judge_identity(judge)
     return _with_contents(told) if isinstance(told, (str, Mapping, list)) else told
 
 
@@ -151,15 +110,13 @@ def _with_contents(told: Json) -> Json:
     return known_by_content(told)
 
 
-def unfit_judges(suite: Suite, bounds: Iterable[Bound], options: RunOptions) -> list[Problem]:
+def judge_problems(suite: Suite, judged: Sequence[Bound], choice: Choice, *, fast: bool) -> list[Problem]:
     """Judges that are asked for and cannot be had: a name nobody knows, a package or a key that is missing."""
-    judged = [bound for bound in bounds if bound.judged]
-    choice = judge_of(options, suite)
-    if options.fast:
+    if fast:
         judged = [bound for bound in judged if not needs_model(bound, choice.judge)]
     problems: list[Problem] = []
     asked = any(in_force(bound, choice.judge) is choice.judge for bound in judged)
-    if asked or (not options.fast and (choice.origin == GIVEN or choice.path is not None)):
+    if asked or (not fast and (choice.origin == GIVEN or choice.path is not None)):
         reason = _nobody(choice.judge) or (refusal(choice.judge) if asked else _misnamed(choice.judge))
         where = GIVEN if choice.origin == GIVEN else "judge"
         line = line_with(choice.path, _as_written(choice.judge))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,24 @@ from proctor.base.json_data import canonical, fingerprint, plain
 from proctor.base.records import record
 from proctor.cases.evaluator_specs import with_implied
 from proctor.cases.files.attachments import Contents
-from proctor.cases.suite import Case, EvaluatorSpec, Suite
+from proctor.cases.suite import Case, EvaluatorSpec, Settings, Suite
 from proctor.evaluators.registry import Bound, build
 from proctor.results.run import SuiteInfo
-from proctor.running.engine.judges import Choice, judge_of, judged_by, line_with, unfit_judges
-from proctor.running.options import Limits, RunOptions, limits_of
+from proctor.running.engine.judges import judge_problems, line_with, with_judge
+from proctor.running.options import (
+    DEFAULTS,
+    EMBEDDED,
+    GIVEN,
+    JUDGED_SECONDS,
+    NO_SETTINGS,
+    VARIABLE,
+    Choice,
+    Limits,
+    RunOptions,
+    written_judge,
+)
 
-UNSAID_OPTIONS = RunOptions()
+NO_OPTIONS = RunOptions()
 
 
 @dataclass(slots=True)
@@ -51,6 +63,12 @@ class PlannedSuite:
             cases=len(suite.cases),
             planned=self.planned,
         )
+
+    @property
+    def asks_models(self) -> bool:
+        """Whether an evaluator asks a judge, or a model plays the user."""
+        judged = any(bound.needs_judge and not bound.inline for bound in self.bound.values())
+        return judged or any(case.scenario is not None for case in self.suite.cases)
 
     def evaluators(self, specs: Iterable[EvaluatorSpec]) -> list[Bound]:
         return [self.bound[id(spec)] for spec in specs]
@@ -100,6 +118,34 @@ def scoring_key(suites: Iterable[PlannedSuite]) -> str:
 Selection = Callable[[Suite, Case], bool]
 
 
+def limits_of(options: RunOptions, suite: Suite, case: Case | None = None) -> Limits:
+    """The first who says something wins: caller, case, suite, configuration, default."""
+    own = NO_SETTINGS if case is None else Settings(repeat=case.repeat, timeout=case.timeout)
+    sources = (options.given, own, suite.settings, options.fallback, DEFAULTS)
+    said = {f.name: next(v for s in sources if (v := getattr(s, f.name)) is not None) for f in fields(Settings)}
+    for name, least in (("repeat", 1), ("parallel", 1), ("retries", 0)):
+        if said[name] < least:
+            raise UsageError(f"{name} must be at least {least}, not {said[name]}")
+    for name in ("timeout", "evaluator_timeout"):
+        if not said[name] > 0:
+            raise UsageError(f"{name} must be more than 0 seconds, not {said[name]:g}")
+    own_wish = any(source.evaluator_timeout is not None for source in sources[:-1])
+    return Limits(**said, judged_timeout=said["evaluator_timeout"] if own_wish else JUDGED_SECONDS)
+
+
+def judge_of(options: RunOptions, suite: Suite | None = None) -> Choice:
+    """The first who says something wins: caller, suite, configuration, environment; else the embedded judge."""
+    if options.judge is not None:
+        return Choice(written_judge(options.judge, GIVEN), GIVEN)
+    if suite is not None and suite.judge is not None:
+        return Choice(suite.judge, f"suite {suite.name!r}", suite.path)
+    if options.usual_judge is not None:
+        return Choice(written_judge(options.usual_judge, "configuration"), "configuration")
+    if os.environ.get(VARIABLE):
+        return Choice(written_judge(os.environ[VARIABLE], VARIABLE), VARIABLE)
+    return Choice(EMBEDDED, "default")
+
+
 def make_plan(
     suites: Sequence[Suite], options: RunOptions, *, agent: Any = None, select: Selection | None = None, key: str = ""
 ) -> Plan:
@@ -111,18 +157,22 @@ def make_plan(
     ready = [item for item in planned if item is not None]
     trials: list[PlannedTrial] = []
     for item in ready:
-        before, contents = len(trials), Contents(item.suite.base)
+        before, with_attachments = len(trials), Contents(item.suite.base) if _has_attachments(item.suite) else None
         for case in item.suite.cases:
             if select is not None and not select(item.suite, case):
                 continue
             whole = case if case.evaluators is not None else replace(case, evaluators=item.suite.evaluators)
-            whole = contents.of(whole)
+            whole = whole if with_attachments is None else with_attachments.of(whole)
             repeat = item.limits.repeat if case.repeat is None else limits_of(options, item.suite, case).repeat
             first = len(trials)
             trials.extend(PlannedTrial(item, whole, n + 1, first + n) for n in range(repeat))
         item.planned = len(trials) - before
     kept = tuple(item for item in ready if item.planned)
     return Plan(kept, trials, fingerprint(key, [[item.suite.name, str(item.suite.path)] for item in ready]))
+
+
+def _has_attachments(suite: Suite) -> bool:
+    return any(turn.attachments for case in suite.cases for turn in case.turns)
 
 
 def _ambiguities(suites: Sequence[Suite]) -> list[Problem]:
@@ -160,7 +210,7 @@ def _scored(suite: Suite) -> Suite:
     return replace(suite, cases=tuple(cases))
 
 
-def unresolved(suite: Suite, options: RunOptions = UNSAID_OPTIONS) -> list[Problem]:
+def unresolved(suite: Suite, options: RunOptions = NO_OPTIONS) -> list[Problem]:
     """What a suite names and nobody finds: evaluators, their judges, and the agent if it names or describes one."""
     problems: list[Problem] = []
     _bind_all(suite, options, problems)
@@ -251,13 +301,16 @@ def _bind_all(suite: Suite, options: RunOptions, problems: list[Problem]) -> dic
             if ready is not None:
                 bound[id(spec)] = _told_apart(ready, taken)
                 taken.add(bound[id(spec)].title)
-    ready_made = [ready for ready in made.values() if ready is not None]
-    problems.extend(found for found in unfit_judges(suite, ready_made, options) if found not in problems)
+    judged = [ready for ready in made.values() if ready is not None and ready.judged]
+    if judged or choice.origin == GIVEN or choice.path is not None:
+        problems.extend(
+            found for found in judge_problems(suite, judged, choice, fast=options.fast) if found not in problems
+        )
     if any(case.scenario is not None for case in suite.cases):
-        from proctor.running.simulation.simulated_user import unfit_players
+        from proctor.running.simulation.simulated_user import player_problems
 
         told = {problem.message for problem in problems}
-        problems.extend(found for found in unfit_players(suite, options) if found.message not in told)
+        problems.extend(found for found in player_problems(suite, options) if found.message not in told)
     return bound
 
 
@@ -271,7 +324,8 @@ def _told_apart(bound: Bound, taken: set[str]) -> Bound:
 
 def _bind(spec: EvaluatorSpec, suite: Suite, choice: Choice, problems: list[Problem]) -> Bound | None:
     try:
-        return judged_by(build(spec, suite.base), choice)
+        bound = build(spec, suite.base)
+        return with_judge(bound, choice) if bound.judged else bound
     except UsageError as error:
         problems.append(Problem(str(error), suite.path, line_with(suite.path, spec.name)))
         return None

@@ -4,41 +4,37 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from proctor.results.run import TrialResult
+from proctor.results.run import Run, TrialResult
 from proctor.running.engine.judges import RunJudges
 from proctor.running.engine.plan import Plan
-from proctor.running.engine.store_writer import Booking
+from proctor.running.engine.store_writer import OpenRun
 from proctor.running.options import RunOptions
 
 if TYPE_CHECKING:
-    from proctor.judging.limits import Budget
-    from proctor.results.judge_calls import JudgeCalls, JudgeSummary, Tally
+    from proctor.results.judge_calls import JudgeCalls, Tally
 
 
-class Economy:
-    """Costs nothing itself where nobody judges and no budget is set: then nothing of it is loaded."""
+class RunCosts:
+    """Needed only where a model is asked or a budget is set."""
 
-    def __init__(self, plan: Plan, options: RunOptions, booking: Booking) -> None:
-        is_judged = any(
-            any(bound.needs_judge and not bound.inline for bound in item.bound.values())
-            or any(case.scenario is not None for case in item.suite.cases)
-            for item in plan.suites
-        )
-        self._budget = _budget(options) if is_judged or options.budget_usd is not None else None
+    def __init__(self, plan: Plan, options: RunOptions, open_run: OpenRun) -> None:
+        from proctor.judging.limits import Budget
+
+        self._budget = Budget(options.budget_usd)
         self._call_store: JudgeCalls | None = None
         self._tally: Tally | None = None
-        self.run_judges = self._open_judges(booking) if is_judged else None
+        self.run_judges = self._open_judges(open_run) if any(item.asks_models for item in plan.suites) else None
 
-    def _open_judges(self, booking: Booking) -> RunJudges:
+    def _open_judges(self, open_run: OpenRun) -> RunJudges:
         from proctor.judging.judge_cache import JudgeCache
         from proctor.judging.judge_factory import SharedJudges
         from proctor.judging.limits import UncappedBudget
         from proctor.results.judge_calls import JudgeCalls, Tally
 
-        store = booking.store
+        store = open_run.store
         self._call_store = None if store is None else JudgeCalls(store.path)
-        self._tally = Tally(() if store is None or not booking.kept else store.trials(booking.no))
-        uncapped = None if self._budget is None else UncappedBudget(self._budget)
+        self._tally = Tally(() if store is None or not open_run.kept else store.trials(open_run.no))
+        uncapped = UncappedBudget(self._budget)
         return RunJudges(
             SharedJudges(call_store=self._call_store, budget=uncapped), JudgeCache(self._call_store), uncapped
         )
@@ -47,28 +43,25 @@ class Economy:
         """Add what a finished trial cost; what judges cost is counted call by call."""
         if self._tally is not None:
             self._tally.add(trial)
-        if self._budget is not None and trial.replies and not trial.reused:
+        if trial.replies and not trial.reused:
             self._budget.spend(trial.usage, "agent")
 
     @property
     def is_spent(self) -> bool:
-        return self._budget is not None and self._budget.exhausted
+        return self._budget.exhausted
 
-    def note(self, planned: int, made: int) -> str:
+    def sum_up(self, run: Run, planned: int) -> None:
+        """Write into the run what its judges did, what the budget did not cover, and whether it stopped the run."""
+        run.judges = () if self._tally is None else tuple(self._tally)
+        run.uncounted = "" if self._budget.limit_usd is None else self._budget.uncounted()
+        run.note = run.note or self._note(planned, len(run.summaries))
+
+    def _note(self, planned: int, made: int) -> str:
         """Why trials were not made, where the reason is that the budget was spent."""
-        if self._budget is None or not self._budget.exhausted or made >= planned:
+        if not self._budget.exhausted or made >= planned:
             return ""
         budget = f"the budget of ${self._budget.limit_usd:,.2f} is spent (${_rounded(self._budget.spent)})"
         return f"stopped: {budget}; {planned - made:,} of {planned:,} trials were not made; --resume goes on"
-
-    @property
-    def judges(self) -> tuple[JudgeSummary, ...]:
-        return () if self._tally is None else tuple(self._tally)
-
-    @property
-    def uncounted(self) -> str:
-        """What a budget did not cover, since nobody knows what it cost."""
-        return "" if self._budget is None or self._budget.limit_usd is None else self._budget.uncounted()
 
     async def close(self) -> None:
         """Give back what judges hold: connections, and the file of the call store."""
@@ -77,12 +70,6 @@ class Economy:
             await close()
         if self._call_store is not None:
             self._call_store.close()
-
-
-def _budget(options: RunOptions) -> Budget:
-    from proctor.judging.limits import Budget
-
-    return Budget(options.budget_usd)
 
 
 def _rounded(dollars: float) -> str:

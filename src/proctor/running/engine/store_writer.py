@@ -1,7 +1,4 @@
-"""Keeps every finished trial before anybody is told of it, and remembers what could not be kept.
-
-Opens a run in the store: a new one, or the interrupted one that is to be continued.
-"""
+"""Writes trials to the store before they are reported, and opens the run they belong to: a new one or a resumed one."""
 
 from __future__ import annotations
 
@@ -9,26 +6,28 @@ import asyncio
 import contextlib
 import heapq
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
-from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from proctor.base.errors import StoreError
 from proctor.base.json_data import Json
+from proctor.base.locks import FileLock
 from proctor.base.records import record
 from proctor.results.encoding import case_content, case_key
 from proctor.results.run import Outcome, TrialResult, TrialSummary
 from proctor.results.store import RunRow, Store
 from proctor.running.engine.plan import Plan, scoring_key
 from proctor.running.options import Listener
+from proctor.version import __version__
 
 SPACING_SECONDS = 0.002
 """Writes come at least this far apart: one alone goes out at once, many share a transaction."""
 
 
-class Keeper:
+class TrialWriter:
     """Writes what finished together as one batch, then tells the listener."""
 
     def __init__(
@@ -104,7 +103,7 @@ def _position(trial: TrialResult) -> int:
 
 
 @record
-class Booking:
+class OpenRun:
     """Where a run's results go: its id, its row in the store, and which trials are there already."""
 
     run_id: str
@@ -114,21 +113,21 @@ class Booking:
     kept: frozenset[tuple[str, str, int]] = frozenset()
     answers: Mapping[tuple[str, str, int], TrialResult] = field(default_factory=dict)
     """Answers that are there already, but must be scored anew."""
-    lock: IO[str] | None = None
-    """Held from the moment on at which another process could think the run is nobody's."""
+    lock: FileLock | None = None
+    """Held from the start, so that no other process takes the run for an interrupted one."""
 
 
-def book_new(plan: Plan, store: Store | None, info: dict[str, Json]) -> Booking:
+def start_run(plan: Plan, store: Store | None, info: dict[str, Json]) -> OpenRun:
     """A run of its own. Ids sort by time and never meet, also when two runs start in the same second."""
     run_id = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.urandom(3).hex()}"
     started_at = time.time()
     if store is None:
-        return Booking(run_id, started_at)
+        return OpenRun(run_id, started_at)
     lock = _take(store, run_id)
-    return Booking(run_id, started_at, store, store.add_run(run_id, plan.key, info), lock=lock)
+    return OpenRun(run_id, started_at, store, store.add_run(run_id, plan.key, info), lock=lock)
 
 
-def book_resumed(plan: Plan, store: Store) -> Booking | None:
+def resume_run(plan: Plan, store: Store) -> OpenRun | None:
     """The latest interrupted run of the same plan, or `None`.
 
     Kept are the trials whose case and agent are what they were, unless they ended in an error: nothing is known then.
@@ -157,28 +156,26 @@ def book_resumed(plan: Plan, store: Store) -> Booking | None:
     store.drop_trials(row.no, [found.no for address, found in stored.items() if address not in keep])
     store.move_trials(list(keep.values()))
     store.reopen_run(row.no)
-    return Booking(row.id, row.started_at, store, row.no, frozenset(keep), answers, lock)
+    return OpenRun(row.id, row.started_at, store, row.no, frozenset(keep), answers, lock)
 
 
 @contextlib.contextmanager
-def running(booking: Booking) -> Iterator[None]:
+def running(open_run: OpenRun) -> Iterator[None]:
     """Marks a run as alive while this process works on it; the mark goes with the process, however it ends."""
     try:
         yield
     finally:
-        if booking.lock is not None:
-            with contextlib.suppress(OSError):
-                Path(booking.lock.name).unlink()
-            booking.lock.close()
+        if open_run.lock is not None:
+            open_run.lock.remove()
 
 
 @contextlib.contextmanager
-def alone_with(store: Store, run_id: str) -> Iterator[None]:
+def exclusive_run(store: Store, run_id: str) -> Iterator[None]:
     """Keeps other processes from changing a run meanwhile; raises `StoreError` where one is at it."""
     lock = _take(store, run_id)
     if lock is None:
         raise StoreError(f"run {run_id} is being worked on by another process; try again when that has ended")
-    with running(Booking(run_id, 0.0, store, lock=lock)):
+    with running(OpenRun(run_id, 0.0, store, lock=lock)):
         yield
 
 
@@ -186,14 +183,17 @@ def status_of(store: Store, row: RunRow) -> str:
     """`finished`, `running`, or `interrupted`, also where the process had no time to say so."""
     if row.status != "running":
         return row.status
-    lock = store.folder / f"{row.id}.running"
-    if not lock.exists():
+    path = store.folder / f"{row.id}.running"
+    if not path.exists():
         return "interrupted"
-    with lock.open() as handle:
-        return "interrupted" if _lock(handle) else "running"
+    lock = FileLock(path)
+    if not lock.acquire(wait=False):
+        return "running"
+    lock.release()
+    return "interrupted"
 
 
-def _interrupted(plan: Plan, store: Store) -> tuple[RunRow, IO[str]] | None:
+def _interrupted(plan: Plan, store: Store) -> tuple[RunRow, FileLock] | None:
     """The latest unfinished run of the same plan that no process is working on, and the lock that keeps it so."""
     for row in store.runs():
         if row.plan != plan.key or row.status == "finished":
@@ -204,31 +204,20 @@ def _interrupted(plan: Plan, store: Store) -> tuple[RunRow, IO[str]] | None:
         now = store.find_run(row.id)  # it may have been finished while its lock was waited for
         if now.status != "finished":
             return now, lock
-        lock.close()
+        lock.release()
     return None
 
 
-def _take(store: Store, run_id: str) -> IO[str] | None:
+def _take(store: Store, run_id: str) -> FileLock | None:
     """The lock of a run, or `None` while another process holds it."""
-    path = store.folder / f"{run_id}.running"
-    try:
-        handle = path.open("w")
-    except OSError as error:
-        raise StoreError(f"{path} cannot be written: {error}") from error
-    if _lock(handle):
-        return handle
-    handle.close()
-    return None
+    lock = FileLock(store.folder / f"{run_id}.running")
+    return lock if lock.acquire(wait=False) else None
 
 
-def _lock(handle: IO[str]) -> bool:
-    """Whether this process holds the file now; platforms without such locks trust their users."""
-    try:
-        import fcntl
-    except ImportError:
-        return True
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
+def environment() -> Mapping[str, str]:
+    """What a run was made with; nothing that names a person, a machine or a secret."""
+    return {
+        "proctor_version": __version__,
+        "python_version": ".".join(map(str, sys.version_info[:3])),
+        "os": f"{os.uname().sysname} {os.uname().machine}" if hasattr(os, "uname") else sys.platform,
+    }

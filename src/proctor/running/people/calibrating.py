@@ -17,7 +17,8 @@ from proctor.evaluators.call_evaluator import BadVerdict
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.registry import Bound, build
 from proctor.results.judge_calibration import Calibration, Calibrations, Measured, prompt_versions
-from proctor.running.engine.judges import EMBEDDED, GIVEN, Choice, judged_by, refusal
+from proctor.running.engine.judges import refusal, with_judge
+from proctor.running.options import EMBEDDED, GIVEN, Choice
 from proctor.running.people.calibration_rows import LabelledRow, LabelledRows
 
 Progress = Callable[[int, int], None]
@@ -96,7 +97,7 @@ def _bound(judge: Named, spec: EvaluatorSpec) -> Bound:
     reason = refusal(judge)
     if reason:
         raise UsageError(reason)
-    return judged_by(bound, Choice(judge, GIVEN))
+    return with_judge(bound, Choice(judge, GIVEN))
 
 
 class _RowJudging:

@@ -26,7 +26,7 @@ from proctor.results.store import Store, read_run
 from proctor.running.engine.plan import Selection
 from proctor.running.options import RunOptions
 from proctor.running.people.grading import Row
-from proctor.running.verbs import Request, run_suites
+from proctor.running.run_suites import Request, run_suites
 
 RECORDED = "recorded"
 """The metadata of a case that says where its expectations come from."""

@@ -25,7 +25,7 @@ from proctor.evaluators.registry import DEFAULT_THRESHOLD
 from proctor.results.run import Outcome, Run, Score, TrialResult, TrialSummary
 from proctor.results.store import Store, read_run
 from proctor.results.verdict import RunVerdict, judge, trial_outcome
-from proctor.running.engine.store_writer import alone_with
+from proctor.running.engine.store_writer import exclusive_run
 
 GRADED_BY, GRADED_AT = "graded_by", "graded_at"
 """Where a score keeps who said so, and when."""
@@ -127,7 +127,7 @@ def open_gradebook(folder: Path, wanted: str) -> Iterator[Gradebook]:
     store = Store(folder, create=False)
     try:
         run_id = store.find_run(wanted).id
-        with alone_with(store, run_id):
+        with exclusive_run(store, run_id):
             yield Gradebook(store, run_id)
     finally:
         store.close()

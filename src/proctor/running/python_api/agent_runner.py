@@ -33,7 +33,7 @@ from proctor.running.engine.ask import Answer, WrittenUser, ask
 from proctor.running.engine.deadline import Watchdog
 from proctor.running.engine.tool_reruns import answering_for_tools
 from proctor.running.options import DEFAULTS, Limits
-from proctor.running.session.answer_reuse import turn_key
+from proctor.running.session.answer_reuse import question_lock
 from proctor.tracing.capture import untraced
 from proctor.tracing.thread_context import carry_context_into_threads
 
@@ -255,7 +255,7 @@ class AgentRunner:
         if self._memory is None:
             return await self._asked(case, life, watchdog)
         question = question_key(Contents(self._base).of(case))
-        async with self._memory.turn(turn_key(question, self.fingerprint)):
+        async with self._memory.turn(question_lock(question, self.fingerprint)):
             past = self._memory.find(question, self.agent, 1)
             if past is not None:
                 return _retold(past, case)

@@ -1,11 +1,11 @@
-"""One run for a whole test session: each trial is made once, by whoever needs it first, in whichever process."""
+"""One run for a whole test session: each trial is made once, by the first test or process that needs it."""
 
 from __future__ import annotations
 
 import contextlib
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,23 +21,30 @@ from proctor.results.run import Run, SuiteInfo, TrialResult
 from proctor.results.store import Store, read_run
 from proctor.results.verdict import RunVerdict, judge
 from proctor.running.engine.execute import execute
-from proctor.running.engine.judges import telling
+from proctor.running.engine.judges import judge_identity
 from proctor.running.engine.plan import Plan, PlannedSuite, PlannedTrial, make_plan
-from proctor.running.engine.store_writer import Booking, alone_with
+from proctor.running.engine.store_writer import OpenRun, exclusive_run
 from proctor.running.options import RunOptions
-from proctor.running.session.answer_reuse import SessionAnswers, Sharing, lock_folder, locked, mark_of, row_of, turn_key
+from proctor.running.session.answer_reuse import (
+    SessionAnswers,
+    SessionId,
+    agent_key,
+    lock_folder,
+    question_lock,
+    row_of,
+)
 
 Address = tuple[str, str, int]
 """Suite, case, repetition."""
 
-MOST_TURNS = 100
-"""So many questions are held at once while they are asked: each takes an open file."""
+MOST_LOCKS = 100
+"""So many questions are locked at once while they are asked: each lock is an open file."""
 NEXT_TO_NOTHING_USD = 1e-9
 """A budget that is spent: trials without a cost may still be made, and the next one with a cost is the last."""
 
 
 @record
-class Outline:
+class ProcessSummary:
     """What one process of a session has to tell the one that sums it up."""
 
     suites: Sequence[Mapping[str, Json]]
@@ -46,16 +53,18 @@ class Outline:
     notes: Sequence[str] = ()
     begun: bool = False
     """Whether it set about any trial; what was merely collected is no run."""
+    asked_again: int = 0
+    """Trials that were replaced because pytest ran their test again."""
 
 
 class SharedRuns:
     """Makes trials of suites on demand and keeps them in one run of the store."""
 
-    def __init__(self, folder: Path, options: RunOptions, sharing: Sharing, *, fresh: bool = False) -> None:
+    def __init__(self, folder: Path, options: RunOptions, session: SessionId, *, reuse: bool = False) -> None:
         self.folder = folder
         self.options = options
-        self.answers = SessionAnswers(folder, sharing, fresh=fresh)
-        self.sharing = sharing
+        self.answers = SessionAnswers(folder, session, reuse=reuse)
+        self.session = session
         self._suites: dict[str, PlannedSuite] = {}
         self._made: set[Address] = set()
         self._begun = False
@@ -63,48 +72,51 @@ class SharedRuns:
         self._alive = contextlib.ExitStack()
         self._spent_usd = 0.0
         self._notes: list[str] = []
+        self._asked_again = 0
 
     def plan(self, suite: Suite, agent: Any) -> Plan:
         """The trials of a suite, with everything they need ready; raises `InvalidSuite` with every problem."""
         return make_plan([suite], self.options, agent=agent)
 
-    def enlist(self, suite: PlannedSuite, planned: int) -> None:
+    def add_suite(self, suite: PlannedSuite, planned: int) -> None:
         """Make a suite part of the run: its name is its own from now on, and so many of its trials are to be made."""
         known = self._suites.get(suite.suite.name)
         suite.planned = planned if known is None else max(planned, known.planned)
         self._suites[suite.suite.name] = suite
 
-    def enlisted(self, name: str) -> PlannedSuite | None:
+    def known_suite(self, name: str) -> PlannedSuite | None:
         return self._suites.get(name)
 
-    def make(self, trials: Sequence[PlannedTrial], *, all_at_once: bool = False) -> dict[Address, TrialResult]:
-        """These trials: made now, unless this session made them before. What could not be made is missing.
-
-        `all_at_once` keeps other processes from making any of the suite meanwhile.
-        """
+    def make(self, trials: Sequence[PlannedTrial]) -> dict[Address, TrialResult]:
+        """These trials: made now, unless this session made them before. What could not be made is missing."""
         self._begun = True
-        with contextlib.ExitStack() as turns:
-            for name in sorted({trial.suite.suite.name for trial in trials}):
-                turns.enter_context(self._turn(f"suite {name}", all_at_once))
-            made = self._made_before(trials)
-            missing = [trial for trial in trials if address_of(trial) not in made]
-            for question in sorted(map(_question, missing))[:MOST_TURNS]:
-                turns.enter_context(self._turn(question, True))
-            if missing:
-                made |= self._execute(missing)
+        made: dict[Address, TrialResult] = {}
+        step = MOST_LOCKS if self.session.several else max(1, len(trials))
+        for start in range(0, len(trials), step):
+            some = trials[start : start + step]
+            with self.answers.locked([_question(trial) for trial in some]):
+                known = self._made_before(some)
+                missing = [trial for trial in some if address_of(trial) not in known]
+                made |= known | (self._execute(missing) if missing else {})
         return made
 
-    def outline(self) -> Outline:
-        suites = tuple(plain(item.info) for item in self._suites.values())
-        return Outline(suites, sorted(self.answers.reused), tuple(self._notes), self._begun)
+    def begin_test(self, *, again: bool) -> None:
+        """A test that pytest runs `again` asks again; every other test takes what the session has."""
+        self.answers.not_before = time.time() if again else 0.0
 
-    def finish(self, outlines: Sequence[Outline], note: str, *, interrupted: bool) -> tuple[Run, RunVerdict] | None:
+    def summary(self) -> ProcessSummary:
+        suites = tuple(plain(item.info) for item in self._suites.values())
+        return ProcessSummary(suites, sorted(self.answers.reused), tuple(self._notes), self._begun, self._asked_again)
+
+    def finish(
+        self, summaries: Sequence[ProcessSummary], note: str, *, interrupted: bool
+    ) -> tuple[Run, RunVerdict] | None:
         """Sum up what all processes of the session did, and close the run; `None` if no suite was run."""
-        suites = _merged(outlines)
-        if not suites or not any(outline.begun for outline in outlines):
+        suites = _merged(summaries)
+        if not suites or not any(summary.begun for summary in summaries):
             return None
         store, no = self._open()
-        run = read_run(store, self.sharing.run_id)
+        run = read_run(store, self.session.run_id)
         run.suites, run.note, run.interrupted = suites, note, interrupted
         run.judges, run.finished_at = tuple(Tally(run.trials)), time.time()
         verdict = judge(run)
@@ -119,39 +131,34 @@ class SharedRuns:
             self._store[0].close()
             self._store = None
         if last:
-            shutil.rmtree(lock_folder(self.folder, self.sharing.run_id), ignore_errors=True)
-
-    @contextlib.contextmanager
-    def _turn(self, key: str, alone: bool) -> Iterator[None]:
-        if not self.sharing.several:
-            yield
-            return
-        with self.answers.lock_file(key) as handle:
-            locked(handle, exclusive=alone, wait=True)
-            yield
+            shutil.rmtree(lock_folder(self.folder, self.session.run_id), ignore_errors=True)
 
     def _open(self) -> tuple[Store, int]:
         if self._store is None:
             store = Store(self.folder)
             with contextlib.suppress(StoreError):  # one process of several says that the run is alive
-                self._alive.enter_context(alone_with(store, self.sharing.run_id))
-            self._store = store, row_of(store, self.sharing.run_id)
+                self._alive.enter_context(exclusive_run(store, self.session.run_id))
+            self._store = store, row_of(store, self.session.run_id)
         return self._store
 
     def _made_before(self, trials: Sequence[PlannedTrial]) -> dict[Address, TrialResult]:
         wanted = {address_of(trial) for trial in trials}
-        if not self.sharing.several and wanted.isdisjoint(self._made):
+        if not self.session.several and wanted.isdisjoint(self._made):
             return {}
         store, no = self._open()
         keys = store.trial_keys(no)
-        return {address: store.trial(keys[address].no) for address in wanted & keys.keys()}
+        known = {address: store.trial(keys[address].no) for address in wanted & keys.keys()}
+        outdated = [address for address, trial in known.items() if trial.started_at < self.answers.not_before]
+        store.drop_trials(no, [keys[address].no for address in outdated])  # the run has what pytest reports: the last
+        self._asked_again += len(outdated)
+        return {address: trial for address, trial in known.items() if address not in outdated}
 
     def _execute(self, trials: Sequence[PlannedTrial]) -> dict[Address, TrialResult]:
         store, no = self._open()
         heard = _Heard()
         plan = Plan(tuple({id(trial.suite): trial.suite for trial in trials}.values()), trials, "")
-        booking = Booking(self.sharing.run_id, self.sharing.started_at, store, no)
-        run, _ = run_sync(execute(plan, self._options(), booking, listener=heard, recall=self._recall))
+        open_run = OpenRun(self.session.run_id, self.session.started_at, store, no)
+        run, _ = run_sync(execute(plan, self._options(), open_run, listener=heard, earlier=self._recall))
         for trial in heard.trials.values():
             self.answers.hear(question_key(trial.case), trial)
         self._made |= heard.trials.keys()
@@ -181,7 +188,7 @@ class SharedRuns:
             "suites": [plain(info) for info in run.suites],
             "options": {
                 "fast": self.options.fast,
-                "judge": telling(self.options.judge),
+                "judge": judge_identity(self.options.judge),
                 "budget_usd": self.options.budget_usd,
             },
             "planned": sum(info.planned for info in run.suites),
@@ -213,13 +220,13 @@ def address_of(trial: PlannedTrial) -> Address:
 
 
 def _question(trial: PlannedTrial) -> str:
-    return turn_key(question_key(trial.case), mark_of(trial.suite.agent), trial.number)
+    return question_lock(question_key(trial.case), agent_key(trial.suite.agent), trial.number)
 
 
-def _merged(outlines: Sequence[Outline]) -> tuple[SuiteInfo, ...]:
+def _merged(summaries: Sequence[ProcessSummary]) -> tuple[SuiteInfo, ...]:
     """Each suite once, as whoever planned most of it knows it."""
     found: dict[str, SuiteInfo] = {}
-    for data in (suite for outline in outlines for suite in outline.suites):
+    for data in (suite for summary in summaries for suite in summary.suites):
         info = SuiteInfo(**{**data, "criteria": Criteria(**data["criteria"])})
         known = found.get(info.name)
         found[info.name] = info if known is None or info.planned > known.planned else known

@@ -14,8 +14,9 @@ from proctor.base.json_data import Json
 from proctor.cases.scenario import SIMULATED, Scenario
 from proctor.cases.suite import Case, Suite, Turn
 from proctor.running.engine.ask import ConversationSpoiled, User, WrittenUser
-from proctor.running.engine.judges import EMBEDDED, GIVEN, NAMING, RunJudges, judge_of, line_with, refusal
-from proctor.running.options import RunOptions
+from proctor.running.engine.judges import NAMING, RunJudges, line_with, refusal
+from proctor.running.engine.plan import judge_of
+from proctor.running.options import EMBEDDED, GIVEN, RunOptions
 from proctor.tracing.capture import untraced
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def cannot_play(player: Any) -> bool:
     return bool((player.get("model") if isinstance(player, Mapping) else player) == EMBEDDED)
 
 
-def unfit_players(suite: Suite, options: RunOptions) -> list[Problem]:
+def player_problems(suite: Suite, options: RunOptions) -> list[Problem]:
     """Models that are to play a user and cannot be had."""
     problems: list[Problem] = []
     for case in suite.cases:

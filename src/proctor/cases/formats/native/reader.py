@@ -45,7 +45,8 @@ def recognises(path: Path, data: Json) -> bool:
 
 
 def read(document: Document) -> list[Suite]:
-    document = whole(document)
+    if document.path.suffix in LINES or isinstance(document.data, list):
+        document = whole(document)
     suite = _read_suite(document)
     document.finish(suite)
     return [suite]
@@ -104,7 +105,7 @@ def read_case(document: Document, data: Json, pointer: Pointer, defaults: tuple[
     fields = Fields(document, data, pointer)
     if not fields.valid:
         return Case(_numbered(pointer), ())
-    scenario = read_scenario(fields)
+    scenario = read_scenario(fields) if fields.has("scenario") else None
     turns = _read_turns(fields, defaults) if scenario is None else _read_simulated(fields, defaults, scenario)
     final_state = fields.mapping("final_state")
     scored = _scored_by(fields, turns, defaults, final_state=final_state is not None)
@@ -123,7 +124,7 @@ def read_case(document: Document, data: Json, pointer: Pointer, defaults: tuple[
         repeat=fields.integer("repeat", least=1),
         timeout=_positive(fields, "timeout"),
         skip=fields.text("skip", blank=False),
-        doubles=read_doubles(fields),
+        doubles=read_doubles(fields) if fields.has("doubles") else NOTHING,
         scenario=scenario,
         extra=fields.extensions() or NOTHING,
     )

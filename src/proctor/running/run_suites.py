@@ -19,10 +19,10 @@ from proctor.results.encoding import question_key
 from proctor.results.run import Outcome, Run, TrialResult
 from proctor.results.store import RunRow, Store, run_info
 from proctor.results.verdict import RunVerdict
-from proctor.running.engine.execute import Recall, broke_down, execute
-from proctor.running.engine.judges import telling
+from proctor.running.engine.execute import EarlierAnswer, broke_down, execute
+from proctor.running.engine.judges import judge_identity
 from proctor.running.engine.plan import Plan, PlannedTrial, Selection, make_plan, scoring_key
-from proctor.running.engine.store_writer import Booking, book_new, book_resumed, running
+from proctor.running.engine.store_writer import OpenRun, resume_run, running, start_run
 from proctor.running.options import Listener, RunOptions
 
 NO_OPTIONS = RunOptions()
@@ -63,14 +63,14 @@ async def run_suites_async(request: Request, listener: Listener | None = None) -
     if not plan.trials:
         raise UsageError("no case is selected, so nothing was run")
     store = None if request.store is None else Store(request.store)
-    booking = book_resumed(plan, store) if store is not None and request.resume else None
+    open_run = resume_run(plan, store) if store is not None and request.resume else None
     info = _info(plan, request)
-    booking = booking or book_new(plan, store, info)
-    recall = _earlier_answers(store) if request.reuse and store is not None else None
-    if booking.answers:
-        recall = _answers_first(booking.answers, recall)
-    with _recorded(plan, booking, info) as close:
-        run, verdict = await execute(plan, request.options, booking, listener=listener, recall=recall)
+    open_run = open_run or start_run(plan, store, info)
+    earlier = _earlier_answers(store) if request.reuse and store is not None else None
+    if open_run.answers:
+        earlier = _answers_first(open_run.answers, earlier)
+    with _recorded(plan, open_run, info) as close:
+        run, verdict = await execute(plan, request.options, open_run, listener=listener, earlier=earlier)
         close(run, verdict)
     return run, verdict
 
@@ -101,10 +101,10 @@ def rescore(
     plan = make_plan(asked, replace(options, given=replace(options.given, repeat=1)))
     plan = _only_answered(plan, answers)
     info = _info(plan, Request(asked, options)) | {"rescored": row.id}
-    booking = book_new(plan, store, info)
-    with _recorded(plan, booking, info) as close:
+    open_run = start_run(plan, store, info)
+    with _recorded(plan, open_run, info) as close:
         result, verdict = run_sync(
-            execute(plan, options, booking, listener=listener, recall=lambda p: _still_asked(p, answers[_address(p)]))
+            execute(plan, options, open_run, listener=listener, earlier=lambda p: _still_asked(p, answers[_address(p)]))
         )
         close(result, verdict)
     return result, verdict
@@ -141,24 +141,24 @@ def _still_asked(planned: PlannedTrial, past: TrialResult) -> TrialResult:
     return replace(past, outcome=Outcome.ERROR, reason=reason, replies=(), scores=(), spans=())
 
 
-def _earlier_answers(store: Store) -> Recall:
+def _earlier_answers(store: Store) -> EarlierAnswer:
     """The latest answer of the same agent to the same question, where there is one."""
     known = store.answers()
 
-    def recall(planned: PlannedTrial) -> TrialResult | None:
+    def earlier(planned: PlannedTrial) -> TrialResult | None:
         no = known.get((question_key(planned.case), planned.suite.agent_fingerprint, planned.number))
         past = None if no is None else store.trial(no)
         return None if past is None or broke_down(past) else past
 
-    return recall
+    return earlier
 
 
-def _answers_first(answers: Mapping[tuple[str, str, int], TrialResult], recall: Recall | None) -> Recall:
+def _answers_first(answers: Mapping[tuple[str, str, int], TrialResult], earlier: EarlierAnswer | None) -> EarlierAnswer:
     """What the interrupted run heard already, before anything else."""
 
     def known(planned: PlannedTrial) -> TrialResult | None:
         found = answers.get(_address(planned))
-        return found if found is not None or recall is None else recall(planned)
+        return found if found is not None or earlier is None else earlier(planned)
 
     return known
 
@@ -216,7 +216,7 @@ def _info(plan: Plan, request: Request) -> dict[str, Json]:
         "options": {
             "fast": request.options.fast,
             "maxfail": request.options.maxfail,
-            "judge": telling(request.options.judge),
+            "judge": None if request.options.judge is None else judge_identity(request.options.judge),
             "budget_usd": request.options.budget_usd,
             **plain(settings),
         },
@@ -226,11 +226,11 @@ def _info(plan: Plan, request: Request) -> dict[str, Json]:
 
 
 @contextmanager
-def _recorded(plan: Plan, booking: Booking, info: dict[str, Json]) -> Iterator[Any]:
+def _recorded(plan: Plan, open_run: OpenRun, info: dict[str, Json]) -> Iterator[Any]:
     """Holds the run's lock, and closes its row in the store with what came of it."""
 
     def close(run: Run, verdict: RunVerdict) -> None:
-        if booking.store is None:
+        if open_run.store is None:
             return
         status = (
             "interrupted" if run.interrupted or (run.note and len(run.summaries) < len(plan.trials)) else "finished"
@@ -240,9 +240,9 @@ def _recorded(plan: Plan, booking: Booking, info: dict[str, Json]) -> Iterator[A
         rest = {"verdict": outcome, "counts": counts, "note": run.note, "environment": dict(run.environment)}
         rest |= {"judges": plain(run.judges), "uncounted": run.uncounted}
         try:
-            booking.store.finish_run(booking.no, status, info | rest)
+            open_run.store.finish_run(open_run.no, status, info | rest)
         except StoreError:
             return  # the run's note says already that the store fails; its results are in the report
 
-    with running(booking):
+    with running(open_run):
         yield close
