@@ -8,10 +8,8 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from proctor.base.errors import JudgeFailed
 from proctor.base.records import record
+from proctor.base.threshold import TOLERANCE, passes
 from proctor.judging.judge import Judge, NeedsModel, Question, ReplyT
-
-TOLERANCE = 1e-12
-"""A score this close below a threshold meets it: sums of floats are not exact."""
 
 
 class Scored(Protocol):
@@ -139,8 +137,8 @@ class _Levels:
 
     def of(self, score: float) -> int:
         """Clearly failing, failing, passing, clearly passing."""
-        passes = score >= self._threshold - TOLERANCE
-        return (2 if passes else 1) if not self.is_clear(score) else (3 if passes else 0)
+        passed = passes(score, self._threshold)
+        return (2 if passed else 1) if not self.is_clear(score) else (3 if passed else 0)
 
     def votes_needed(self, scores: Sequence[float], left: int) -> int:
         """The least number of further votes after which the median's level can be certain; 0 if it is already."""

@@ -15,6 +15,7 @@ from typing import Any
 from proctor.base.errors import StoreError
 from proctor.base.json_data import Json
 from proctor.base.records import record
+from proctor.base.threshold import passes
 from proctor.results.agreement import (
     CorrectedRate,
     JudgeAgreement,
@@ -91,11 +92,6 @@ class Calibration:
     def fits(self, versions: Mapping[str, int]) -> bool:
         """Whether verdicts that rest on prompts of these versions came about as the measured ones did."""
         return all(self.versions.get(kind, version) == version for kind, version in versions.items())
-
-
-def passes(score: float, threshold: float) -> bool:
-    """A sum of floats that falls short by a rounding error still meets its threshold."""
-    return score >= threshold - 1e-12
 
 
 def prompt_versions(details: Iterable[Mapping[str, Any]]) -> dict[str, int]:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from proctor.base.records import record
+from proctor.base.threshold import passes
 from proctor.cases.suite import Criteria
 from proctor.results.run import Outcome, Run, Score, SuiteInfo, TrialSummary
 from proctor.results.statistics import Estimate, estimate, mean, pass_at_k, pass_hat_k
@@ -203,9 +204,9 @@ def _mean_outcomes(rows: Sequence[ScoreRow]) -> list[Outcome]:
         threshold = own[0][3] or 0.0
         worst = math.fsum(values) / len(own)
         best = (math.fsum(values) + len(own) - len(values)) / len(own)
-        if worst >= threshold - 1e-12 and values:
+        if values and passes(worst, threshold):
             outcomes.append(PASSED)
-        elif best < threshold - 1e-12:
+        elif not passes(best, threshold):
             outcomes.append(FAILED)
         else:
             outcomes.append(ERROR if any(row[1] is ERROR for row in own) else PENDING)
@@ -232,7 +233,7 @@ def _suite_outcome(counts: dict[Outcome, int], info: SuiteInfo, made: int) -> tu
 
 def _suffices(passed: int, total: int, pct: float) -> bool:
     """At least the share that must pass, and never nothing at all."""
-    return passed >= max(1.0, pct * total) - 1e-9
+    return passed >= 1 and passes(passed / total, pct)
 
 
 def _rescued(counts: dict[Outcome, int], info: SuiteInfo, missing: int) -> int:

@@ -19,6 +19,7 @@ from proctor.base.errors import StoreError, UsageError
 from proctor.base.fields import nearest
 from proctor.base.json_data import UNSET, Json, Unset, plain, show
 from proctor.base.records import record
+from proctor.base.threshold import passes
 from proctor.cases.suite import Case, Turn
 from proctor.evaluators.evaluation import collapse
 from proctor.evaluators.registry import DEFAULT_THRESHOLD
@@ -146,7 +147,7 @@ def _graded(score: Score, grade: Grade | None) -> Score:
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     return replace(
         score,
-        outcome=Outcome.PASSED if grade.score >= _threshold(score) - 1e-12 else Outcome.FAILED,
+        outcome=Outcome.PASSED if passes(grade.score, _threshold(score)) else Outcome.FAILED,
         value=grade.score,
         reasoning=grade.reasoning,
         details={**score.details, GRADED_BY: grade.grader, GRADED_AT: when},
