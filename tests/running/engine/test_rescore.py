@@ -190,7 +190,7 @@ def test_there_must_be_something_to_score(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="no results"):
         again(tmp_path / "nothing")
     store = Store(tmp_path)
-    store.add_run("empty", "plan", {})
+    store.add_run("empty", "plan")
     store.close()
     with pytest.raises(StoreError, match="no trials"):
         again(tmp_path)

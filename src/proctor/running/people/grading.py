@@ -100,9 +100,7 @@ class Gradebook:
         anew = {trial.position: TrialSummary.of(trial) for _, trial in changed}
         run = replace(self.run, summaries=[anew.get(summary.position, summary) for summary in self.run.summaries])
         verdict = judge(run)
-        told = {"outcome": verdict.outcome.value, "reason": verdict.reason, "exit_code": verdict.exit_code}
-        counts = {outcome.value: count for outcome, count in verdict.counts.items()}
-        info = {**self._info, "verdict": told, "counts": counts}
+        info = self._info.judged(verdict)
         self._store.grade_trials(self._no, changed, info)
         self.run, self._info = run, info
         self.waiting = [item for item in self.waiting if item.address not in given]
