@@ -120,5 +120,6 @@ def _checked(commit: str) -> str | None:
 
 
 def _read(path: Path) -> str:
-    with path.open(encoding="utf-8", errors="replace") as file:
-        return file.read(MOST_BYTES)
+    if path.stat().st_size > MOST_BYTES:
+        raise ValueError(f"{path} is too large for a file of git's own")
+    return path.read_text(encoding="utf-8", errors="replace")

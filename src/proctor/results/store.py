@@ -34,7 +34,7 @@ V = TypeVar("V")
 FOLDER = ".proctor"
 FILE = "results.db"
 
-RECENT_CASES = 1024
+RECENT_CASES = 256
 """Repeats of a case come close together: this many are remembered, so that a case is encoded and written once."""
 
 NO_INFO = RunInfo()
@@ -86,7 +86,7 @@ class Store:
         self.path = folder / FILE
         self._recent: dict[int, _KeptCase] = {}
         self._numbers: dict[str, int] = {}
-        self._decoded: dict[str, Case] = {}
+        self._decoded: tuple[str, Case] | None = None
         if not create and not self.path.is_file():
             raise StoreError(f"no results in {folder}: run `proctor test` first, or name the folder with --store")
         with guarded(self.path, "opened"):
@@ -242,12 +242,10 @@ class Store:
             return _trial(columns, self._decode(columns.case), self._database)
 
     def _decode(self, content: str) -> Case:
-        """The case of a row; repeats share one."""
-        case = self._decoded.get(content)
-        if case is None:
-            case = decode_case(content)
-            _remember(self._decoded, content, case)
-        return case
+        """The case of a row; repeats come one after another and share it."""
+        if self._decoded is None or self._decoded[0] != content:
+            self._decoded = content, decode_case(content)
+        return self._decoded[1]
 
     def _add_trial(self, run: int, trial: TrialResult) -> None:
         usage = trial.usage
