@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any
 
 from proctor.base.json_data import UNSET, Json, fingerprint, plain
@@ -36,6 +37,8 @@ dumps = json.JSONEncoder(separators=(",", ":"), default=plain).encode
 
 Convert = Callable[[Any], Any]
 
+_NO_DEFAULT = object()
+
 
 class _Codec:
     """How one kind of record is written and read.
@@ -51,21 +54,18 @@ class _Codec:
         inner: Mapping[str, tuple[Convert, Convert]] = NOTHING,
     ) -> None:
         self._made = made
-        self._required = required
         self._optional = optional
-        self._encoders = {name: encode for name, (encode, _) in inner.items()}
         self._decoders = {name: decode for name, (_, decode) in inner.items()}
-        self._names = frozenset((*required, *optional))
+        names = (*required, *optional)
+        self._names = frozenset(names)
+        self._values = attrgetter(*names)
+        self._fields = [(name, optional.get(name, _NO_DEFAULT), inner.get(name, (None,))[0]) for name in names]
 
     def encode(self, value: Any) -> dict[str, Json]:
-        data = {name: getattr(value, name) for name in self._required}
-        for name, default in self._optional.items():
-            given = getattr(value, name)
+        data: dict[str, Json] = {}
+        for (name, default, encode), given in zip(self._fields, self._values(value), strict=True):
             if given is not default and given != default:
-                data[name] = given
-        for name, encode in self._encoders.items():
-            if data.get(name) is not None:
-                data[name] = encode(data[name])
+                data[name] = given if encode is None or given is None else encode(given)
         return data
 
     def decode(self, data: Mapping[str, Json]) -> Any:
