@@ -73,7 +73,7 @@ def _evaluate(case: Case, answer: str) -> list[Evaluation]:
 
 def _through_store(folder: Path) -> Keep:
     store = Store(folder)
-    run = store.add_run(f"bare-{time.time_ns()}", "", {})
+    run = store.add_run(f"bare-{time.time_ns()}", "")
 
     def keep(batch: list[tuple[int, Case]], answers: list[str]) -> None:
         trials = []

@@ -12,10 +12,8 @@ import proctor
 from proctor.agents.tool_doubles import DOUBLES, Doubles, NoDouble, ToolFailed, answer, answer_async
 from proctor.base.errors import InvalidSuite
 from proctor.cases.formats.loading import load
-from proctor.cases.formats.native.reader import case_from_json
-from proctor.cases.formats.native.writer import write_case
 from proctor.cases.suite import Case, Double, Expected, ExpectedCall, Turn
-from proctor.results.encoding import dumps, question_key
+from proctor.results.case_encoding import decode_case, encode_case, question_key
 
 TOUCHED: list[str] = []
 
@@ -190,7 +188,7 @@ def test_doubles_are_read_from_a_file_and_survive_the_way_back(tmp_path: Path) -
     (read_case,) = suite.cases
     assert read_case.doubles["charge"][1] == Double(result={"status": "ok"}, delay=0.01)
     assert read_case.doubles["look_up"] == (Double(),)
-    again = case_from_json(dumps(write_case(read_case)))
+    again = decode_case(encode_case(read_case))
     assert again.doubles == read_case.doubles
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from proctor.results.run_info import RunInfo
 from proctor.results.store import Store, read_run
 from proctor.running.engine.store_writer import exclusive_run
 
@@ -105,8 +106,8 @@ def kill_a_run(here: Path) -> str:
     """Leaves a run as a process leaves it that is killed after its first trial of 1,234."""
     kept = Store(here / ".proctor")
     run = read_run(kept, "last")
-    suites = [{**dataclasses.asdict(info), "planned": 1234} for info in run.suites]
-    number = kept.add_run("99990101-000000-dead", "plan", {"suites": suites, "planned": 1234})
+    suites = tuple(dataclasses.replace(info, planned=1234) for info in run.suites)
+    number = kept.add_run("99990101-000000-dead", "plan", RunInfo(suites=suites, planned=1234))
     kept.add_trials(number, [next(iter(run.trials))])
     kept.close()
     return "99990101-000000-dead"

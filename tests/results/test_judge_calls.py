@@ -76,12 +76,3 @@ def test_a_damaged_entry_is_a_store_error_and_an_odd_one_is_not_found(path: Path
     assert calls.find("odd") is None
     with pytest.raises(StoreError):
         calls.find("broken")
-
-
-def test_a_store_of_an_earlier_version_gets_the_table(path: Path) -> None:
-    import sqlite3
-
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("DROP TABLE IF EXISTS judge_calls")
-    JudgeCalls(path).keep("k", ENTRY)
-    assert JudgeCalls(path).find("k") == ENTRY

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from proctor.cases.files.attachments import CONTENTS, Contents, contents_of
-from proctor.cases.formats.native.reader import case_from_json
 from proctor.cases.suite import Attachment, Case, Turn
-from proctor.results.encoding import case_content, question_key
+from proctor.results.case_encoding import decode_case, encode_case, question_key
 
 
 def case(*files: Attachment) -> Case:
@@ -66,7 +65,7 @@ def test_a_file_that_cannot_be_read_is_known_by_its_name(tmp_path: Path, path: s
 
 def test_of_a_kept_case_whose_file_is_gone_the_old_content_counts(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one")
-    kept = case_from_json(case_content(Contents(tmp_path).of(case(Attachment(path="a.txt")))))
+    kept = decode_case(encode_case(Contents(tmp_path).of(case(Attachment(path="a.txt")))))
     (tmp_path / "a.txt").unlink()
     assert question_key(Contents(tmp_path).of(kept)) == question_key(kept)
     (tmp_path / "a.txt").write_text("two")
@@ -76,7 +75,7 @@ def test_of_a_kept_case_whose_file_is_gone_the_old_content_counts(tmp_path: Path
 def test_what_is_kept_of_files_survives_the_store(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("one")
     asked = Contents(tmp_path).of(case(Attachment(path="a.txt"), Attachment(url="https://example.org/")))
-    kept = case_from_json(case_content(asked))
+    kept = decode_case(encode_case(asked))
     assert [bool(content) for content in contents_of(kept.turns[0])] == [True, False]
     assert question_key(kept) == question_key(asked)
 

@@ -18,6 +18,7 @@ from proctor.agents.agent import Reply, ToolCall, Usage
 from proctor.base.errors import StoreError
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, NamedData, Turn
 from proctor.results.run import Outcome, Score, TrialResult, TrialSummary
+from proctor.results.run_info import RunInfo
 from proctor.results.store import FILE, Store, read_run
 
 CASE = Case("c", (Turn("hi", Expected(output="hi")),), evaluators=(EvaluatorSpec("ExactMatch"),))
@@ -31,7 +32,7 @@ def a_trial(**parts: Any) -> TrialResult:
 def kept(folder: Path, *trials: TrialResult) -> list[TrialResult]:
     """What comes back from a store after it was closed."""
     store = Store(folder)
-    no = store.add_run(f"run-{len(store.runs())}", "plan", {})
+    no = store.add_run(f"run-{len(store.runs())}", "plan")
     store.add_trials(no, trials)
     store.close()
     again = Store(folder, create=False)
@@ -130,13 +131,14 @@ def test_any_answer_comes_back_as_it_was(text: str, tmp_path: Path) -> None:
 def test_any_id_comes_back_as_it_was(name: str, tmp_path: Path) -> None:
     trial = a_trial(suite=name, case=replace(CASE, id=name), scores=(Score(name, Outcome.PASSED, 1.0, 0.5),))
     store = Store(tmp_path)
-    no = store.add_run("r", "plan", {"name": name})
+    no = store.add_run("r", "plan", RunInfo(more={"about": name}), name=name)
     store.add_trials(no, [trial])
 
     assert list(store.trials(no)) == [trial]
     assert list(store.trial_keys(no)) == [(name, name, 1)]
     assert store.summaries(no) == [TrialSummary.of(trial)]
-    assert store.runs()[0].info == {"name": name}
+    assert store.runs()[0].info.more == {"about": name}
+    assert store.runs()[0].name == name
     store.close()
 
 
@@ -163,7 +165,7 @@ class Mute:
 )
 def test_a_reply_that_cannot_be_kept_is_a_store_error_at_worst_and_harms_no_other(reply: Reply, tmp_path: Path) -> None:
     store = Store(tmp_path)
-    no = store.add_run("r", "plan", {})
+    no = store.add_run("r", "plan")
     store.add_trials(no, [a_trial()])
     try:
         store.add_trials(no, [a_trial(number=2, position=1), a_trial(number=3, position=2, replies=(reply,))])
@@ -177,7 +179,7 @@ def test_a_reply_that_cannot_be_kept_is_a_store_error_at_worst_and_harms_no_othe
 
 def test_a_case_whose_batch_was_rolled_back_is_written_again(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    no = store.add_run("r", "plan", {})
+    no = store.add_run("r", "plan")
     with pytest.raises(StoreError):
         store.add_trials(no, [a_trial(), a_trial(replies=(Reply("x", usage=7),))])  # type: ignore[arg-type]
     store.add_trials(no, [a_trial()])
@@ -257,7 +259,7 @@ def test_a_damaged_store_is_a_store_error_and_never_a_traceback(seed: int, tmp_p
 @pytest.mark.parametrize("column", ["info", "started_at", "status"])
 def test_a_run_whose_row_is_damaged_is_a_store_error(column: str, tmp_path: Path) -> None:
     store = Store(tmp_path)
-    store.add_run("r", "plan", {"suites": []})
+    store.add_run("r", "plan")
     store.close()
     with closing(sqlite3.connect(tmp_path / FILE)) as database, database:
         database.execute(f"UPDATE runs SET {column} = ?", ('{"suites": [{"name": 7',))
@@ -275,7 +277,7 @@ def test_a_run_whose_row_is_damaged_is_a_store_error(column: str, tmp_path: Path
 def open_together(folder: str, barrier: Any, number: int) -> None:
     barrier.wait()
     store = Store(Path(folder))
-    no = store.add_run(f"run-{number}", "plan", {})
+    no = store.add_run(f"run-{number}", "plan")
     for position in range(10):
         store.add_trials(no, [a_trial(number=position + 1, position=position)])
     store.close()
@@ -301,7 +303,7 @@ def test_a_run_is_found_by_its_id_its_beginning_or_as_the_last(tmp_path: Path) -
     with pytest.raises(StoreError, match="no run 'last'"):
         store.find_run("last")
     for name in ("2025-a", "2025-b", "2025-bb"):
-        store.add_run(name, "plan", {})
+        store.add_run(name, "plan")
 
     assert store.find_run("last").id == "2025-bb"
     assert store.find_run("2025-b").id == "2025-b"

@@ -12,7 +12,6 @@ import pytest
 
 from proctor.base.errors import StoreError
 from proctor.cases.suite import Case, Turn
-from proctor.results.database import SCHEMA
 from proctor.results.run import Outcome, TrialResult
 from proctor.results.store import FILE, Store, read_run
 from proctor.tracing.spans import ObserveSpan, Span
@@ -36,18 +35,30 @@ def store(tmp_path: Path) -> Any:
 
 
 def kept(store: Store, *trials: TrialResult) -> int:
-    no = store.add_run(f"run-{len(store.runs())}", "plan", {})
+    no = store.add_run(f"run-{len(store.runs())}", "plan")
     store.add_trials(no, trials)
     return no
+
+
+SCHEMA_OF_VERSION_1 = """
+CREATE TABLE runs (
+    no INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, started_at REAL NOT NULL, finished_at REAL,
+    status TEXT NOT NULL, plan TEXT NOT NULL, info TEXT NOT NULL);
+CREATE TABLE cases (no INTEGER PRIMARY KEY, key TEXT NOT NULL, content TEXT NOT NULL);
+CREATE TABLE trials (
+    no INTEGER PRIMARY KEY, run INTEGER NOT NULL REFERENCES runs, position INTEGER NOT NULL, suite TEXT NOT NULL,
+    case_id TEXT NOT NULL, number INTEGER NOT NULL, case_no INTEGER NOT NULL REFERENCES cases, case_key TEXT NOT NULL,
+    agent TEXT NOT NULL, outcome TEXT NOT NULL, started_at REAL NOT NULL,
+    duration_ms REAL NOT NULL, tokens INTEGER, cost_usd REAL, content TEXT NOT NULL, scores TEXT NOT NULL);
+CREATE INDEX trials_of_run ON trials (run, position);
+"""
 
 
 def old_store(folder: Path) -> None:
     """A store as the version without traces left it, with one trial in it."""
     folder.mkdir(exist_ok=True)
     database = sqlite3.connect(folder / FILE)
-    for statement in SCHEMA.split(";"):
-        if "TABLE IF NOT EXISTS traces" not in statement:
-            database.execute(statement)
+    database.executescript(SCHEMA_OF_VERSION_1)
     database.execute("INSERT INTO runs VALUES (1, 'old', 1.0, 2.0, 'finished', 'plan', '{}')")
     database.execute("""INSERT INTO cases VALUES (1, 'k', '{"id":"c","input":"hi"}')""")
     content = '{"replies":[{"text":"hi"}]}'

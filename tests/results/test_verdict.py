@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from proctor.cases.suite import Criteria
-from proctor.results.run import Outcome, Run, Score, SuiteInfo, TrialSummary
+from proctor.results.run import Outcome, Run, Score, ScoreRow, SuiteInfo, TrialSummary
 from proctor.results.verdict import RunVerdict, SuiteVerdict, case_outcome, judge, judge_suite, trial_outcome
 
 PASSED, FAILED, ERROR, SKIPPED, PENDING = Outcome
@@ -127,9 +127,9 @@ def test_a_suite_whose_trials_were_not_all_made_has_failed_only_if_the_others_co
 VALUES = st.one_of(st.none(), st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0]))
 
 
-def row(value: float | None, threshold: float, name: str = "e", *, gates: bool = True) -> tuple[Any, ...]:
+def row(value: float | None, threshold: float, name: str = "e", *, gates: bool = True) -> ScoreRow:
     outcome = ERROR if value is None else PASSED if value >= threshold else FAILED
-    return name, outcome, value, threshold, gates
+    return ScoreRow(name, outcome, value, threshold, gates)
 
 
 def means(values: Sequence[float | None], threshold: float) -> Outcome:

@@ -10,9 +10,11 @@ import click
 
 from proctor.base.errors import UsageError
 from proctor.base.fields import nearest
+from proctor.base.json_data import plain
 from proctor.cli.configuration import read_configuration
 from proctor.cli.options_and_output import json_option, say, store_option
-from proctor.results.store import RunRow, Store
+from proctor.results.run_info import RunRow
+from proctor.results.store import Store
 from proctor.results.verdict import INTERRUPTED
 from proctor.running.engine.store_writer import status_of
 
@@ -90,31 +92,35 @@ def _suite_as_json(run: SuiteRun) -> dict[str, object]:
 
 def _state(kept: Store, row: RunRow) -> str:
     """The verdict; of a run that somebody or something cut off, that it was."""
-    verdict = row.info.get("verdict") or {"outcome": status_of(kept, row)}
-    return "interrupted" if verdict.get("exit_code") == INTERRUPTED else str(verdict["outcome"])
+    verdict = row.info.verdict
+    if verdict is None:
+        return status_of(kept, row)
+    return "interrupted" if verdict.exit_code == INTERRUPTED else verdict.outcome
 
 
 def _counts(kept: Store, row: RunRow, state: str) -> str:
     """Trials by outcome, or how far a run came that has not ended."""
-    known = row.info.get("counts")
+    known = row.info.counts
     if known and state != "interrupted":
         return ", ".join(f"{count:,} {name}" for name, count in known.items() if count)
-    planned = sum(suite["planned"] for suite in row.info.get("suites", []))
+    planned = sum(suite.planned for suite in row.info.suites)
     return f"{len(kept.trial_keys(row.no)):,} of {planned:,} trials"
 
 
 def _line(row: RunRow, state: str, counts: str) -> str:
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(row.started_at))
-    suites = ", ".join(suite["name"] for suite in row.info.get("suites", []))
-    origin = f" (rescored {row.info['rescored']})" if "rescored" in row.info else ""
+    suites = ", ".join(suite.name for suite in row.info.suites)
+    origin = f" (rescored {row.info.rescored})" if row.info.rescored else ""
     return f"{row.id}  {when}  {state:<11}  {counts}  {suites}{origin}"
 
 
 def _as_json(row: RunRow, status: str) -> dict[str, object]:
+    told = ("verdict", "counts", "planned", "suites", "rescored", "git")
     return {
         "id": row.id,
+        "name": row.name,
         "started_at": row.started_at,
         "finished_at": row.finished_at,
         "status": status,
-        **{name: row.info.get(name) for name in ("verdict", "counts", "planned", "suites", "rescored")},
+        **{name: plain(getattr(row.info, name)) for name in told},
     }

@@ -8,10 +8,8 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from proctor.base.errors import JudgeFailed
 from proctor.base.records import record
+from proctor.base.threshold import TOLERANCE, passes
 from proctor.judging.judge import Judge, NeedsModel, Question, ReplyT
-
-TOLERANCE = 1e-12
-"""A score this close below a threshold meets it: sums of floats are not exact."""
 
 
 class Scored(Protocol):
@@ -122,13 +120,13 @@ async def _hear(
 def _votes_needed(heard: Sequence[Scored], left: int, threshold: float) -> int:
     """The least number of further votes that can settle pass or fail, if they all agree; 0 if it is settled.
 
-    Passed needs more than half of the votes, so it is settled when passes > fails + left, and failed when
-    passes + left <= fails. Each further vote also lowers `left` by one.
+    Passed needs more than half of the votes, so it is settled when good > fails + left, and failed when
+    good + left <= fails. Each further vote also lowers `left` by one.
     """
-    passes = sum(opinion.score >= threshold - TOLERANCE for opinion in heard)
-    fails = len(heard) - passes
-    to_pass = (fails + left - passes) // 2 + 1
-    to_fail = (passes + left - fails + 1) // 2
+    good = sum(passes(opinion.score, threshold) for opinion in heard)
+    fails = len(heard) - good
+    to_pass = (fails + left - good) // 2 + 1
+    to_fail = (good + left - fails + 1) // 2
     return max(0, min(to_pass, to_fail))
 
 

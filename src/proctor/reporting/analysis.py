@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 from proctor.agents.agent import Usage
 from proctor.base.records import record
 from proctor.reporting.clusters import Cluster, Clustering
-from proctor.results.run import Outcome, Run, TrialSummary
+from proctor.results.run import Outcome, Run, ScoreRow, TrialSummary
 from proctor.results.statistics import Estimate, estimate, mean
-from proctor.results.verdict import RunVerdict, ScoreRow
+from proctor.results.verdict import RunVerdict
 
 MOST_LISTED = 10
 
@@ -145,21 +145,23 @@ def _evaluators(summaries: Iterable[TrialSummary]) -> Iterable[EvaluatorStatisti
     rows: dict[tuple[str, str], list[tuple[str, ScoreRow]]] = {}
     for summary in summaries:
         for row in summary.scores:
-            rows.setdefault((summary.suite, row[0]), []).append((summary.case_id, row))
+            rows.setdefault((summary.suite, row.evaluator), []).append((summary.case_id, row))
     for (suite, evaluator), group in rows.items():
         yield _statistics(suite, evaluator, group)
 
 
 def _statistics(suite: str, evaluator: str, rows: Sequence[tuple[str, ScoreRow]]) -> EvaluatorStatistics:
-    settled = [(case, row) for case, row in rows if row[1] in (Outcome.PASSED, Outcome.FAILED)]
-    scored = [(case, row[2]) for case, row in rows if row[2] is not None and math.isfinite(row[2])]
+    settled = [(case, row) for case, row in rows if row.outcome in (Outcome.PASSED, Outcome.FAILED)]
+    scored = [(case, row.value) for case, row in rows if row.value is not None and math.isfinite(row.value)]
     values = [value for _, value in scored]
-    thresholds = {row[3] for _, row in rows}
+    thresholds = {row.threshold for _, row in rows}
     return EvaluatorStatistics(
         suite=suite,
         evaluator=evaluator,
-        counts={outcome: sum(row[1] is outcome for _, row in rows) for outcome in Outcome},
-        pass_rate=estimate([float(r[1] is Outcome.PASSED) for _, r in settled], groups=[case for case, _ in settled]),
+        counts={outcome: sum(row.outcome is outcome for _, row in rows) for outcome in Outcome},
+        pass_rate=estimate(
+            [float(row.outcome is Outcome.PASSED) for _, row in settled], groups=[case for case, _ in settled]
+        ),
         mean=estimate(values, groups=[case for case, _ in scored]),
         minimum=min(values, default=None),
         maximum=max(values, default=None),
@@ -211,10 +213,10 @@ def _flaky(trials: Sequence[TrialSummary]) -> FlakyCase | None:
         return None
     verdicts: dict[str, set[bool]] = {}
     for trial in trials:
-        failing = {row[0] for row in trial.scores if row[1] is Outcome.FAILED}
+        failing = {row.evaluator for row in trial.scores if row.outcome is Outcome.FAILED}
         for row in trial.scores:
-            if row[1] in (Outcome.PASSED, Outcome.FAILED):
-                verdicts.setdefault(row[0], set()).add(row[0] not in failing)
+            if row.outcome in (Outcome.PASSED, Outcome.FAILED):
+                verdicts.setdefault(row.evaluator, set()).add(row.evaluator not in failing)
     changed = tuple(name for name, seen in verdicts.items() if len(seen) > 1)
     return FlakyCase(trials[0].suite, trials[0].case_id, passed, failed, changed)
 

@@ -6,6 +6,7 @@ from collections import Counter
 
 from proctor.base.json_data import Json, plain, show
 from proctor.base.records import record
+from proctor.base.threshold import passes
 from proctor.reporting.wording import counted
 from proctor.results.agreement import (
     Interval,
@@ -17,7 +18,6 @@ from proctor.results.agreement import (
     retest,
     suggest_threshold,
 )
-from proctor.results.judge_calibration import passes
 from proctor.results.statistics import Estimate
 from proctor.running.people.calibrating import Measurement, Unjudged
 from proctor.running.people.calibration_rows import word_overlap

@@ -34,6 +34,7 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
 def run_data(run: Run) -> dict[str, Json]:
     return {
         "id": run.id,
+        "name": run.name,
         "started_at": run.started_at,
         "finished_at": _finite(run.finished_at),
         "interrupted": run.interrupted,
@@ -41,6 +42,7 @@ def run_data(run: Run) -> dict[str, Json]:
         "environment": plain(run.environment),
         "options": plain(run.options),
         "store": run.store,
+        "git": plain(run.git),
         "judges": [plain(judge) | {"cost_usd": _finite(judge.cost_usd)} for judge in run.judges],
         "uncounted": run.uncounted,
         "corrections": [plain(item) for item in corrections(run)],

@@ -89,7 +89,8 @@ def _close_suite(run: Run, info: SuiteInfo, judged: SuiteVerdict, out: TextIO) -
     for summary in run.summaries:
         if summary.suite == info.name:
             scores = ", ".join(
-                f"{row[0]} {row[1].value if row[2] is None else f'{row[2]:.3f}'}" for row in summary.scores
+                f"{row.evaluator} {row.outcome.value if row.value is None else f'{row.value:.3f}'}"
+                for row in summary.scores
             )
             name = trial_name(summary.case_id, summary.number)
             out.write(_escape(f"{name}: {summary.outcome.value}{f' ({scores})' if scores else ''}\n"))

@@ -169,8 +169,8 @@ def informing(run: Run) -> set[tuple[str, str]]:
     met: set[tuple[str, str]] = set()
     deciding: set[tuple[str, str]] = set()
     for summary in run.summaries:
-        for name, _, _, _, gates in summary.scores:
-            (deciding if gates else met).add((summary.suite, name))
+        for row in summary.scores:
+            (deciding if row.gates else met).add((summary.suite, row.evaluator))
     return met - deciding
 
 

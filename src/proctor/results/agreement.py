@@ -8,6 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 
 from proctor.base.records import record
+from proctor.base.threshold import passes
 from proctor.results.statistics import Z_95, Estimate, wilson
 
 RESAMPLES = 1000
@@ -135,7 +136,7 @@ def suggest_threshold(scores: Sequence[float], labels: Sequence[bool]) -> Thresh
     if any(not any(half[1]) or all(half[1]) for half in halves):
         return None
     value = _best_cut(*halves[0])
-    chosen, checked = (judge_agreement([score >= value for score in half[0]], half[1]) for half in halves)
+    chosen, checked = (judge_agreement([passes(score, value) for score in half[0]], half[1]) for half in halves)
     return Threshold(value, chosen, checked)
 
 

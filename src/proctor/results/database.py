@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from proctor.base.errors import StoreError
 
-VERSION = 2
-"""1: runs, cases and trials. 2: traces as well."""
+if TYPE_CHECKING:
+    from tempfile import TemporaryDirectory
+
+VERSION = 3
+"""Of the layout, as `PRAGMA user_version` has it; `migrations.py` leads to it from the earlier ones."""
 
 BUSY_SECONDS = 60
 """How long to wait for another process that is writing."""
@@ -21,7 +25,7 @@ BUSY_SECONDS = 60
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS runs (
     no INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, started_at REAL NOT NULL, finished_at REAL,
-    status TEXT NOT NULL, plan TEXT NOT NULL, info TEXT NOT NULL);
+    status TEXT NOT NULL, plan TEXT NOT NULL, info TEXT NOT NULL, name TEXT NOT NULL DEFAULT '');
 CREATE TABLE IF NOT EXISTS cases (no INTEGER PRIMARY KEY, key TEXT NOT NULL, content TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS trials (
     no INTEGER PRIMARY KEY, run INTEGER NOT NULL REFERENCES runs, position INTEGER NOT NULL, suite TEXT NOT NULL,
@@ -40,21 +44,37 @@ CREATE TABLE IF NOT EXISTS traces (
     no INTEGER PRIMARY KEY, id TEXT NOT NULL, trace_id TEXT NOT NULL, run INTEGER REFERENCES runs,
     started_at REAL NOT NULL, duration_ms REAL NOT NULL, spans INTEGER NOT NULL, errors INTEGER NOT NULL,
     info TEXT NOT NULL, content BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS judge_calls (
+    no INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, created_at REAL NOT NULL, judge TEXT, kind TEXT, version INTEGER,
+    cost_usd REAL, content TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS calibrations (
+    no INTEGER PRIMARY KEY, created_at REAL NOT NULL, judge TEXT NOT NULL, evaluator TEXT NOT NULL,
+    fingerprint TEXT NOT NULL, data TEXT NOT NULL, content TEXT NOT NULL);
 """
 
 
 class Database:
-    """One open database; used from one thread."""
+    """One open database; used from one thread. A file that cannot be written can still be read."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.on_rollback: Callable[[], None] | None = None
-        self._connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-        self._prepare()
+        self._copy: TemporaryDirectory[str] | None = None
+        self._connection = _connect(path)
+        try:
+            if _is_read_only(path):
+                self._open_read_only()
+            else:
+                self._prepare()
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         with contextlib.suppress(sqlite3.Error):
             self._connection.close()
+        if self._copy is not None:
+            self._copy.cleanup()
 
     def __del__(self) -> None:
         if hasattr(self, "_connection"):
@@ -98,20 +118,56 @@ class Database:
             yield
 
     def _prepare(self) -> None:
-        self._connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
-        (version,) = self._connection.execute("PRAGMA user_version").fetchone()
-        if version > VERSION:
-            raise StoreError(f"{self.path} was written by a newer Proctor (store version {version})")
-        if version < VERSION:  # what is new in a version is new tables: those that are there stay as they are
+        """Make the tables of a new database, or bring one of an earlier version to the present one."""
+        if self._version() < VERSION:
             self._switch_to_wal()
             with self.writing():
-                for statement in SCHEMA.split(";"):
-                    self._connection.execute(statement)
-                self._connection.execute(f"PRAGMA user_version = {VERSION}")
+                version = self._version()  # another process may have been faster
+                if 0 < version < VERSION:
+                    from proctor.results.migrations import migrate
+
+                    migrate(self._connection, version)
+                if version < VERSION:
+                    for statement in SCHEMA.split(";"):
+                        self._connection.execute(statement)
+                    self._connection.execute(f"PRAGMA user_version = {VERSION}")
         self._connection.execute("PRAGMA synchronous = NORMAL")
 
+    def _open_read_only(self) -> None:
+        """Read the file as it is, or a private copy where that is not possible.
+
+        A copy is needed where the version is an earlier one, which has to be migrated, and where SQLite may not make
+        the files beside the database without which it does not open it. Nothing can be written to either.
+        """
+        try:
+            current = self._version() == VERSION
+        except sqlite3.OperationalError:
+            current = False
+        if not current:
+            import shutil
+            from tempfile import TemporaryDirectory
+
+            self._connection.close()
+            self._copy = TemporaryDirectory(prefix="proctor-store-")
+            copied = Path(self._copy.name) / self.path.name
+            for ending in ("", "-wal"):
+                with contextlib.suppress(FileNotFoundError):
+                    shutil.copyfile(f"{self.path}{ending}", f"{copied}{ending}")
+            self._connection = _connect(copied)
+            self._prepare()
+        self._connection.execute("PRAGMA query_only = ON")
+
+    def _version(self) -> int:
+        version = int(self._connection.execute("PRAGMA user_version").fetchone()[0])
+        if version > VERSION:
+            raise StoreError(
+                f"{self.path} was written by a newer Proctor (store version {version}, this one knows up to {VERSION});"
+                " update Proctor, or name another folder with --store"
+            )
+        return version
+
     def _switch_to_wal(self) -> None:
-        """Two processes that make the store at once meet here, and SQLite does not wait for this lock by itself."""
+        """Waits for another process that makes the same store: SQLite does not wait for this lock by itself."""
         patience = time.monotonic() + BUSY_SECONDS
         while True:
             try:
@@ -123,12 +179,22 @@ class Database:
                 time.sleep(0.02)
 
 
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    connection.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
+    return connection
+
+
+def _is_read_only(path: Path) -> bool:
+    return path.is_file() and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK))
+
+
 @contextlib.contextmanager
 def guarded(path: Path, verb: str) -> Iterator[None]:
-    """Whatever goes wrong with the file inside is told as one kind of error."""
+    """Every failure inside becomes a `StoreError` that names the file."""
     try:
         yield
     except StoreError:
         raise
-    except Exception as error:  # a damaged file can hold anything, and so can what somebody's code returned
+    except Exception as error:  # a damaged file can hold anything, and so can what a user's code returned
         raise StoreError(f"{path} cannot be {verb}: {error}") from error

@@ -1,25 +1,23 @@
-"""Trials as JSON and back; what is at its default is left out, so that a stored trial is small.
-
-Content addresses: what a case says, and what of it the agent is asked.
-"""
+"""Trials as the store keeps them; what is at its default is left out, so that a stored trial is small."""
 
 from __future__ import annotations
 
-import hashlib
 import json
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
 
 from proctor.agents.agent import Reply, ToolCall, Usage
-from proctor.base.json_data import Json, fingerprint, plain
-from proctor.cases.formats.native.parts import write_doubles, write_scenario
-from proctor.cases.formats.native.writer import write_case
-from proctor.cases.suite import NOTHING, Case, NamedData, Turn
-from proctor.results.run import Outcome, Score, TrialResult
+from proctor.base.json_data import Json, plain
+from proctor.cases.suite import NOTHING, NamedData
+from proctor.results.case_encoding import dumps
+from proctor.results.run import Outcome, Score, ScoreRow, TrialResult
 
 ESCAPED = "\x00json:"
 """Marks text in a column that stands there as JSON."""
 
-dumps = json.JSONEncoder(separators=(",", ":"), default=plain).encode
-"""Compact JSON in ASCII: every text survives it, lone surrogates included."""
+_USAGE = ("input_tokens", "output_tokens", "cost_usd", "model_calls")
+_CALL = frozenset(field.name for field in fields(ToolCall))
 
 
 def trial_content(trial: TrialResult) -> dict[str, Json]:
@@ -41,7 +39,7 @@ def reply_to_json(reply: Reply) -> dict[str, Json]:
     if reply.tool_calls:
         data["tool_calls"] = [call_to_json(call) for call in reply.tool_calls]
     if reply.usage is not None:
-        data["usage"] = _given(reply.usage, ("input_tokens", "output_tokens", "cost_usd", "model_calls"))
+        data["usage"] = _given(reply.usage, _USAGE)
     if reply.outputs:
         data["outputs"] = [[item.name, plain(item.value)] for item in reply.outputs]
     if reply.structured is not None:
@@ -59,8 +57,8 @@ def reply_from_json(data: Json) -> Reply:
     usage, context = data.get("usage"), data.get("retrieval_context")
     return Reply(
         text=data["text"],
-        tool_calls=tuple(ToolCall(**call) for call in data.get("tool_calls", ())),
-        usage=None if usage is None else Usage(**usage),
+        tool_calls=tuple([_call_from_json(call) for call in data.get("tool_calls", ())]),
+        usage=None if usage is None else Usage(*(usage.get(name) for name in _USAGE)),
         outputs=tuple(NamedData(name, value) for name, value in data.get("outputs", ())),
         structured=data.get("structured"),
         state=data.get("state"),
@@ -76,8 +74,15 @@ def call_to_json(call: ToolCall) -> dict[str, Json]:
     return data | _given(call, ("error", "id", "started_at", "duration_ms", "raw_arguments", "parent"))
 
 
+def _call_from_json(data: Mapping[str, Any]) -> ToolCall:
+    return ToolCall(**{name: value for name, value in data.items() if name in _CALL})
+
+
 def score_to_json(score: Score) -> list[Json]:
-    """A score as a list, short and in a fixed order: the store's view `scores` names its places."""
+    """A score as a list, short and in a fixed order: the store's view `scores` names its places.
+
+    A new place goes to the end, where programs that do not know it leave it alone.
+    """
     return [
         score.evaluator,
         score.outcome.value,
@@ -93,7 +98,7 @@ def score_to_json(score: Score) -> list[Json]:
 
 
 def score_from_json(row: list[Json]) -> Score:
-    evaluator, outcome, value, threshold, gates, turn, fingerprint, reasoning, details, duration_ms = row
+    evaluator, outcome, value, threshold, gates, turn, fingerprint, reasoning, details, duration_ms = row[:10]
     return Score(
         evaluator=evaluator,
         outcome=Outcome(outcome),
@@ -106,6 +111,12 @@ def score_from_json(row: list[Json]) -> Score:
         fingerprint=fingerprint,
         duration_ms=duration_ms,
     )
+
+
+def score_row_from_json(row: list[Json]) -> ScoreRow:
+    """The part of a kept score that verdicts need."""
+    evaluator, outcome, value, threshold, gates = row[:5]
+    return ScoreRow(evaluator, Outcome(outcome), value, threshold, gates)
 
 
 def kept_text(text: str) -> str:
@@ -127,44 +138,3 @@ def text_kept(text: str) -> str:
 def _given(value: object, names: tuple[str, ...]) -> dict[str, Json]:
     pairs = ((name, getattr(value, name)) for name in names)
     return {name: item for name, item in pairs if item is not None}
-
-
-def case_content(case: Case) -> str:
-    """The whole case as text, in the order its author gave it."""
-    return dumps(write_case(case))
-
-
-def case_key(content: str) -> str:
-    """The address of a case's content: changes whenever anything in the case changes."""
-    return hashlib.blake2b(content.encode(), digest_size=12).hexdigest()
-
-
-def question_key(case: Case) -> str:
-    """Changes only when the agent would be asked something else: expectations and evaluators do not count."""
-    planned = case.as_planned
-    turns = [[turn.input, _files(turn)] for turn in planned.turns]
-    asked: list[Json] = [turns, [[item.name, item.value] for item in case.inputs], dict(case.state)]
-    if case.doubles:
-        asked.append(write_doubles(case))
-    if case.scenario is not None:
-        asked.append(write_scenario(case.scenario))
-    return fingerprint(*asked)
-
-
-def _files(turn: Turn) -> list[Json]:
-    """What is told of the files: what they say, not where they are; where that is not known, their address."""
-    if not turn.attachments:
-        return []
-    from proctor.cases.files.attachments import contents_of
-    from proctor.cases.files.file_kinds import kind_said
-
-    return [
-        [
-            item.path if content is None else f"content:{content}",
-            item.url,
-            kind_said(item),
-            item.description,
-            plain(item.options),
-        ]
-        for item, content in zip(turn.attachments, contents_of(turn), strict=True)
-    ]

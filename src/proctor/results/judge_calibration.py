@@ -15,6 +15,7 @@ from typing import Any
 from proctor.base.errors import StoreError
 from proctor.base.json_data import Json
 from proctor.base.records import record
+from proctor.base.threshold import passes
 from proctor.results.agreement import (
     CorrectedRate,
     JudgeAgreement,
@@ -23,18 +24,13 @@ from proctor.results.agreement import (
     judge_agreement,
     suggest_threshold,
 )
+from proctor.results.case_encoding import dumps
 from proctor.results.database import Database
-from proctor.results.encoding import dumps, kept_text, text_kept
+from proctor.results.encoding import kept_text, text_kept
 from proctor.results.judge_calls import DETAIL, calls_of
 from proctor.results.run import Outcome, Run
 from proctor.results.statistics import Estimate, estimate
 from proctor.results.store import FILE
-
-TABLE = """
-CREATE TABLE IF NOT EXISTS calibrations (
-    no INTEGER PRIMARY KEY, created_at REAL NOT NULL, judge TEXT NOT NULL, evaluator TEXT NOT NULL,
-    fingerprint TEXT NOT NULL, data TEXT NOT NULL, content TEXT NOT NULL)
-"""
 
 NEAR = 0.005
 """Thresholds this close are the same one: people type what they read."""
@@ -93,11 +89,6 @@ class Calibration:
         return all(self.versions.get(kind, version) == version for kind, version in versions.items())
 
 
-def passes(score: float, threshold: float) -> bool:
-    """A sum of floats that falls short by a rounding error still meets its threshold."""
-    return score >= threshold - 1e-12
-
-
 def prompt_versions(details: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """By kind of question: the version of the prompt that evaluations rest on."""
     found: dict[str, int] = {}
@@ -126,7 +117,6 @@ class Calibrations:
             "rows": [[row.id, row.score, row.label] for row in calibration.rows],
         }
         with self._database.writing():
-            self._database.execute(TABLE)
             self._database.execute(
                 "INSERT INTO calibrations (created_at, judge, evaluator, fingerprint, data, content)"
                 " VALUES (?, ?, ?, ?, ?, ?)",
@@ -142,15 +132,14 @@ class Calibrations:
 
     def latest(self, fingerprints: Collection[str]) -> dict[str, list[Calibration]]:
         """By fingerprint, of these: what was measured, the latest first."""
-        if not list(self._database.read("SELECT 1 FROM sqlite_master WHERE name = 'calibrations'")):
-            return {}
         found: dict[str, list[Calibration]] = {}
-        for row in self._database.read(
-            "SELECT created_at, judge, evaluator, fingerprint, data, content FROM calibrations ORDER BY no DESC"
+        for key, created_at, judge, evaluator, data, content in self._database.read(
+            "SELECT fingerprint, created_at, judge, evaluator, data, content FROM calibrations ORDER BY no DESC"
         ):
-            if row[3] in fingerprints:
+            if key in fingerprints:
                 with self._database.guard("read"):
-                    found.setdefault(row[3], []).append(_calibration(*row))
+                    calibration = _calibration(created_at, judge, evaluator, key, data, content)
+                    found.setdefault(key, []).append(calibration)
         return found
 
 

@@ -15,15 +15,10 @@ from typing import Any
 from proctor.base.json_data import Json
 from proctor.base.records import record
 from proctor.cases.scenario import SIMULATED
+from proctor.results.case_encoding import dumps
 from proctor.results.database import Database
-from proctor.results.encoding import dumps, kept_text
+from proctor.results.encoding import kept_text
 from proctor.results.run import Score, TrialResult
-
-TABLE = """
-CREATE TABLE IF NOT EXISTS judge_calls (
-    no INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, created_at REAL NOT NULL, judge TEXT, kind TEXT, version INTEGER,
-    cost_usd REAL, content TEXT NOT NULL)
-"""
 
 
 class JudgeCalls:
@@ -32,8 +27,6 @@ class JudgeCalls:
     def __init__(self, path: Path) -> None:
         self._database = Database(path)
         self._lock = threading.Lock()
-        with self._database.writing():
-            self._database.execute(TABLE)
 
     def close(self) -> None:
         self._database.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from proctor.base.records import record
+from proctor.base.threshold import passes
 from proctor.cases.suite import Criteria
 from proctor.evaluators.evaluation import Evaluation
 
@@ -23,9 +24,9 @@ class ScoreThreshold:
 
     def __call__(self, results: Sequence[Sequence[Evaluation]]) -> tuple[bool, str]:
         """Whether the matrix `[inputs][evaluators]` passes, and a sentence that says so."""
-        good = sum(bool(row) and all(cell.score >= self.threshold for cell in row) for row in results)
+        good = sum(bool(row) and all(passes(cell.score, self.threshold) for cell in row) for row in results)
         total = len(results)
-        passed = total > 0 and good / total >= self.pct - 1e-12
+        passed = total > 0 and passes(good / total, self.pct)
         share = good / total if total else 0.0
         return passed, (
             f"{'Pass' if passed else 'Fail'}: {good}/{total} inputs ({share:.1%}) scored >= {self.threshold:g}"

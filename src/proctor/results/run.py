@@ -13,6 +13,7 @@ from proctor.base.records import record
 from proctor.cases.suite import NOTHING, Case, Criteria
 
 if TYPE_CHECKING:  # a run in which nothing is observed does without spans
+    from proctor.results.git_state import GitState
     from proctor.results.judge_calls import JudgeSummary
     from proctor.tracing.spans import ObservationNode, Span
 
@@ -94,16 +95,26 @@ class TrialResult:
 
 
 @record
+class ScoreRow:
+    """The part of a score that verdicts and tables need."""
+
+    evaluator: str
+    outcome: Outcome
+    value: float | None
+    threshold: float | None
+    gates: bool
+
+
+@record
 class TrialSummary:
-    """The little of a trial that a run keeps in memory."""
+    """The part of a trial that a run keeps in memory."""
 
     suite: str
     case_id: str
     number: int
     position: int
     outcome: Outcome
-    scores: tuple[tuple[str, Outcome, float | None, float | None, bool], ...]
-    """Per score: evaluator, outcome, value, threshold, gates."""
+    scores: tuple[ScoreRow, ...]
     duration_ms: float
     tokens: int | None = None
     cost_usd: float | None = None
@@ -117,7 +128,7 @@ class TrialSummary:
             trial.number,
             trial.position,
             trial.outcome,
-            tuple((s.evaluator, s.outcome, s.value, s.threshold, s.gates) for s in trial.scores),
+            tuple([ScoreRow(s.evaluator, s.outcome, s.value, s.threshold, s.gates) for s in trial.scores]),
             trial.duration_ms,
             None if usage is None else usage.total_tokens,
             None if usage is None else usage.cost_usd,
@@ -160,4 +171,8 @@ class Run:
     judges: Sequence[JudgeSummary] = ()
     """Who judged, where evaluators asked a judge."""
     uncounted: str = ""
-    """What a budget left out, since nobody knows what it cost."""
+    """What a budget left out, since its cost is not known."""
+    name: str = ""
+    """What the user calls the run."""
+    git: GitState | None = None
+    """Where the run was made inside a git repository."""

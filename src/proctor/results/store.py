@@ -1,67 +1,75 @@
-"""The store: one SQLite database in WAL mode, in which every finished trial stands before anybody is told of it.
-
-Brings a kept run back: the same object that the engine gave, streaming from the store.
-"""
+"""The store: one SQLite database in WAL mode. A finished trial is in it before the listener of the run is told."""
 
 from __future__ import annotations
 
-import functools
 import json
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from proctor.base.errors import StoreError
-from proctor.base.json_data import Json
 from proctor.base.records import record
-from proctor.cases.formats.native.reader import case_from_json
-from proctor.cases.suite import Case, Criteria
+from proctor.cases.suite import Case
+from proctor.results.case_encoding import case_key, decode_case, dumps, encode_case, planned_key, question_key
 from proctor.results.database import Database, guarded
 from proctor.results.encoding import (
-    case_content,
-    case_key,
-    dumps,
     kept_text,
-    question_key,
     reply_from_json,
     score_from_json,
+    score_row_from_json,
     score_to_json,
     text_kept,
     trial_content,
 )
-from proctor.results.judge_calls import JudgeSummary, Tally
-from proctor.results.run import Outcome, Run, SuiteInfo, TrialResult, TrialSummary
+from proctor.results.judge_calls import Tally
+from proctor.results.run import Outcome, Run, TrialResult, TrialSummary
+from proctor.results.run_info import RunInfo, RunRow, run_info_from_json, run_info_to_json
 from proctor.results.stored_traces import StoredSpans, TraceRow, Traces
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 FOLDER = ".proctor"
 FILE = "results.db"
 
-RECENT_CASES = 1024
-"""Repeats of a case come close together: this many are remembered, so that a case is written once."""
+RECENT_CASES = 256
+"""Repeats of a case come close together: this many are remembered, so that a case is encoded and written once."""
+
+NO_INFO = RunInfo()
 
 SELECT_TRIAL = (
-    "SELECT t.no, t.suite, c.content, t.number, t.position, t.outcome, t.started_at, t.duration_ms, t.agent, t.content,"
+    "SELECT t.suite, c.content, t.number, t.position, t.outcome, t.started_at, t.duration_ms, t.agent, t.content,"
     " t.scores FROM trials t JOIN cases c ON c.no = t.case_no"
 )
 
 
-@record
-class RunRow:
-    """A run as the store lists it."""
+class _TrialColumns(NamedTuple):
+    """What `SELECT_TRIAL` gives, in its order."""
 
-    no: int
-    id: str
+    suite: str
+    case: str
+    number: int
+    position: int
+    outcome: str
     started_at: float
-    finished_at: float | None
-    status: str
-    """`running`, `finished` or `interrupted`."""
-    plan: str
-    """The fingerprint of what was to be run."""
-    info: dict[str, Json]
+    duration_ms: float
+    agent: str
+    content: str
+    scores: str
 
 
-class TrialKey(NamedTuple):
+class _KeptCase(NamedTuple):
+    """A case that was written lately; holding it keeps its identity from being given to another."""
+
+    case: Case
+    no: int
+    key: str
+
+
+@record
+class TrialKey:
     """What a kept trial is known by."""
 
     no: int
@@ -76,40 +84,40 @@ class Store:
     def __init__(self, folder: Path, *, create: bool = True) -> None:
         self.folder = folder
         self.path = folder / FILE
-        self._recent: dict[str, int] = {}
+        self._recent: dict[int, _KeptCase] = {}
+        self._numbers: dict[str, int] = {}
+        self._decoded: tuple[str, Case] | None = None
         if not create and not self.path.is_file():
             raise StoreError(f"no results in {folder}: run `proctor test` first, or name the folder with --store")
         with guarded(self.path, "opened"):
             if create:
                 folder.mkdir(parents=True, exist_ok=True)
-                _keep_out_of_git(folder)
             self._database = Database(self.path)
-        self._database.on_rollback = self._recent.clear
-
-    @functools.cached_property
-    def traces(self) -> Traces:
-        return Traces(self._database)
+            if create:
+                _keep_out_of_git(folder)
+        self._database.on_rollback = partial(_forget, self._recent, self._numbers)
+        self.traces = Traces(self._database)
 
     def close(self) -> None:
         self._database.close()
 
-    def add_run(self, run_id: str, plan: str, info: dict[str, Json]) -> int:
+    def add_run(self, run_id: str, plan: str, info: RunInfo = NO_INFO, *, name: str = "") -> int:
         """Open a new run and return its number."""
         with self._database.writing():
             return self._database.insert(
-                "INSERT INTO runs (id, started_at, status, plan, info) VALUES (?, ?, 'running', ?, ?)",
-                (run_id, time.time(), plan, dumps(info)),
+                "INSERT INTO runs (id, started_at, status, plan, info, name) VALUES (?, ?, 'running', ?, ?, ?)",
+                (run_id, time.time(), plan, dumps(run_info_to_json(info)), kept_text(name)),
             )
 
     def reopen_run(self, no: int) -> None:
         with self._database.writing():
             self._database.execute("UPDATE runs SET status = 'running', finished_at = NULL WHERE no = ?", (no,))
 
-    def finish_run(self, no: int, status: str, info: dict[str, Json]) -> None:
+    def finish_run(self, no: int, status: str, info: RunInfo) -> None:
         with self._database.writing():
             self._database.execute(
                 "UPDATE runs SET status = ?, finished_at = ?, info = ? WHERE no = ?",
-                (status, time.time(), dumps(info), no),
+                (status, time.time(), dumps(run_info_to_json(info)), no),
             )
 
     def add_trials(self, run: int, trials: Sequence[TrialResult]) -> None:
@@ -128,7 +136,7 @@ class Store:
         with self._database.writing():
             self._database.execute_many("UPDATE trials SET position = ? WHERE no = ?", list(moves))
 
-    def grade_trials(self, run: int, graded: Sequence[tuple[int, TrialResult]], info: dict[str, Json]) -> None:
+    def grade_trials(self, run: int, graded: Sequence[tuple[int, TrialResult]], info: RunInfo) -> None:
         """Keep new scores of trials, by their numbers, and what the run makes of them, all or none."""
         rows = [
             (trial.outcome.value, dumps([score_to_json(score) for score in trial.scores]), no, run)
@@ -136,23 +144,23 @@ class Store:
         ]
         with self._database.writing():
             self._database.execute_many("UPDATE trials SET outcome = ?, scores = ? WHERE no = ? AND run = ?", rows)
-            self._database.execute("UPDATE runs SET info = ? WHERE no = ?", (dumps(info), run))
+            self._database.execute("UPDATE runs SET info = ? WHERE no = ?", (dumps(run_info_to_json(info)), run))
 
     def runs(self, limit: int | None = None) -> list[RunRow]:
         """The latest runs first."""
         rows = self._database.read(
-            "SELECT no, id, started_at, finished_at, status, plan, info FROM runs ORDER BY no DESC LIMIT ?",
+            "SELECT no, id, started_at, finished_at, status, plan, info, name FROM runs ORDER BY no DESC LIMIT ?",
             (-1 if limit is None else limit,),
         )
         with self._database.guard("read"):
             return [
-                RunRow(no, name, began, ended, state, plan, json.loads(info))
-                for no, name, began, ended, state, plan, info in rows
+                RunRow(no, run_id, began, ended, status, plan, run_info_from_json(json.loads(info)), text_kept(name))
+                for no, run_id, began, ended, status, plan, info, name in rows
             ]
 
     def find_run(self, wanted: str) -> RunRow:
         """A run by its id, the beginning of its id, or `last`."""
-        runs = self.runs()
+        runs = self.runs(1) if wanted == "last" else self.runs()
         if wanted == "last" and runs:
             return runs[0]
         exact = [run for run in runs if run.id == wanted]
@@ -169,7 +177,10 @@ class Store:
         rows = self._database.read(
             "SELECT suite, case_id, number, no, case_key, agent, outcome FROM trials WHERE run = ?", (run,)
         )
-        return {(text_kept(row[0]), text_kept(row[1]), row[2]): TrialKey(*row[3:]) for row in rows}
+        return {
+            (text_kept(suite), text_kept(case_id), number): TrialKey(no, key, text_kept(agent), outcome)
+            for suite, case_id, number, no, key, agent, outcome in rows
+        }
 
     def trials(self, run: int) -> Iterator[TrialResult]:
         """The trials of a run in the order of its plan, read one by one."""
@@ -178,7 +189,7 @@ class Store:
             yield self._trial(row)
 
     def summaries(self, run: int) -> list[TrialSummary]:
-        """The little of every trial that verdicts need."""
+        """The part of every trial that verdicts need."""
         with self._database.guard("read"):
             return list(self._summaries(run))
 
@@ -194,7 +205,7 @@ class Store:
                 number,
                 position,
                 Outcome(outcome),
-                tuple((row[0], Outcome(row[1]), row[2], row[3], row[4]) for row in json.loads(scores)),
+                tuple([score_row_from_json(score) for score in json.loads(scores)]),
                 duration_ms,
                 tokens,
                 cost_usd,
@@ -209,7 +220,7 @@ class Store:
             " WHERE t.content NOT LIKE '{\"replies\":[]%' ORDER BY t.no"
         ):
             if case_no not in asked:
-                asked[case_no] = question_key(case_from_json(content))
+                asked[case_no] = question_key(self._decode(content))
             found[asked[case_no], text_kept(agent), number] = no
         return found
 
@@ -227,13 +238,18 @@ class Store:
 
     def _trial(self, row: Any) -> TrialResult:
         with self._database.guard("read"):
-            return _trial(row, case_from_json(row[2]), self._database)
+            columns = _TrialColumns._make(row)
+            return _trial(columns, self._decode(columns.case), self._database)
+
+    def _decode(self, content: str) -> Case:
+        """The case of a row; repeats come one after another and share it."""
+        if self._decoded is None or self._decoded[0] != content:
+            self._decoded = content, decode_case(content)
+        return self._decoded[1]
 
     def _add_trial(self, run: int, trial: TrialResult) -> None:
         usage = trial.usage
-        case_no, key = self._case(trial.case)
-        if trial.case.scenario is not None:
-            key = case_key(case_content(trial.case.as_planned))
+        kept = self._case(trial.case)
         content = trial_content(trial)
         if trial.spans:
             about = {"suite": trial.suite, "case": trial.case.id, "number": trial.number}
@@ -248,8 +264,8 @@ class Store:
                 kept_text(trial.suite),
                 kept_text(trial.case.id),
                 trial.number,
-                case_no,
-                key,
+                kept.no,
+                kept.key,
                 kept_text(trial.agent),
                 trial.outcome.value,
                 trial.started_at,
@@ -261,34 +277,50 @@ class Store:
             ),
         )
 
-    def _case(self, case: Case) -> tuple[int, str]:
-        """The row of a case and its key; written when it is new."""
-        content = case_content(case)
+    def _case(self, case: Case) -> _KeptCase:
+        """The row of a case and the key of what was planned; written when it is new."""
+        known = self._recent.get(id(case))
+        if known is not None:
+            return known
+        content = encode_case(case)
         key = case_key(content)
-        no = self._recent.get(key)
+        no = self._numbers.get(key)
         if no is None:
             no = self._database.insert("INSERT INTO cases (key, content) VALUES (?, ?)", (key, content))
-            self._recent[key] = no
-            if len(self._recent) > RECENT_CASES:
-                del self._recent[next(iter(self._recent))]
-        return no, key
+        found = _KeptCase(case, no, key if case.scenario is None else planned_key(case))
+        _remember(self._recent, id(case), found)
+        _remember(self._numbers, key, no)
+        return found
 
 
-def _trial(row: Any, case: Case, database: Database) -> TrialResult:
-    content = json.loads(row[9])
+def _forget(*remembered: dict[Any, Any]) -> None:
+    """After a batch that was rolled back: its cases are not there. Holds no store, which is closed when let go of."""
+    for recent in remembered:
+        recent.clear()
+
+
+def _remember(recent: dict[K, V], key: K, value: V) -> None:
+    """Keep the latest few: memory must not grow with the run."""
+    recent[key] = value
+    if len(recent) > RECENT_CASES:
+        del recent[next(iter(recent))]
+
+
+def _trial(columns: _TrialColumns, case: Case, database: Database) -> TrialResult:
+    content = json.loads(columns.content)
     return TrialResult(
-        suite=text_kept(row[1]),
+        suite=text_kept(columns.suite),
         case=case,
-        number=row[3],
-        position=row[4],
-        outcome=Outcome(row[5]),
+        number=columns.number,
+        position=columns.position,
+        outcome=Outcome(columns.outcome),
         reason=content.get("reason", ""),
-        replies=tuple(reply_from_json(reply) for reply in content["replies"]),
-        scores=tuple(score_from_json(score) for score in json.loads(row[10])),
-        started_at=row[6],
-        duration_ms=row[7],
+        replies=tuple([reply_from_json(reply) for reply in content["replies"]]),
+        scores=tuple([score_from_json(score) for score in json.loads(columns.scores)]),
+        started_at=columns.started_at,
+        duration_ms=columns.duration_ms,
         attempts=content.get("attempts", 1),
-        agent=text_kept(row[8]),
+        agent=text_kept(columns.agent),
         warnings=tuple(content.get("warnings", ())),
         reused=content.get("reused", False),
         spans=StoredSpans(database, content["trace"]) if "trace" in content else (),
@@ -313,33 +345,24 @@ class StoredTrials:
 
 
 def read_run(store: Store, wanted: str) -> Run:
-    """The run called `wanted`: an id, the beginning of one, or `last`."""
+    """The run called `wanted`: an id, the beginning of one, or `last`; its trials stream from the store."""
     row = store.find_run(wanted)
-    run = run_info(row)
-    run.summaries = store.summaries(row.no)
-    run.trials = StoredTrials(store, row.no)
-    run.store = str(store.folder)
-    if "judges" not in row.info:  # a run that was cut off had no time to add them up
-        run.judges = tuple(Tally(run.trials))
-    return run
-
-
-def run_info(row: RunRow) -> Run:
-    """What the row of a run says, without its trials."""
-    suites = tuple(
-        SuiteInfo(**{**data, "criteria": Criteria(**data["criteria"])}) for data in row.info.get("suites", [])
-    )
+    info = row.info
+    trials = StoredTrials(store, row.no)
     return Run(
         id=row.id,
         started_at=row.started_at,
-        suites=suites,
-        summaries=[],
-        trials=(),
+        suites=info.suites,
+        summaries=store.summaries(row.no),
+        trials=trials,
         finished_at=row.finished_at,
         interrupted=row.status == "interrupted",
-        note=row.info.get("note", "") or ("the run was cut off" if row.status == "running" else ""),
-        environment=row.info.get("environment", {}),
-        options=row.info.get("options", {}),
-        judges=tuple(JudgeSummary(**judge) for judge in row.info.get("judges", ())),
-        uncounted=row.info.get("uncounted", ""),
+        note=info.note or ("the run was cut off" if row.status == "running" else ""),
+        environment=info.environment,
+        options=info.options,
+        store=str(store.folder),
+        judges=tuple(Tally(trials)) if info.judges is None else info.judges,
+        uncounted=info.uncounted,
+        name=row.name,
+        git=info.git,
     )

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, overload
 from proctor.base.errors import StoreError
 from proctor.base.json_data import Json, fingerprint
 from proctor.base.records import record
+from proctor.results.case_encoding import dumps
 from proctor.results.database import Database
-from proctor.results.encoding import dumps
 
 if TYPE_CHECKING:  # a run in which nothing is observed does without spans
     from proctor.tracing.spans import Span
@@ -121,10 +121,12 @@ class Traces:
         )
 
     def _rows(self, rest: str, values: tuple[Any, ...]) -> Iterator[TraceRow]:
-        for row in self._database.read(f"{ROWS}{rest}", values):
+        for no, key, trace_id, run, started_at, duration_ms, spans, errors, info in self._database.read(
+            f"{ROWS}{rest}", values
+        ):
             with self._database.guard("read"):
-                found = TraceRow(*(*row[:8], json.loads(row[8])))
-            yield found
+                about = json.loads(info)
+            yield TraceRow(no, key, trace_id, run, started_at, duration_ms, spans, errors, about)
 
 
 class StoredSpans(Sequence["Span"]):

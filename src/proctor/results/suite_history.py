@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from proctor.base.records import record
 from proctor.results.run import Outcome, SuiteInfo
-from proctor.results.store import RunRow, Store, run_info
+from proctor.results.run_info import RunRow
+from proctor.results.store import Store
 from proctor.results.verdict import judge_suite
 
 
@@ -34,14 +35,14 @@ class SuiteRun:
 def runs_of(store: Store, suite: str) -> Iterator[SuiteRun]:
     """Every run in which the suite took part, the latest first."""
     for row in store.runs():
-        info = next((item for item in run_info(row).suites if item.name == suite), None)
+        info = next((item for item in row.info.suites if item.name == suite), None)
         if info is not None:
             yield _suite_run(store, row, info)
 
 
 def suites_in(store: Store) -> list[str]:
     """Every suite that any run knows, by name."""
-    return sorted({info.name for row in store.runs() for info in run_info(row).suites})
+    return sorted({info.name for row in store.runs() for info in row.info.suites})
 
 
 def _suite_run(store: Store, row: RunRow, info: SuiteInfo) -> SuiteRun:

@@ -8,10 +8,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from proctor.base.records import record
+from proctor.base.threshold import passes
 from proctor.cases.suite import Criteria
-from proctor.results.run import Outcome, Run, Score, SuiteInfo, TrialSummary
+from proctor.results.run import Outcome, Run, Score, ScoreRow, SuiteInfo, TrialSummary
 from proctor.results.statistics import Estimate, estimate, mean, pass_at_k, pass_hat_k
 
 PASSED, FAILED, ERROR, SKIPPED, PENDING = Outcome
@@ -20,9 +22,6 @@ EXIT_CODES = {PASSED: 0, FAILED: 1, PENDING: 3, ERROR: 4, SKIPPED: 4}
 INTERRUPTED = 130
 
 NOTHING_SCORES = "nothing scores this case"
-
-ScoreRow = tuple[str, Outcome, float | None, float | None, bool]
-"""Evaluator, outcome, value, threshold, gates: what a summary keeps of a score."""
 
 
 @record
@@ -86,8 +85,7 @@ class RunVerdict:
 
 def trial_outcome(scores: Sequence[Score], criteria: Criteria) -> tuple[Outcome, str]:
     """The outcome that scores add up to, and why it is not a plain pass or fail."""
-    rows = [(s.evaluator, s.outcome, s.value, s.threshold, s.gates) for s in scores]
-    return _outcome_of(rows, criteria)
+    return _outcome_of(scores, criteria)
 
 
 def judge(run: Run) -> RunVerdict:
@@ -165,21 +163,19 @@ def _outcome_over_trials(trials: Sequence[TrialSummary], criteria: Criteria) -> 
     if FAILED in broken:
         return FAILED
     rows = [row for trial in trials for row in trial.scores]
-    unmeasured = [
-        (name, outcome, None, threshold, True) for outcome in broken for name, threshold in _usual_rows(trials)
-    ]
+    unmeasured = [replace(row, outcome=outcome, value=None) for outcome in broken for row in _usual_rows(trials)]
     return _outcome_of([*rows, *unmeasured], criteria)[0]
 
 
-def _usual_rows(trials: Sequence[TrialSummary]) -> list[tuple[str, float | None]]:
-    """What a trial is scored by when it can be: evaluator and threshold, once for each turn."""
+def _usual_rows(trials: Sequence[TrialSummary]) -> list[ScoreRow]:
+    """The gating scores of the trial that has most of them: what a trial that broke would have been scored by."""
     longest = max((trial.scores for trial in trials), key=len, default=())
-    return [(name, threshold) for name, outcome, _, threshold, gates in longest if gates and outcome is not SKIPPED]
+    return [row for row in longest if row.gates and row.outcome is not SKIPPED]
 
 
-def _outcome_of(rows: Sequence[ScoreRow], criteria: Criteria) -> tuple[Outcome, str]:
-    gating = [row for row in rows if row[4]]
-    outcomes = _mean_outcomes(gating) if criteria.trials == "mean" else [row[1] for row in gating]
+def _outcome_of(rows: Sequence[Score | ScoreRow], criteria: Criteria) -> tuple[Outcome, str]:
+    gating = [row for row in rows if row.gates]
+    outcomes = _mean_outcomes(gating) if criteria.trials == "mean" else [row.outcome for row in gating]
     for outcome in (FAILED, ERROR, PENDING, PASSED):
         if outcome in outcomes:
             return outcome, ""
@@ -190,25 +186,25 @@ def _outcome_of(rows: Sequence[ScoreRow], criteria: Criteria) -> tuple[Outcome, 
     return ERROR, "every evaluator was skipped, so nothing was compared"
 
 
-def _mean_outcomes(rows: Sequence[ScoreRow]) -> list[Outcome]:
+def _mean_outcomes(rows: Sequence[Score | ScoreRow]) -> list[Outcome]:
     """Per evaluator: its mean against its threshold, left open only if missing scores could tip it."""
-    names = dict.fromkeys(row[0] for row in rows)
+    names = dict.fromkeys(row.evaluator for row in rows)
     outcomes = []
     for name in names:
-        own = [row for row in rows if row[0] == name and row[1] is not SKIPPED]
+        own = [row for row in rows if row.evaluator == name and row.outcome is not SKIPPED]
         if not own:
             outcomes.append(SKIPPED)
             continue
-        values = [row[2] for row in own if row[2] is not None]
-        threshold = own[0][3] or 0.0
+        values = [row.value for row in own if row.value is not None]
+        threshold = own[0].threshold or 0.0
         worst = math.fsum(values) / len(own)
         best = (math.fsum(values) + len(own) - len(values)) / len(own)
-        if worst >= threshold - 1e-12 and values:
+        if values and passes(worst, threshold):
             outcomes.append(PASSED)
-        elif best < threshold - 1e-12:
+        elif not passes(best, threshold):
             outcomes.append(FAILED)
         else:
-            outcomes.append(ERROR if any(row[1] is ERROR for row in own) else PENDING)
+            outcomes.append(ERROR if any(row.outcome is ERROR for row in own) else PENDING)
     return outcomes
 
 
@@ -232,7 +228,7 @@ def _suite_outcome(counts: dict[Outcome, int], info: SuiteInfo, made: int) -> tu
 
 def _suffices(passed: int, total: int, pct: float) -> bool:
     """At least the share that must pass, and never nothing at all."""
-    return passed >= max(1.0, pct * total) - 1e-9
+    return passed >= 1 and passes(passed / total, pct)
 
 
 def _rescued(counts: dict[Outcome, int], info: SuiteInfo, missing: int) -> int:
@@ -267,14 +263,14 @@ def _evaluators(trials: Sequence[TrialSummary]) -> tuple[EvaluatorSummary, ...]:
     rows: dict[str, list[tuple[str, ScoreRow]]] = {}
     for trial in trials:
         for row in trial.scores:
-            rows.setdefault(row[0], []).append((trial.case_id, row))
+            rows.setdefault(row.evaluator, []).append((trial.case_id, row))
     return tuple(_evaluator(name, group) for name, group in rows.items())
 
 
 def _evaluator(name: str, rows: Sequence[tuple[str, ScoreRow]]) -> EvaluatorSummary:
-    counts = _count(row[1] for _, row in rows)
-    scored = [(case, row[2]) for case, row in rows if row[2] is not None]
-    thresholds = {row[3] for _, row in rows}
+    counts = _count(row.outcome for _, row in rows)
+    scored = [(case, row.value) for case, row in rows if row.value is not None]
+    thresholds = {row.threshold for _, row in rows}
     return EvaluatorSummary(
         evaluator=name,
         scores=estimate([value for _, value in scored], groups=[case for case, _ in scored]),

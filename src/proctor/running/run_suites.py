@@ -11,13 +11,15 @@ from typing import Any
 
 from proctor.base.errors import InvalidSuite, StoreError, UsageError
 from proctor.base.event_loop import run_sync
-from proctor.base.json_data import Json, canonical, plain
+from proctor.base.json_data import canonical, plain
 from proctor.base.records import record
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Case, EvaluatorSpec, Suite
-from proctor.results.encoding import question_key
+from proctor.results.case_encoding import question_key
+from proctor.results.git_state import DirtyCheck, git_state
 from proctor.results.run import Outcome, Run, TrialResult
-from proctor.results.store import RunRow, Store, run_info
+from proctor.results.run_info import RunInfo, RunRow
+from proctor.results.store import Store
 from proctor.results.verdict import RunVerdict
 from proctor.running.engine.execute import EarlierAnswer, broke_down, execute
 from proctor.running.engine.judges import judge_identity
@@ -100,7 +102,7 @@ def rescore(
     asked = [replace(suite, agent=_Absent(row, suite.name)) for suite in now]
     plan = make_plan(asked, replace(options, given=replace(options.given, repeat=1)))
     plan = _only_answered(plan, answers)
-    info = _info(plan, Request(asked, options)) | {"rescored": row.id}
+    info = replace(_info(plan, Request(asked, options)), rescored=row.id)
     open_run = start_run(plan, store, info)
     with _recorded(plan, open_run, info) as close:
         result, verdict = run_sync(
@@ -121,7 +123,7 @@ class _Absent:
     """The agent of a rescored run: its name and fingerprint remain, but it is never asked."""
 
     def __init__(self, row: RunRow, suite: str) -> None:
-        info = next((item for item in run_info(row).suites if item.name == suite), None)
+        info = next((item for item in row.info.suites if item.name == suite), None)
         self.name = "unknown" if info is None else info.agent
         self.fingerprint = "" if info is None else info.agent_fingerprint
 
@@ -165,7 +167,7 @@ def _answers_first(answers: Mapping[tuple[str, str, int], TrialResult], earlier:
 
 def _suites_now(row: RunRow, answers: dict[Any, TrialResult], paths: Sequence[str]) -> list[Suite]:
     """The suites of a run as their files say today; as they were kept, where a file is gone or broken."""
-    wanted = list(paths) or sorted({s["path"] for s in row.info.get("suites", []) if s.get("path")})
+    wanted = list(paths) or sorted({info.path for info in row.info.suites if info.path})
     fresh = {suite.name: suite for suite in load(wanted if paths else [path for path in wanted if _is_readable(path)])}
     names = dict.fromkeys(suite for suite, _, _ in answers)
     return [fresh.get(name) or _as_kept(name, row, answers) for name in names]
@@ -180,7 +182,7 @@ def _is_readable(path: str) -> bool:
 
 
 def _as_kept(name: str, row: RunRow, answers: dict[Any, TrialResult]) -> Suite:
-    info = next((item for item in run_info(row).suites if item.name == name), None)
+    info = next((item for item in row.info.suites if item.name == name), None)
     cases = {trial.case.id: trial.case for (suite, _, _), trial in answers.items() if suite == name}
     suite = Suite(name, tuple(cases.values()), path=Path(info.path) if info and info.path else None)
     return suite if info is None else replace(suite, criteria=info.criteria, format=info.format)
@@ -209,38 +211,44 @@ def _only_answered(plan: Plan, answers: dict[tuple[str, str, int], TrialResult])
     return Plan(plan.suites, trials, plan.key)
 
 
-def _info(plan: Plan, request: Request) -> dict[str, Json]:
-    settings = request.options.given
-    return {
-        "suites": [plain(item.info) for item in plan.suites],
-        "options": {
+def _info(plan: Plan, request: Request) -> RunInfo:
+    return RunInfo(
+        suites=tuple(item.info for item in plan.suites),
+        options={
             "fast": request.options.fast,
             "maxfail": request.options.maxfail,
             "judge": None if request.options.judge is None else judge_identity(request.options.judge),
             "budget_usd": request.options.budget_usd,
-            **plain(settings),
+            **plain(request.options.given),
         },
-        "planned": len(plan.trials),
-        "scoring": scoring_key(plan.suites),
-    }
+        planned=len(plan.trials),
+        scoring=scoring_key(plan.suites),
+        git=git_state(Path.cwd()),
+    )
 
 
 @contextmanager
-def _recorded(plan: Plan, open_run: OpenRun, info: dict[str, Json]) -> Iterator[Any]:
+def _recorded(plan: Plan, open_run: OpenRun, info: RunInfo) -> Iterator[Any]:
     """Holds the run's lock, and closes its row in the store with what came of it."""
+    dirty = DirtyCheck(Path.cwd(), info.git)
 
     def close(run: Run, verdict: RunVerdict) -> None:
+        run.git = dirty.result()
         if open_run.store is None:
             return
         status = (
             "interrupted" if run.interrupted or (run.note and len(run.summaries) < len(plan.trials)) else "finished"
         )
-        outcome = {"outcome": verdict.outcome.value, "reason": verdict.reason, "exit_code": verdict.exit_code}
-        counts = {name.value: count for name, count in verdict.counts.items()}
-        rest = {"verdict": outcome, "counts": counts, "note": run.note, "environment": dict(run.environment)}
-        rest |= {"judges": plain(run.judges), "uncounted": run.uncounted}
+        ended = replace(
+            info.judged(verdict),
+            note=run.note,
+            environment=run.environment,
+            judges=tuple(run.judges),
+            uncounted=run.uncounted,
+            git=run.git,
+        )
         try:
-            open_run.store.finish_run(open_run.no, status, info | rest)
+            open_run.store.finish_run(open_run.no, status, ended)
         except StoreError:
             return  # the run's note says already that the store fails; its results are in the report
 

@@ -182,7 +182,7 @@ def test_a_rescored_run_can_be_read_and_rescored_again(tmp_path: Path) -> None:
     store = Store(tmp_path)
 
     assert [trial.outcome for trial in read_run(store, found[0].id).trials] == [Outcome.PASSED] * 3
-    assert store.find_run("last").info["rescored"] != found[0].id
+    assert store.find_run("last").info.rescored != found[0].id
     store.close()
 
 
@@ -190,7 +190,7 @@ def test_there_must_be_something_to_score(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="no results"):
         again(tmp_path / "nothing")
     store = Store(tmp_path)
-    store.add_run("empty", "plan", {})
+    store.add_run("empty", "plan")
     store.close()
     with pytest.raises(StoreError, match="no trials"):
         again(tmp_path)
@@ -307,5 +307,6 @@ def test_what_a_run_was_made_of_can_be_read_from_the_store(tmp_path: Path) -> No
     assert list(found.trials) == list(first.trials)
     assert found.summaries == first.summaries
     assert found.suites == first.suites
-    assert store.runs()[0].info["verdict"]["exit_code"] == verdict.exit_code == 0
+    assert store.runs()[0].info.judged(verdict) == store.runs()[0].info
+    assert verdict.exit_code == 0
     store.close()

@@ -71,8 +71,11 @@ def test_grades_are_judged_by_the_criteria_that_the_run_had(
     assert verdict.outcome == outcome
     kept = Store(tmp_path / "store")
     assert proctor.judge(read_run(kept, "last")).outcome == outcome
-    assert kept.find_run("last").info["verdict"]["outcome"] == outcome
-    assert kept.find_run("last").info["counts"]["pending"] == 0
+    info = kept.find_run("last").info
+    assert info.verdict is not None
+    assert info.verdict.outcome == outcome
+    assert info.counts is not None
+    assert info.counts["pending"] == 0
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from proctor.base.records import record
+from proctor.base.threshold import passes
 from proctor.cases.formats.adk.criteria import METRICS
 from proctor.reporting.explain import FULL, as_text, explain, shorten
 from proctor.reporting.terminal.screen import encodable, visible
@@ -116,11 +117,11 @@ def _failure(
     unmeasured = [pair for pair in scores if pair[1].outcome in (Outcome.ERROR, Outcome.PENDING)]
     mean = math.fsum(values) / len(values) if values else None
     best = (math.fsum(values) + len(unmeasured)) / max(1, len(values) + len(unmeasured))
-    if unmeasured and best >= threshold - 1e-12:
+    if unmeasured and passes(best, threshold):
         return Failure(file, eval_id, metric, _own(metric, threshold), None, _places(unmeasured, runs), False)
-    if mean is None or mean >= threshold - 1e-12:
+    if mean is None or passes(mean, threshold):
         return None
-    lost = [pair for pair in scores if pair[1].value is not None and pair[1].value < threshold - 1e-12]
+    lost = [pair for pair in scores if pair[1].value is not None and not passes(pair[1].value, threshold)]
     return Failure(file, eval_id, metric, _own(metric, threshold), _own(metric, mean), _places(lost, runs, metric))
 
 

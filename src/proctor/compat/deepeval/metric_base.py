@@ -10,6 +10,7 @@ from typing import Any
 from proctor.base.errors import JudgeFailed
 from proctor.base.event_loop import run_sync
 from proctor.base.json_data import show
+from proctor.base.threshold import passes
 from proctor.compat.deepeval.evaluables import evaluable_of
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 from proctor.running.python_api.scorers import scorer_of
@@ -49,7 +50,7 @@ class BaseMetric:
             return False
         if self.score is None or self.threshold is None:
             return self.success
-        self.success = self.score >= self.threshold - 1e-12
+        self.success = passes(self.score, self.threshold)
         return self.success
 
     @property
@@ -126,7 +127,7 @@ class ProctorMetric(BaseMetric):
 
     def _keep(self, evaluation: Evaluation) -> None:
         score = evaluation.score
-        self.score = 0.0 if self.strict_mode and score < 1 else score
+        self.score = 0.0 if self.strict_mode and not passes(score, 1.0) else score
         self.reason = evaluation.reasoning if self.include_reason else None
         judge = evaluation.details.get("judge") or {}
         self.evaluation_model = judge.get("model")

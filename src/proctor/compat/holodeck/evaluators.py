@@ -13,6 +13,7 @@ from proctor.base.errors import ProctorError
 from proctor.base.json_data import UNSET, show
 from proctor.base.records import record
 from proctor.base.threads import call_in_thread, is_async
+from proctor.base.threshold import passes
 from proctor.cases.suite import NamedData
 from proctor.compat.holodeck.eval_kwargs import EvalKwargsBuilder, EvalParam, ParamSpec
 from proctor.evaluators.call_evaluator import BadVerdict, evaluate
@@ -93,7 +94,7 @@ class BaseEvaluator:
             "score": evaluation.score,
             self.metric: evaluation.score,
             "threshold": threshold,
-            "passed": evaluation.score >= threshold,
+            "passed": passes(evaluation.score, threshold),
             "reasoning": evaluation.reasoning,
             "details": evaluation.details,
         }

@@ -10,9 +10,9 @@ from typing import TextIO
 
 from proctor.reporting.html.escaping import GLYPHS, badge, code, facts, gauge, inline, percent
 from proctor.reporting.wording import count_parts, counted, informing
-from proctor.results.run import Outcome, Run, SuiteInfo, TrialSummary
+from proctor.results.run import Outcome, Run, ScoreRow, SuiteInfo, TrialSummary
 from proctor.results.statistics import Estimate, mean
-from proctor.results.verdict import EvaluatorSummary, RunVerdict, ScoreRow, SuiteVerdict
+from proctor.results.verdict import EvaluatorSummary, RunVerdict, SuiteVerdict
 
 WORST_FIRST = (Outcome.FAILED, Outcome.ERROR, Outcome.PENDING, Outcome.PASSED, Outcome.SKIPPED)
 
@@ -62,7 +62,7 @@ def _write_grid(
         scores: dict[str, list[ScoreRow]] = {}
         for summary in own:
             for score in summary.scores:
-                scores.setdefault(score[0], []).append(score)
+                scores.setdefault(score.evaluator, []).append(score)
         out.write("".join(_cell(scores.get(evaluator, ())) for evaluator in names))
         out.write("</tr>\n")
     out.write("</tbody>\n</table>\n</div>\n")
@@ -80,13 +80,13 @@ def _cell(scores: Sequence[ScoreRow]) -> str:
     """The mean over repeats and turns, and how it ended: as the worst of them did."""
     if not scores:
         return '<td class="cell absent"><span class="quiet" title="does not score this case">·</span></td>'
-    outcomes = [score[1] for score in scores]
+    outcomes = [score.outcome for score in scores]
     outcome = next(outcome for outcome in WORST_FIRST if outcome in outcomes)
-    value = mean(score[2] for score in scores if score[2] is not None)
+    value = mean(score.value for score in scores if score.value is not None)
     told = outcome.value if value is None else f"{value:.2f}"
     made = len(scores) - outcomes.count(Outcome.SKIPPED)
     share = f" <small>{outcomes.count(Outcome.PASSED)}/{made}</small>" if made > 1 else ""
-    informs = "" if any(score[4] for score in scores) else ' <small title="decides nothing">informs</small>'
+    informs = "" if any(score.gates for score in scores) else ' <small title="decides nothing">informs</small>'
     bar = "" if value is None else f' style="--v:{percent(value)}"'
     unseen = "" if value is None else f'<span class="unseen"> {outcome.value}</span>'
     sign = f'<span aria-hidden="true">{GLYPHS[outcome]}</span>'

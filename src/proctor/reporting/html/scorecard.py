@@ -19,6 +19,7 @@ from proctor.base.errors import StoreError
 from proctor.base.json_data import UNSET, Json, plain
 from proctor.base.records import record
 from proctor.base.references import describe
+from proctor.base.threshold import passes
 from proctor.cases.formats.format_spec import slug
 from proctor.cases.suite import Case, Criteria, NamedData
 from proctor.evaluators.call_evaluator import BadVerdict, read_verdict
@@ -141,7 +142,7 @@ def _score(name: str, evaluation: Evaluated) -> Score:
         return Score(name, Outcome.ERROR, None, needs, f"the evaluator {problem}")
     if verdict is None:
         return Score(name, Outcome.SKIPPED, None, needs, "it had nothing to compare")
-    outcome = Outcome.PASSED if verdict.score >= needs - 1e-12 else Outcome.FAILED
+    outcome = Outcome.PASSED if passes(verdict.score, needs) else Outcome.FAILED
     details = plain(verdict.details) if verdict.details else {}
     return Score(name, outcome, verdict.score, needs, str(verdict.reasoning or ""), details=details)
 

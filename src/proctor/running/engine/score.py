@@ -16,6 +16,7 @@ from proctor.base.json_data import UNSET, Json, plain
 from proctor.base.records import record
 from proctor.base.references import describe, place_of
 from proctor.base.threads import call_in_thread
+from proctor.base.threshold import passes
 from proctor.cases.suite import NOTHING, Case, Criteria, ExpectedCall, NamedData
 from proctor.evaluators.call_evaluator import UNCLAMPED, BadVerdict, clamp_notice, read_verdict
 from proctor.evaluators.compared_values import data_of
@@ -309,7 +310,7 @@ def _scored(
     threshold = _threshold(bound, criteria)
     return Score(
         evaluator=bound.title,
-        outcome=Outcome.PASSED if verdict.score >= threshold - 1e-12 else Outcome.FAILED,
+        outcome=Outcome.PASSED if passes(verdict.score, threshold) else Outcome.FAILED,
         value=verdict.score,
         threshold=threshold,
         reasoning=str(verdict.reasoning or ""),

@@ -13,12 +13,12 @@ from dataclasses import field
 from typing import Any
 
 from proctor.base.errors import StoreError
-from proctor.base.json_data import Json
 from proctor.base.locks import FileLock
 from proctor.base.records import record
-from proctor.results.encoding import case_content, case_key
+from proctor.results.case_encoding import planned_key
 from proctor.results.run import Outcome, TrialResult, TrialSummary
-from proctor.results.store import RunRow, Store
+from proctor.results.run_info import RunInfo, RunRow
+from proctor.results.store import Store
 from proctor.running.engine.plan import Plan, scoring_key
 from proctor.running.options import Listener
 from proctor.version import __version__
@@ -117,7 +117,7 @@ class OpenRun:
     """Held from the start, so that no other process takes the run for an interrupted one."""
 
 
-def start_run(plan: Plan, store: Store | None, info: dict[str, Json]) -> OpenRun:
+def start_run(plan: Plan, store: Store | None, info: RunInfo) -> OpenRun:
     """A run of its own. Ids sort by time and never meet, also when two runs start in the same second."""
     run_id = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.urandom(3).hex()}"
     started_at = time.time()
@@ -144,13 +144,11 @@ def resume_run(plan: Plan, store: Store) -> OpenRun | None:
         found = stored.get(address)
         if found is None:
             continue
-        unchanged = (
-            found.case_key == case_key(case_content(planned.case)) and found.agent == planned.suite.agent_fingerprint
-        )
+        unchanged = found.case_key == planned_key(planned.case) and found.agent == planned.suite.agent_fingerprint
         if unchanged and found.outcome != Outcome.ERROR:
             keep[address] = (planned.position, found.no)
     answers: dict[tuple[str, str, int], TrialResult] = {}
-    if row.info.get("scoring") != scoring_key(plan.suites):
+    if row.info.scoring != scoring_key(plan.suites):
         answers = {address: store.trial(no) for address, (_, no) in keep.items()}
         keep.clear()
     store.drop_trials(row.no, [found.no for address, found in stored.items() if address not in keep])

@@ -20,7 +20,7 @@ from proctor.cases.evaluator_specs import with_implied
 from proctor.cases.files.attachments import Contents
 from proctor.cases.suite import Case, ExpectedCall, Suite, Turn
 from proctor.evaluators.evaluation import collapse
-from proctor.results.encoding import question_key
+from proctor.results.case_encoding import question_key
 from proctor.results.run import TrialResult
 from proctor.results.store import Store, read_run
 from proctor.running.engine.plan import Selection

@@ -19,6 +19,7 @@ from proctor.base.errors import StoreError, UsageError
 from proctor.base.fields import nearest
 from proctor.base.json_data import UNSET, Json, Unset, plain, show
 from proctor.base.records import record
+from proctor.base.threshold import passes
 from proctor.cases.suite import Case, Turn
 from proctor.evaluators.evaluation import collapse
 from proctor.evaluators.registry import DEFAULT_THRESHOLD
@@ -99,9 +100,7 @@ class Gradebook:
         anew = {trial.position: TrialSummary.of(trial) for _, trial in changed}
         run = replace(self.run, summaries=[anew.get(summary.position, summary) for summary in self.run.summaries])
         verdict = judge(run)
-        told = {"outcome": verdict.outcome.value, "reason": verdict.reason, "exit_code": verdict.exit_code}
-        counts = {outcome.value: count for outcome, count in verdict.counts.items()}
-        info = {**self._info, "verdict": told, "counts": counts}
+        info = self._info.judged(verdict)
         self._store.grade_trials(self._no, changed, info)
         self.run, self._info = run, info
         self.waiting = [item for item in self.waiting if item.address not in given]
@@ -146,7 +145,7 @@ def _graded(score: Score, grade: Grade | None) -> Score:
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     return replace(
         score,
-        outcome=Outcome.PASSED if grade.score >= _threshold(score) - 1e-12 else Outcome.FAILED,
+        outcome=Outcome.PASSED if passes(grade.score, _threshold(score)) else Outcome.FAILED,
         value=grade.score,
         reasoning=grade.reasoning,
         details={**score.details, GRADED_BY: grade.grader, GRADED_AT: when},

@@ -27,7 +27,7 @@ from proctor.base.references import describe
 from proctor.cases.files.attachments import Contents
 from proctor.cases.suite import Case, NamedData, Turn
 from proctor.evaluators.evaluation import Evaluable, Exchange, collapse
-from proctor.results.encoding import question_key
+from proctor.results.case_encoding import question_key
 from proctor.results.run import Outcome, TrialResult
 from proctor.running.engine.ask import Answer, WrittenUser, ask
 from proctor.running.engine.deadline import Watchdog

@@ -19,6 +19,7 @@ from proctor.base.errors import ProctorError, UsageError
 from proctor.base.json_data import Json, plain, show
 from proctor.base.records import record
 from proctor.base.references import describe
+from proctor.base.threshold import passes
 from proctor.cases.suite import EvaluatorSpec
 from proctor.evaluators.call_evaluator import BadVerdict, evaluate
 from proctor.evaluators.datasets.dataset_file import read_evaluators
@@ -111,7 +112,7 @@ def _row_lines(row: list[Evaluation], evaluators: Sequence[str], threshold: floa
         if outcome is not None and "unanswered" in cell.details:
             return [("errors", cell.reasoning)]
         if outcome is None:
-            if cell.score < threshold:
+            if not passes(cell.score, threshold):
                 found.append(("failed", f"{title} scored {cell.score:.4g}{_because(cell.reasoning)}"))
         else:
             kind = "errors" if outcome is Outcome.ERROR else outcome.value

@@ -14,7 +14,9 @@ from proctor.base.errors import StoreError
 from proctor.base.json_data import fingerprint
 from proctor.base.locks import FileLock
 from proctor.base.records import record
+from proctor.results.git_state import git_state
 from proctor.results.run import TrialResult
+from proctor.results.run_info import RunInfo
 from proctor.results.store import Store
 from proctor.running.engine.execute import broke_down
 
@@ -163,7 +165,7 @@ def row_of(store: Store, run_id: str) -> int:
         with contextlib.suppress(StoreError):
             return store.find_run(run_id).no
         with contextlib.suppress(StoreError):  # another process was quicker
-            return store.add_run(run_id, f"tests {run_id}", {"suites": []})
+            return store.add_run(run_id, f"tests {run_id}", RunInfo(git=git_state(Path.cwd())))
     return store.find_run(run_id).no
 
 

@@ -14,10 +14,12 @@ from proctor.base.errors import StoreError
 from proctor.base.event_loop import run_sync
 from proctor.base.json_data import Json, plain
 from proctor.base.records import record
-from proctor.cases.suite import Criteria, Suite
-from proctor.results.encoding import question_key
+from proctor.cases.suite import Suite
+from proctor.results.case_encoding import question_key
+from proctor.results.git_state import DirtyCheck
 from proctor.results.judge_calls import Tally
 from proctor.results.run import Run, SuiteInfo, TrialResult
+from proctor.results.run_info import RunInfo, suite_info
 from proctor.results.store import Store, read_run
 from proctor.results.verdict import RunVerdict, judge
 from proctor.running.engine.execute import execute
@@ -119,8 +121,9 @@ class SharedRuns:
         run = read_run(store, self.session.run_id)
         run.suites, run.note, run.interrupted = suites, note, interrupted
         run.judges, run.finished_at = tuple(Tally(run.trials)), time.time()
+        run.git = DirtyCheck(Path.cwd(), run.git).result()
         verdict = judge(run)
-        store.finish_run(no, "interrupted" if interrupted else "finished", self._info(run, verdict))
+        store.finish_run(no, "interrupted" if interrupted else "finished", self._info(run).judged(verdict))
         return run, verdict
 
     def close(self, *, last: bool) -> None:
@@ -182,21 +185,19 @@ class SharedRuns:
         )
         return None if found is None or not found.replies else found
 
-    def _info(self, run: Run, verdict: RunVerdict) -> dict[str, Json]:
-        outcome = {"outcome": verdict.outcome.value, "reason": verdict.reason, "exit_code": verdict.exit_code}
-        return {
-            "suites": [plain(info) for info in run.suites],
-            "options": {
+    def _info(self, run: Run) -> RunInfo:
+        return RunInfo(
+            suites=run.suites,
+            options={
                 "fast": self.options.fast,
                 "judge": judge_identity(self.options.judge),
                 "budget_usd": self.options.budget_usd,
             },
-            "planned": sum(info.planned for info in run.suites),
-            "verdict": outcome,
-            "counts": {name.value: count for name, count in verdict.counts.items()},
-            "note": run.note,
-            "judges": plain(run.judges),
-        }
+            planned=sum(info.planned for info in run.suites),
+            note=run.note,
+            judges=tuple(run.judges),
+            git=run.git,
+        )
 
 
 class _Heard:
@@ -227,7 +228,7 @@ def _merged(summaries: Sequence[ProcessSummary]) -> tuple[SuiteInfo, ...]:
     """Each suite once, as whoever planned most of it knows it."""
     found: dict[str, SuiteInfo] = {}
     for data in (suite for summary in summaries for suite in summary.suites):
-        info = SuiteInfo(**{**data, "criteria": Criteria(**data["criteria"])})
+        info = suite_info(data)
         known = found.get(info.name)
         found[info.name] = info if known is None or info.planned > known.planned else known
     return tuple(info for info in found.values() if info.planned)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from native_documents import CASES, SUITES
+from native_documents import SUITES
 
 from proctor.base.fields import Document
 from proctor.cases.formats.native import reader as native
 from proctor.cases.formats.native.parts import parse_lines
-from proctor.cases.formats.native.reader import case_from_json
-from proctor.cases.formats.native.writer import write_case, write_text
-from proctor.cases.suite import Case, EvaluatorSpec, Expected, Keywords, Suite, Turn
+from proctor.cases.formats.native.writer import write_text
+from proctor.cases.suite import Case, EvaluatorSpec, Expected, Suite, Turn
 
 THOROUGH = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -44,20 +42,6 @@ def test_a_suite_comes_back_from_a_file_as_it_was(ending: str) -> None:
         assert read(write([suite], ending), ending) == suite
 
     comes_back()
-
-
-@THOROUGH
-@given(CASES)
-def test_a_case_comes_back_from_the_store_as_it_was(case: Case) -> None:
-    kept = case if case.evaluators is not None else replace(case, evaluators=(EvaluatorSpec("ExactMatch"),))
-    assert case_from_json(json.dumps(write_case(kept))) == kept
-
-
-def test_a_program_may_run_what_a_file_may_not_say_and_the_store_gives_it_back() -> None:
-    unscored = Case("a", (Turn("hi", Expected(keywords=Keywords(any_of=("",)))),), evaluators=())
-    again = case_from_json(json.dumps(write_case(unscored)))
-    assert again.turns == unscored.turns
-    assert not again.evaluators
 
 
 def test_suites_are_joined_with_their_own_evaluators_and_ids_of_their_own() -> None:

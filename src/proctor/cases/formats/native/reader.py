@@ -1,11 +1,7 @@
-"""Proctor's own format: YAML or JSON with `cases`, or JSON Lines with one case a line.
-
-The same two functions, `read_case` and `write_case`, keep cases in the store.
-"""
+"""Proctor's own format: YAML or JSON with `cases`, or JSON Lines with one case a line."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -376,9 +372,3 @@ def _positive(fields: Fields, name: str) -> float | None:
         fields.problem(name, f"must be more than 0 seconds, not {show(value, 40)}")
         return None
     return value
-
-
-def case_from_json(text: str) -> Case:
-    """A case as `write_case` kept it; what a file may not say, a program may, and it was run all the same."""
-    document = Document(Path("stored.json"), text, json.loads(text), lambda pointer: None)
-    return read_case(document, document.data, ())
