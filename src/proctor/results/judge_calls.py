@@ -27,7 +27,7 @@ CREATE TABLE IF NOT EXISTS judge_calls (
 
 
 class JudgeCalls:
-    """The judge calls of a store; has a connection of its own, so that a verdict stands whatever becomes of its trial."""
+    """Judge calls of a store, with a connection of its own, so that a verdict stands whatever becomes of its trial."""
 
     def __init__(self, path: Path) -> None:
         self._database = Database(path)
