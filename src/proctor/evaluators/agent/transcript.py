@@ -44,10 +44,10 @@ def instructions_of(evaluable: Evaluable) -> str:
 def tools_offered(evaluable: Evaluable) -> list[str]:
     """The tools the agent's model could choose from, where the trace shows them."""
     call = _model_call(evaluable)
-    return [] if call is None else [show(_told(plain(tool))) for tool in call.tool_definitions]
+    return [] if call is None else [show(_without_nulls(plain(tool))) for tool in call.tool_definitions]
 
 
-def said_on_the_way(evaluable: Evaluable) -> list[str]:
+def intermediate_texts(evaluable: Evaluable) -> list[str]:
     """What the model said in this turn before its final answer, where the trace shows it."""
     call = _model_call(evaluable)
     if call is None:
@@ -102,5 +102,5 @@ def _answer(exchange: Exchange) -> str:
     return reply.text if reply.structured is None else show(plain(reply.structured))
 
 
-def _told(tool: dict[str, Json]) -> dict[str, Json]:
+def _without_nulls(tool: dict[str, Json]) -> dict[str, Json]:
     return {name: value for name, value in tool.items() if value is not None}
