@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 from proctor.agents.agent import Reply
 from proctor.cases.suite import Turn
-from proctor.evaluators.agent.transcript import dialogue_of
+from proctor.evaluators.agent.transcript import answer_of, dialogue_of
 from proctor.evaluators.argument_checks import require_text, require_whole
 from proctor.evaluators.evaluation import Evaluable, Evaluation, Exchange, NothingToCompare
 from proctor.evaluators.judged_evaluator import Judged, answer_text, as_text
@@ -160,11 +160,3 @@ def exchanges_with_answers(evaluable: Evaluable) -> list[Exchange]:
 def lines_of(exchanges: Sequence[Exchange]) -> list[str]:
     """What was said, without the tools that were used."""
     return dialogue_of([Exchange(each.turn, replace(each.reply, tool_calls=())) for each in exchanges])
-
-
-def answer_of(exchange: Exchange) -> str:
-    """What the agent answered in a turn, as text."""
-    reply = exchange.reply
-    if reply.outputs:
-        return as_text({item.name: item.value for item in reply.outputs})
-    return reply.text if reply.structured is None else as_text(reply.structured)

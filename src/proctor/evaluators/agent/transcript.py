@@ -1,4 +1,4 @@
-"""What a judge is shown of an agent at work: its instructions and tools, what it did, what was said on the way."""
+"""What a judge is shown of an agent at work: its instructions, tools and steps, and its texts before the final answer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def dialogue_of(turns: Sequence[Exchange]) -> list[str]:
     for number, exchange in enumerate(turns, 1):
         lines.append(f"user, turn {number}: {as_text(exchange.turn.input)}")
         lines += [f"agent uses a tool, turn {number}: {step}" for step in _calls_made(exchange)]
-        lines.append(f"agent, turn {number}: {_answer(exchange)}")
+        lines.append(f"agent, turn {number}: {answer_of(exchange)}")
     return lines
 
 
@@ -95,7 +95,8 @@ def _calls_made(exchange: Exchange) -> list[str]:
     return [f"{_call(call)} {_result(call)}" for call in exchange.reply.tool_calls]
 
 
-def _answer(exchange: Exchange) -> str:
+def answer_of(exchange: Exchange) -> str:
+    """What the agent answered in a turn, as text."""
     reply = exchange.reply
     if reply.outputs:
         return show({item.name: plain(item.value) for item in reply.outputs})
