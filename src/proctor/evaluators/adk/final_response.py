@@ -33,10 +33,10 @@ MATCHES = (
 )
 
 
-def said_in_full(evaluable: Evaluable, *, on_the_way: bool) -> str:
-    """The final answer, with what was said before it if that is to count."""
+def full_answer(evaluable: Evaluable, *, intermediate: bool) -> str:
+    """The final answer, after the texts before it where those count."""
     answer = answer_text(evaluable)
-    before = [text for text in intermediate_texts(evaluable) if text != answer] if on_the_way else []
+    before = [text for text in intermediate_texts(evaluable) if text != answer] if intermediate else []
     return "\n".join([*before, answer])
 
 
@@ -46,7 +46,7 @@ def single_verdict(reply: Any) -> list[tuple[bool, str]]:
 
 
 def outcome(tally: Tally) -> Evaluation:
-    """What a vote on one item comes down to."""
+    """The evaluation that a vote on one item gives."""
     return Evaluation(float(tally.carried), tally.reason, {"votes": tally.votes})
 
 
@@ -108,6 +108,6 @@ class FinalResponseMatch(AdkJudged):
         material |= {
             "question": question_text(evaluable),
             "reference": expected_text(evaluable),
-            "answer": said_in_full(evaluable, on_the_way=self.include_intermediate_responses_in_final),
+            "answer": full_answer(evaluable, intermediate=self.include_intermediate_responses_in_final),
         }
         return yes_no_question("response-match", MATCHES, material)

@@ -1,4 +1,4 @@
-"""What a judge is shown of an agent at work: its instructions, tools and steps, and its texts before the final answer."""
+"""What a judge is shown of an agent at work: its instructions, tools, steps, and texts before the final answer."""
 
 from __future__ import annotations
 
