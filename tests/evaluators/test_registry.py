@@ -35,6 +35,6 @@ def test_it_is_the_same_evaluator_under_either_name() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "Metric", "NobodyMetric", "faithfulnes", "GEVAL"])
-def test_a_name_that_nobody_has_is_refused(name: str) -> None:
+def test_an_unknown_name_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match="no evaluator is called"):
         build(EvaluatorSpec(name))

@@ -170,7 +170,7 @@ def test_runs_are_a_whole_number_from_one(tmp_path: Path, runs: Any) -> None:
         evaluate(good, write(tmp_path, "a.test.json", eval_set()), runs)
 
 
-def test_a_path_that_is_not_there_and_a_parameter_nobody_knows_are_errors(tmp_path: Path) -> None:
+def test_a_path_that_is_not_there_and_an_unknown_parameter_are_errors(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="neither a file nor a folder"):
         evaluate(good, tmp_path / "nowhere")
     with pytest.raises(TypeError, match="artifact_service"):

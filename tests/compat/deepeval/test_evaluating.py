@@ -53,7 +53,7 @@ def case(answer: str, **more: Any) -> LLMTestCase:
     return LLMTestCase(input="q", actual_output=answer, **more)
 
 
-def test_results_come_in_the_order_of_the_cases_whoever_is_ready_first() -> None:
+def test_results_come_in_the_order_of_the_cases_whichever_is_ready_first() -> None:
     class Slowest(d.BaseMetric):
         order: tuple[asyncio.Event, ...] = ()
 

@@ -22,7 +22,7 @@ def case(answer: str | None = GOOD, **more: Any) -> LLMTestCase:
 
 
 @pytest.fixture(autouse=True)
-def nobody_else_judges(monkeypatch: pytest.MonkeyPatch) -> None:
+def only_the_embedded_judge(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("PROCTOR_JUDGE", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
 
@@ -168,7 +168,7 @@ def test_criteria_need_a_model_and_say_so_when_they_are_asked_and_not_before() -
 
 
 @pytest.mark.parametrize("model", [3, object(), ["gpt"]])
-def test_somebody_elses_judge_is_refused(model: Any) -> None:
+def test_a_judge_of_another_tool_is_refused(model: Any) -> None:
     with pytest.raises(TypeError, match="model"):
         d.FaithfulnessMetric(model=model)
 
@@ -193,7 +193,7 @@ class Fixed:
         return question.reply.model_validate(self._replies[question.kind.replace("-", "_")])
 
 
-def test_criteria_are_judged_by_whoever_is_named() -> None:
+def test_criteria_are_judged_by_the_judge_that_is_named() -> None:
     judge = Fixed(geval={"mark": 8, "reason": "polite enough"})
     metric = d.GEval(
         name="Polite", evaluation_steps=["look"], evaluation_params=["actual_output"], threshold=0.8, model=judge

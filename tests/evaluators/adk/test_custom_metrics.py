@@ -141,7 +141,7 @@ def test_what_an_answer_took_is_reported(what: Any, value: float, reason: str) -
     assert (found.score, found.details["value"], found.reasoning) == (1.0, value, reason)
 
 
-def test_what_nobody_tells_is_not_taken_for_zero() -> None:
+def test_what_is_not_known_is_not_taken_for_zero() -> None:
     for what in ("model_calls", "tokens", "seconds"):
         with pytest.raises(NothingToCompare):
             Measured(what)(Evaluable())  # type: ignore[arg-type]

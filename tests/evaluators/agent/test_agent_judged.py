@@ -149,7 +149,7 @@ def test_arguments_that_are_no_object_are_wrong_whatever_the_judge_says() -> Non
     assert "not a JSON object" in evaluation.reasoning
 
 
-def test_where_no_arguments_can_be_read_nobody_is_asked() -> None:
+def test_where_no_arguments_can_be_read_no_judge_is_asked() -> None:
     judge = ScriptedJudge()
     assert judged(ArgumentCorrectness(), seen("ok", tool_calls=(BROKEN,)), judge).score == 0
     assert judge.asked == []

@@ -168,7 +168,7 @@ def test_an_empty_answer_is_not_relevant_whatever_the_judge_says() -> None:
     assert "unanswered: “question 2” (the answer is empty)" in evaluation.reasoning
 
 
-def test_nobody_is_asked_about_a_conversation_without_answers() -> None:
+def test_no_judge_is_asked_about_a_conversation_without_answers() -> None:
     judge = ScriptedJudge()
     assert judged(TurnRelevancy(), talk("", " "), judge).score == 0
     assert judge.asked == []

@@ -30,7 +30,7 @@ from proctor.evaluators.registry import build
 
 
 class Judge(BaseHTTPRequestHandler):
-    """Chooses what `choice` says; a choice of `broken` answers with words instead of the tool call."""
+    """ChoiceEvaluator what `choice` says; a choice of `broken` answers with words instead of the tool call."""
 
     choice = "C"
     asked: list[dict[str, Any]]

@@ -88,7 +88,7 @@ def test_a_comparison_of_nothing_is_an_error() -> None:
         correctness(compared(0, 0, 0))
 
 
-def test_an_empty_answer_is_not_correct_and_nobody_is_asked() -> None:
+def test_an_empty_answer_is_not_correct_and_no_judge_is_asked() -> None:
     judge = ScriptedJudge()
     assert judged(AnswerCorrectness(), seen(" ", expectation="x"), judge).score == 0
     assert judge.asked == []
@@ -392,7 +392,7 @@ def test_a_key_that_is_needed_and_missing_is_named(monkeypatch: pytest.MonkeyPat
     ],
 )
 @pytest.mark.parametrize("made", [lambda named: EmbeddingSimilarity(model=named), embeddings_of])
-def test_embeddings_that_nobody_knows_are_refused_before_anything_is_asked(named: Any, made: Any) -> None:
+def test_unknown_embeddings_are_refused_before_anything_is_asked(named: Any, made: Any) -> None:
     with pytest.raises(UsageError) as caught:
         made(named)
     assert "secret" not in str(caught.value)

@@ -56,7 +56,7 @@ def test_relevancy_is_the_share_of_statements_about_the_question_background_incl
 
 
 @pytest.mark.parametrize("answer", ["", " \n", None])
-def test_an_empty_answer_is_not_relevant_and_nobody_is_asked(answer: Any) -> None:
+def test_an_empty_answer_is_not_relevant_and_no_judge_is_asked(answer: Any) -> None:
     judge = ScriptedJudge()
     assert judged(AnswerRelevancy(), seen(answer), judge).score == 0
     assert judge.asked == []

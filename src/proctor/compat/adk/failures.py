@@ -1,4 +1,4 @@
-"""The one error of an evaluation: every metric that failed, where and why, and apart from it what was not measured."""
+"""The one error of an evaluation: every metric that failed, where and why, and separately what was not measured."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from proctor.results.verdict import RunVerdict
 REASON = 300
 """The most characters of one reason."""
 LOST = 5
-"""The most places at which a metric lost, that are told one by one."""
+"""The most runs and turns that are listed one by one for a metric."""
 
 
 @record
@@ -55,10 +55,10 @@ class AgentEvaluationFailed(AssertionError):
         self.errors = [failure for failure in failures if not failure.measured]
         """What was not measured, through no fault of the agent as far as is known."""
         self.run = run
-        super().__init__(visible("\n".join(_told(self.failures, self.errors))))
+        super().__init__(visible("\n".join(_message_lines(self.failures, self.errors))))
 
 
-def _told(failures: Sequence[Failure], errors: Sequence[Failure]) -> Iterator[str]:
+def _message_lines(failures: Sequence[Failure], errors: Sequence[Failure]) -> Iterator[str]:
     if failures:
         yield f"{len(failures)} of the criteria were not met:" if len(failures) > 1 else "a criterion was not met:"
         yield from (f"  {failure}" for failure in failures)
@@ -105,7 +105,7 @@ def _skips(trials: Sequence[TrialResult]) -> Iterator[str]:
     """Why each metric was skipped, where that is all there is to say; the same for other turns and runs is not."""
     scores = [score for trial in trials for score in trial.scores if score.gates]
     if all(score.outcome is Outcome.SKIPPED for score in scores):
-        yield from dict.fromkeys(f"{score.evaluator} was skipped: {_in_one_line(score.reasoning)}" for score in scores)
+        yield from dict.fromkeys(f"{score.evaluator} was skipped: {_one_line(score.reasoning)}" for score in scores)
 
 
 def _failure(
@@ -118,29 +118,38 @@ def _failure(
     mean = math.fsum(values) / len(values) if values else None
     best = (math.fsum(values) + len(unmeasured)) / max(1, len(values) + len(unmeasured))
     if unmeasured and passes(best, threshold):
-        return Failure(file, eval_id, metric, _own(metric, threshold), None, _places(unmeasured, runs), False)
+        return Failure(file, eval_id, metric, _on_adk_scale(metric, threshold), None, _places(unmeasured, runs), False)
     if mean is None or passes(mean, threshold):
         return None
     lost = [pair for pair in scores if pair[1].value is not None and not passes(pair[1].value, threshold)]
-    return Failure(file, eval_id, metric, _own(metric, threshold), _own(metric, mean), _places(lost, runs, metric))
+    return Failure(
+        file, eval_id, metric, _on_adk_scale(metric, threshold), _on_adk_scale(metric, mean), _places(lost, runs, metric)
+    )
+        file,
+        eval_id,
+        metric,
+        _on_adk_scale(metric, threshold),
+        _on_adk_scale(metric, mean),
+        _places(lost, runs, metric),
+    )
 
 
-def _own(metric: str, share: float) -> float:
+def _on_adk_scale(metric: str, share: float) -> float:
     """A score on the scale that its metric has in ADK."""
     known = METRICS.get(metric)
     return share if known is None else round(known.least + share * (known.most - known.least), 10)
 
 
 def _places(scores: Sequence[tuple[TrialResult, Score]], runs: int, metric: str = "") -> tuple[str, ...]:
-    told = []
+    shown = []
     for trial, score in scores[:LOST]:
-        value = "" if score.value is None else f"({_own(metric, score.value):.4g}) "
-        told.append(f"{_at(trial, score.turn, runs)}{value}{_in_one_line(score.reasoning)}".strip())
-    more = len(scores) - len(told)
-    return (*told, f"and {more} more") if more > 0 else tuple(told)
+        value = "" if score.value is None else f"({_on_adk_scale(metric, score.value):.4g}) "
+        shown.append(f"{_at(trial, score.turn, runs)}{value}{_one_line(score.reasoning)}".strip())
+    more = len(scores) - len(shown)
+    return (*shown, f"and {more} more") if more > 0 else tuple(shown)
 
 
-def _in_one_line(reasoning: str) -> str:
+def _one_line(reasoning: str) -> str:
     return " ".join(shorten(reasoning, REASON).split())
 
 

@@ -109,7 +109,7 @@ def verdict(found: list[MetricData], errors: ErrorConfig) -> bool:
     return bool(decided) and all(decided) and not broken
 
 
-def story_of(case: Any) -> str:
+def case_summary(case: Any) -> str:
     """Question, answer, tool calls with arguments and results, and passages, in two columns."""
     facts = _turns(case.turns) if isinstance(case, ConversationalTestCase) else _exchange(case)
     return visible(as_text([Fact(fact.label, shorten(fact.text, BRIEF.value)) for fact in facts]))

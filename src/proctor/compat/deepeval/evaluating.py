@@ -17,7 +17,7 @@ from proctor.compat.deepeval.evaluate_results import (
     EvaluationResult,
     MetricData,
     TestResult,
-    story_of,
+    case_summary,
     verdict,
 )
 from proctor.compat.deepeval.metric_base import BaseMetric, MissingTestCaseParamsError
@@ -88,7 +88,7 @@ async def _complaint(case: Any, metrics: Sequence[BaseMetric], run_async: bool, 
     _check([case], metrics)
     alone = None if run_async else asyncio.Lock()
     found = await _measure_all(case, metrics, alone, errors, in_turn=not run_async)
-    return "" if verdict(found, errors) else f"{_message(found)}\n\n{story_of(case)}"
+    return "" if verdict(found, errors) else f"{_message(found)}\n\n{case_summary(case)}"
 
 
 def _check(cases: Sequence[Any], metrics: Sequence[Any]) -> None:

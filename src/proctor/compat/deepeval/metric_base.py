@@ -55,7 +55,7 @@ class BaseMetric:
 
     @property
     def __name__(self) -> str:
-        return spoken(type(self).__qualname__.rpartition(".")[2])
+        return title_of(type(self).__qualname__.rpartition(".")[2])
 
 
 class BaseConversationalMetric(BaseMetric):
@@ -102,7 +102,7 @@ class ProctorMetric(BaseMetric):
             require(self, test_case)
             evaluation = await self._evaluation(self.evaluable(test_case))
         except NothingToCompare as nothing:
-            self._say_nothing(nothing)
+            self._skip(nothing)
             return None
         except Exception as error:
             self.error, self.success = str(error) or type(error).__name__, False
@@ -137,7 +137,7 @@ class ProctorMetric(BaseMetric):
         if self.verbose_mode:
             print(self.verbose_logs)  # noqa: T201  what verbose_mode asks for
 
-    def _say_nothing(self, nothing: NothingToCompare) -> None:
+    def _skip(self, nothing: NothingToCompare) -> None:
         self.skipped = True
         self.reason = str(nothing) if self.include_reason else None
 
@@ -165,8 +165,8 @@ class ConversationMetric(ProctorMetric, BaseConversationalMetric):
     needs: tuple[str, ...] = ("turns",)
 
 
-def spoken(class_name: str) -> str:
-    """`AnswerRelevancyMetric` as people say it: Answer Relevancy."""
+def title_of(class_name: str) -> str:
+    """The title of a metric: `AnswerRelevancyMetric` is Answer Relevancy."""
     bare = class_name.removesuffix("Metric") or class_name
     return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", " ", bare)
 
@@ -205,9 +205,9 @@ def _in_a_thread(metric: ProctorMetric, test_case: Any) -> float | None:
     from proctor.judging.context import current_judge_context, judge_context
     from proctor.judging.judge_factory import SharedJudges
 
-    def apart() -> float | None:
+    def measure() -> float | None:
         with judge_context(replace(current_judge_context(), judges=SharedJudges())):  # those of this loop wait for it
             return run_sync(metric.a_measure(test_case))
 
     with ThreadPoolExecutor(1) as executor:
-        return executor.submit(contextvars.copy_context().run, apart).result()
+        return executor.submit(contextvars.copy_context().run, measure).result()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proctor.evaluators.adk.judge_samples import AdkJudged, Tally, take_all
-from proctor.evaluators.agent.transcript import earlier, said_on_the_way
+from proctor.evaluators.agent.transcript import earlier, intermediate_texts
 from proctor.evaluators.argument_checks import require_flags
 from proctor.evaluators.evaluation import Evaluable, Evaluation
 from proctor.evaluators.judged_evaluator import answer_text, expected_text, question_text
@@ -33,20 +33,20 @@ MATCHES = (
 )
 
 
-def said_in_full(evaluable: Evaluable, *, on_the_way: bool) -> str:
-    """The final answer, with what was said before it if that is to count."""
+def full_answer(evaluable: Evaluable, *, intermediate: bool) -> str:
+    """The final answer, after the texts before it where those count."""
     answer = answer_text(evaluable)
-    before = [text for text in said_on_the_way(evaluable) if text != answer] if on_the_way else []
+    before = [text for text in intermediate_texts(evaluable) if text != answer] if intermediate else []
     return "\n".join([*before, answer])
 
 
-def one_ruling(reply: Any) -> list[tuple[bool, str]]:
+def single_verdict(reply: Any) -> list[tuple[bool, str]]:
     """A yes or no as a ballot with one item."""
     return [(reply.verdict == "yes", reply.reason)]
 
 
 def outcome(tally: Tally) -> Evaluation:
-    """What a vote on one item comes down to."""
+    """The evaluation that a vote on one item gives."""
     return Evaluation(float(tally.carried), tally.reason, {"votes": tally.votes})
 
 
@@ -82,7 +82,7 @@ class Safety(AdkJudged):
         if not answer_text(evaluable).strip():
             return Evaluation(1.0, "the answer is empty")
         material = {"question": question_text(evaluable), "answer": answer_text(evaluable)}
-        [tally] = await self.vote(judge, yes_no_question("safety", SAFE, material), one_ruling)
+        [tally] = await self.vote(judge, yes_no_question("safety", SAFE, material), single_verdict)
         return outcome(tally)
 
 
@@ -98,7 +98,7 @@ class FinalResponseMatch(AdkJudged):
         require_flags(include_intermediate_responses_in_final=self.include_intermediate_responses_in_final)
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        [tally] = await self.vote(judge, self._question(evaluable), one_ruling)
+        [tally] = await self.vote(judge, self._question(evaluable), single_verdict)
         return outcome(tally)
 
     def _question(self, evaluable: Evaluable) -> Question[Any]:
@@ -108,6 +108,6 @@ class FinalResponseMatch(AdkJudged):
         material |= {
             "question": question_text(evaluable),
             "reference": expected_text(evaluable),
-            "answer": said_in_full(evaluable, on_the_way=self.include_intermediate_responses_in_final),
+            "answer": full_answer(evaluable, intermediate=self.include_intermediate_responses_in_final),
         }
         return yes_no_question("response-match", MATCHES, material)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, Field
 
 from proctor.evaluators.adk.judge_samples import AdkJudged, Tally
-from proctor.evaluators.agent.transcript import earlier, instructions_of, said_on_the_way, steps_of, tools_offered
+from proctor.evaluators.agent.transcript import earlier, instructions_of, intermediate_texts, steps_of, tools_offered
 from proctor.evaluators.argument_checks import require_flags
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.judged_evaluator import answer_text, question_text
@@ -43,7 +43,7 @@ class Hallucinations(AdkJudged):
         from proctor.judging.rule_judge.statements import statements
 
         answer = answer_text(evaluable)
-        before = said_on_the_way(evaluable) if self.evaluate_intermediate_nl_responses else []
+        before = intermediate_texts(evaluable) if self.evaluate_intermediate_nl_responses else []
         texts = [*(text for text in before if text != answer), answer]
         return [sentence for text in texts for sentence in statements(text)]
 

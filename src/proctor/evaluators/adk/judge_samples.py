@@ -14,6 +14,7 @@ from proctor.base.errors import JudgeFailed
 from proctor.base.json_data import Json
 from proctor.base.records import record
 from proctor.cases.suite import NOTHING
+from proctor.evaluators.argument_checks import require_whole
 from proctor.evaluators.evaluation import Evaluable, Evaluation
 from proctor.evaluators.judged_evaluator import Judged
 from proctor.judging.judge import Judge, NeedsModel, Question
@@ -139,9 +140,10 @@ class AdkJudged(Judged):
         unknown = [name for name in options if name not in OPTIONS]
         if unknown:
             raise ValueError(f"judge_model_options has no {unknown[0]!r}; it has {', '.join(OPTIONS)}")
-        for name in ("num_samples", "parallelism_limit"):
-            _require_count(f"judge_model_options.{name}", options.get(name))
-        _require_count("samples", self.samples)
+        counts = {f"judge_model_options.{name}": options.get(name) for name in ("num_samples", "parallelism_limit")}
+        for name, count in (counts | {"samples": self.samples}).items():
+            if count is not None:
+                require_whole(name, count, least=1)
         if self.model is None:
             object.__setattr__(self, "model", judge_named(options))
 
@@ -175,8 +177,3 @@ def judge_named(options: Mapping[str, Json]) -> Json:
     given = options.get("judge_model_config") or {}
     settings = {name: given[name] for name in SETTINGS if given.get(name) is not None}
     return {"judge_model": model, **({"judge_model_config": settings} if settings else {})}
-
-
-def _require_count(name: str, value: Any) -> None:
-    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-        raise ValueError(f"{name} must be a whole number of at least 1, not {value!r}")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from proctor.evaluators.adk.final_response import said_in_full
+from proctor.evaluators.adk.final_response import full_answer
 from proctor.evaluators.adk.judge_samples import AdkJudged, Tally
 from proctor.evaluators.agent.transcript import dialogue_of, earlier, instructions_of, steps_of, tools_offered
 from proctor.evaluators.argument_checks import require_flags
@@ -75,7 +75,7 @@ class RubricBased(AdkJudged):
 
     def material(self, evaluable: Evaluable) -> dict[str, Texts]:
         """What the judge is shown."""
-        answer = said_in_full(evaluable, on_the_way=self.include_intermediate_responses_in_final)
+        answer = full_answer(evaluable, intermediate=self.include_intermediate_responses_in_final)
         return {
             **agent_of(evaluable),
             **({"earlier": before} if (before := earlier(evaluable)) else {}),
@@ -115,7 +115,7 @@ class TrajectoryQuality(RubricBased):
     def material(self, evaluable: Evaluable) -> dict[str, Texts]:
         if not evaluable.turns:
             return RubricBased.material(self, evaluable)
-        answer = said_in_full(evaluable, on_the_way=self.include_intermediate_responses_in_final)
+        answer = full_answer(evaluable, intermediate=self.include_intermediate_responses_in_final)
         spoken = dialogue_of(evaluable.turns)
         added = {} if answer == answer_text(evaluable) else {"last-answer-in-full": answer}
         return {**agent_of(evaluable), "line": spoken, **added}

@@ -55,7 +55,7 @@ class UserSimulatorQuality(AdkJudged):
         instructions = f"{INSTRUCTIONS.format(stop_signal=self.stop_signal)}\n\n{listed}"
         question = yes_no_questions("simulated-user", instructions, self._material(scenario, evaluable), len(items))
         *later, end = await self.vote(judge, question, verdicts_in_order)
-        return kept(first, later, end)
+        return scenario_score(first, later, end)
 
     def _material(self, scenario: Mapping[str, Json], evaluable: Evaluable) -> dict[str, Texts]:
         persona: Any = scenario.get("user_persona")
@@ -66,7 +66,7 @@ class UserSimulatorQuality(AdkJudged):
         }
 
     def _end(self, turns: Sequence[Exchange]) -> list[str]:
-        """How the conversation ended, where that is known: the mark is nothing that was sent to the agent."""
+        """How the conversation ended, where that is known: the stop signal itself is never sent to the agent."""
         account = turns[0].turn.extra.get(SIMULATED)
         if not isinstance(account, Mapping) or "ended" not in account:
             return []
@@ -94,8 +94,8 @@ def scenario_of(evaluable: Evaluable) -> Mapping[str, Json]:
     return scenario
 
 
-def kept(first: tuple[bool, str], later: Sequence[Tally], end: Tally) -> Evaluation:
-    """The share of turns that are in order; a wrong end is held against the last of them."""
+def scenario_score(first: tuple[bool, str], later: Sequence[Tally], end: Tally) -> Evaluation:
+    """The share of turns that are in order; a wrong end counts against the last of them."""
     turns = [first, *((tally.carried, tally.reason) for tally in later)]
     if not end.carried:
         turns[-1] = (False, f"the end: {end.reason}")

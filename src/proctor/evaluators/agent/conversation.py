@@ -9,8 +9,8 @@ from typing import ClassVar, Literal
 
 from proctor.agents.agent import Reply
 from proctor.cases.suite import Turn
-from proctor.evaluators.agent.tasks import require_text
-from proctor.evaluators.agent.transcript import dialogue_of
+from proctor.evaluators.agent.transcript import answer_of, dialogue_of
+from proctor.evaluators.argument_checks import require_text, require_whole
 from proctor.evaluators.evaluation import Evaluable, Evaluation, Exchange, NothingToCompare
 from proctor.evaluators.judged_evaluator import Judged, answer_text, as_text
 from proctor.evaluators.judged_items import JudgedItem, score_of_items
@@ -21,18 +21,18 @@ ROLE_KEYS = ("chatbot_role", "chatbotRole")
 
 
 @dataclass(frozen=True, kw_only=True)
-class OfConversation(Judged):
+class ConversationEvaluator(Judged):
     """The base of evaluators that look at a conversation once, as a whole."""
 
     scope: ClassVar[Literal["turn", "case"]] = "case"
 
 
 @dataclass(frozen=True, kw_only=True)
-class RoleAdherence(OfConversation):
+class RoleAdherence(ConversationEvaluator):
     """The share of the agent's answers that keep to its role."""
 
     role: str | None = None
-    """Who the agent is to be; without it, `chatbot_role` of the metadata."""
+    """The role of the agent; without it, `chatbot_role` of the metadata."""
 
     def __post_init__(self) -> None:
         require_text("role", self.role)
@@ -41,7 +41,7 @@ class RoleAdherence(OfConversation):
         from proctor.evaluators.agent.conversation_questions import LINES, ROLE
         from proctor.evaluators.general_questions import verdicts_in_order, yes_no_questions
 
-        role, spoken = self._role(evaluable), speaking(evaluable)
+        role, spoken = self._role(evaluable), exchanges_with_answers(evaluable)
         material: dict[str, Texts] = {"role": role, "line": lines_of(spoken)}
         reply = await judge.ask(yes_no_questions("role-adherence", f"{LINES}\n{ROLE}", material, len(spoken)))
         found = [
@@ -59,13 +59,13 @@ class RoleAdherence(OfConversation):
 
 
 @dataclass(frozen=True, kw_only=True)
-class KnowledgeRetention(OfConversation):
+class KnowledgeRetention(ConversationEvaluator):
     """The share of the agent's answers that forget nothing the user has told."""
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         from proctor.evaluators.agent.conversation_questions import knowledge_retention
 
-        spoken = speaking(evaluable)
+        spoken = exchanges_with_answers(evaluable)
         reply = await judge.ask(knowledge_retention(lines_of(spoken), len(spoken)))
         if not reply.facts:
             raise NothingToCompare("the user told nothing that could be forgotten")
@@ -83,7 +83,7 @@ _RETAINED = {"yes": "forgot", "no": "remembers"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConversationCompleteness(OfConversation):
+class ConversationCompleteness(ConversationEvaluator):
     """The share of the user's intentions that were satisfied by the end."""
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
@@ -103,21 +103,20 @@ _SATISFIED = {"yes": "satisfied", "no": "not satisfied"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class TurnRelevancy(OfConversation):
+class TurnRelevancy(ConversationEvaluator):
     """The share of the agent's answers that respond to what the user said, given what was said before."""
 
     window: int = 10
     """How many turns are judged in one call, and at most how many before them are shown with them."""
 
     def __post_init__(self) -> None:
-        if isinstance(self.window, bool) or not isinstance(self.window, int) or self.window < 1:
-            raise ValueError(f"window must be a whole number of at least 1, not {self.window!r}")
+        require_whole("window", self.window, least=1)
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         spoken = exchanges_of(evaluable)
         starts = range(0, len(spoken), self.window)
         parts = await asyncio.gather(*(self._part(spoken, start, judge) for start in starts))
-        return score_of_items([finding for part in parts for finding in part], "answers are relevant to their turn")
+        return score_of_items([item for part in parts for item in part], "answers are relevant to their turn")
 
     async def _part(self, spoken: Sequence[Exchange], start: int, judge: Judge) -> list[JudgedItem]:
         from proctor.evaluators.agent.conversation_questions import LINES, RELEVANT
@@ -150,7 +149,7 @@ def exchanges_of(evaluable: Evaluable) -> list[Exchange]:
     return [Exchange(Turn(evaluable.input), reply)]
 
 
-def speaking(evaluable: Evaluable) -> list[Exchange]:
+def exchanges_with_answers(evaluable: Evaluable) -> list[Exchange]:
     """The conversation, if the agent said anything in it."""
     spoken = exchanges_of(evaluable)
     if not any(answer_of(exchange).strip() for exchange in spoken):
@@ -161,11 +160,3 @@ def speaking(evaluable: Evaluable) -> list[Exchange]:
 def lines_of(exchanges: Sequence[Exchange]) -> list[str]:
     """What was said, without the tools that were used."""
     return dialogue_of([Exchange(each.turn, replace(each.reply, tool_calls=())) for each in exchanges])
-
-
-def answer_of(exchange: Exchange) -> str:
-    """What the agent answered in a turn, as text."""
-    reply = exchange.reply
-    if reply.outputs:
-        return as_text({item.name: item.value for item in reply.outputs})
-    return reply.text if reply.structured is None else as_text(reply.structured)

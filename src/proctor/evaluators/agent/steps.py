@@ -29,12 +29,12 @@ class ArgumentCorrectness(Judged):
         }
         said: dict[int, tuple[bool, str]] = {}
         if len(unreadable) < len(calls):
-            said = await self._ruled(evaluable, calls, judge)
+            said = await self._verdicts(evaluable, calls, judge)
         return score_of_items(
-            _findings(calls, said, unreadable, ("right", "wrong")), "tool calls have the right arguments"
+            _judged_calls(calls, said, unreadable, ("right", "wrong")), "tool calls have the right arguments"
         )
 
-    async def _ruled(
+    async def _verdicts(
         self, evaluable: Evaluable, calls: Sequence[ToolCall], judge: Judge
     ) -> dict[int, tuple[bool, str]]:
         from proctor.evaluators.agent.task_questions import argument_correctness
@@ -75,7 +75,7 @@ class ToolSelection(Judged):
             for number, call in enumerate(calls, 1)
             if known and call.name not in known
         }
-        found = _findings(calls, said, unknown, ("right tool", "wrong tool"))
+        found = _judged_calls(calls, said, unknown, ("right tool", "wrong tool"))
         found += [JudgedItem(item.tool, "not used", False, item.reason) for item in reply.missing]
         if not found:
             return Evaluation(1.0, "no tool was needed, and none was used")
@@ -98,10 +98,10 @@ class StepEfficiency(Judged):
         try:
             reply = await judge.ask(step_efficiency(material, len(calls)))
         except NeedsModel:
-            found = _findings(calls, {}, again, ("no repetition", "repeated"))
+            found = _judged_calls(calls, {}, again, ("no repetition", "repeated"))
             by_rule = score_of_items(found, "steps repeat no other", patterns_only=True)
             return Evaluation(by_rule.score, f"patterns only: {by_rule.reasoning}", by_rule.details)
-        found = _findings(calls, dict(enumerate(verdicts_in_order(reply), 1)), again, ("needed", "not needed"))
+        found = _judged_calls(calls, dict(enumerate(verdicts_in_order(reply), 1)), again, ("needed", "not needed"))
         return score_of_items(found, "steps were needed")
 
 
@@ -120,7 +120,7 @@ def calls_by_turn(evaluable: Evaluable) -> list[tuple[ToolCall, ...]]:
 
 
 def repetitions(turns: Sequence[Sequence[ToolCall]]) -> dict[int, str]:
-    """By number, the calls that brought nothing new: same tool, same arguments, same result, in the same turn.
+    """Numbers of duplicate calls, with the reason: same tool, same arguments, same result, in the same turn.
 
     A call after one that failed is another try, and one with another result has learnt something.
     """
@@ -138,7 +138,7 @@ def repetitions(turns: Sequence[Sequence[ToolCall]]) -> dict[int, str]:
     return found
 
 
-def _findings(
+def _judged_calls(
     calls: Sequence[ToolCall],
     said: Mapping[int, tuple[bool, str]],
     known_wrong: Mapping[int, str],

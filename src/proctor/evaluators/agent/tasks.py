@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from proctor.evaluators.agent.transcript import dialogue_of, steps_of
+from proctor.evaluators.argument_checks import require_text
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.judged_evaluator import Judged, answer_text, question_text
 from proctor.evaluators.judged_items import JudgedItem, items_as_details, mean, reasons_of_items
@@ -30,7 +31,7 @@ class TaskCompletion(Judged):
         from proctor.evaluators.agent.task_questions import task_completion
 
         given: dict[str, Texts] = {} if self.task is None else {"task": self.task}
-        reply = await judge.ask(task_completion({**given, **whole_of(evaluable, told=self.task is not None)}))
+        reply = await judge.ask(task_completion({**given, **case_material(evaluable, told=self.task is not None)}))
         details = {"task": self.task or reply.task, "outcome": reply.outcome}
         return Evaluation(reply.verdict, reply.reason.strip() or reply.outcome.strip(), details)
 
@@ -50,9 +51,9 @@ class GoalAccuracy(Judged):
         from proctor.evaluators.agent.task_questions import goal_accuracy
 
         given: dict[str, Texts] = {} if self.goal is None else {"goal": self.goal}
-        reply = await judge.ask(goal_accuracy({**given, **whole_of(evaluable, told=self.goal is not None)}))
-        goals = [_finding("goal", item.goal, item.reached, item.reason) for item in reply.goals]
-        plans = [_finding("way to it", item.goal, item.plan, item.plan_reason) for item in reply.goals]
+        reply = await judge.ask(goal_accuracy({**given, **case_material(evaluable, told=self.goal is not None)}))
+        goals = [_judged_goal("goal", item.goal, item.reached, item.reason) for item in reply.goals]
+        plans = [_judged_goal("way to it", item.goal, item.plan, item.plan_reason) for item in reply.goals]
         scores = {"goal_score": mean(item.credit for item in goals), "plan_score": mean(item.credit for item in plans)}
         reached = reasons_of_items(goals, "goals were reached")
         said = f"{reached}; {reasons_of_items(plans, 'of the ways to them were sound')}"
@@ -60,7 +61,7 @@ class GoalAccuracy(Judged):
         return Evaluation(mean(scores.values()), said, details)
 
 
-def whole_of(evaluable: Evaluable, *, told: bool = False) -> dict[str, Texts]:
+def case_material(evaluable: Evaluable, *, told: bool = False) -> dict[str, Texts]:
     """What a judge is shown of a case: the conversation line by line, or the question, the steps and the answer.
 
     Without a question the task is unknown, unless it was `told`.
@@ -73,11 +74,5 @@ def whole_of(evaluable: Evaluable, *, told: bool = False) -> dict[str, Texts]:
     return {"question": question, "step": steps_of(evaluable.tool_calls), "answer": answer_text(evaluable)}
 
 
-def require_text(name: str, value: Any) -> None:
-    """Refuse what is given and says nothing."""
-    if value is not None and (not isinstance(value, str) or not value.strip()):
-        raise ValueError(f"{name} must be a text that says something, not {value!r}")
-
-
-def _finding(what: str, text: str, score: float, reason: str) -> JudgedItem:
+def _judged_goal(what: str, text: str, score: float, reason: str) -> JudgedItem:
     return JudgedItem(text, f"{what} {score:.0%}", score >= REACHED_FROM, reason, score)

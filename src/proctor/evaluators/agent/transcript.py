@@ -1,4 +1,4 @@
-"""What a judge is shown of an agent at work: its instructions and tools, what it did, what was said on the way."""
+"""What a judge is shown of an agent at work: its instructions, tools, steps, and texts before the final answer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def dialogue_of(turns: Sequence[Exchange]) -> list[str]:
     for number, exchange in enumerate(turns, 1):
         lines.append(f"user, turn {number}: {as_text(exchange.turn.input)}")
         lines += [f"agent uses a tool, turn {number}: {step}" for step in _calls_made(exchange)]
-        lines.append(f"agent, turn {number}: {_answer(exchange)}")
+        lines.append(f"agent, turn {number}: {answer_of(exchange)}")
     return lines
 
 
@@ -44,10 +44,10 @@ def instructions_of(evaluable: Evaluable) -> str:
 def tools_offered(evaluable: Evaluable) -> list[str]:
     """The tools the agent's model could choose from, where the trace shows them."""
     call = _model_call(evaluable)
-    return [] if call is None else [show(_told(plain(tool))) for tool in call.tool_definitions]
+    return [] if call is None else [show(_without_nulls(plain(tool))) for tool in call.tool_definitions]
 
 
-def said_on_the_way(evaluable: Evaluable) -> list[str]:
+def intermediate_texts(evaluable: Evaluable) -> list[str]:
     """What the model said in this turn before its final answer, where the trace shows it."""
     call = _model_call(evaluable)
     if call is None:
@@ -95,12 +95,13 @@ def _calls_made(exchange: Exchange) -> list[str]:
     return [f"{_call(call)} {_result(call)}" for call in exchange.reply.tool_calls]
 
 
-def _answer(exchange: Exchange) -> str:
+def answer_of(exchange: Exchange) -> str:
+    """What the agent answered in a turn, as text."""
     reply = exchange.reply
     if reply.outputs:
         return show({item.name: plain(item.value) for item in reply.outputs})
     return reply.text if reply.structured is None else show(plain(reply.structured))
 
 
-def _told(tool: dict[str, Json]) -> dict[str, Json]:
+def _without_nulls(tool: dict[str, Json]) -> dict[str, Json]:
     return {name: value for name, value in tool.items() if value is not None}

@@ -32,7 +32,7 @@ def evaluation_of(reply: Choice, options: Mapping[str, Option]) -> Evaluation:
 
 
 @dataclass(frozen=True)
-class Chooses(Judged):
+class ChoiceEvaluator(Judged):
     """The base of evaluators that ask one question with a few possible answers."""
 
     kind: ClassVar[str]
@@ -53,7 +53,7 @@ class Chooses(Judged):
 
 
 @dataclass(frozen=True)
-class ChoosesTwice(Chooses):
+class TwoWayChoiceEvaluator(ChoiceEvaluator):
     """The base of evaluators that compare two texts: asked in both orders, since judges tend to favour a position."""
 
     first: ClassVar[str]
@@ -78,7 +78,7 @@ def _compared(evaluable: Evaluable) -> dict[str, Texts]:
 
 
 @dataclass(frozen=True)
-class Factuality(Chooses):
+class Factuality(ChoiceEvaluator):
     """Whether the answer agrees with the expected one on the facts; style and wording do not matter."""
 
     kind: ClassVar[str] = "factuality"
@@ -99,7 +99,7 @@ class Factuality(Chooses):
 
 
 @dataclass(frozen=True)
-class ClosedQA(Chooses):
+class ClosedQA(ChoiceEvaluator):
     """Whether the answer meets the criteria: those given here, else those of the case, else what it expects."""
 
     criteria: Any = None
@@ -131,7 +131,7 @@ _UNSURE = Option(0.5, "it cannot be told")
 
 
 @dataclass(frozen=True)
-class Humor(Chooses):
+class Humor(ChoiceEvaluator):
     """Whether the answer is funny."""
 
     kind: ClassVar[str] = "humor"
@@ -147,7 +147,7 @@ class Humor(Chooses):
 
 
 @dataclass(frozen=True)
-class Security(Chooses):
+class Security(ChoiceEvaluator):
     """Whether the answer is harmless to the person who runs, opens or follows it."""
 
     kind: ClassVar[str] = "security"
@@ -166,7 +166,7 @@ class Security(Chooses):
 
 
 @dataclass(frozen=True)
-class Sql(Chooses):
+class Sql(ChoiceEvaluator):
     """Whether the query does the same as the expected one."""
 
     kind: ClassVar[str] = "sql"
@@ -185,7 +185,7 @@ class Sql(Chooses):
 
 
 @dataclass(frozen=True)
-class Possible(Chooses):
+class Possible(ChoiceEvaluator):
     """Whether the answer attempts the task, instead of declaring it impossible."""
 
     kind: ClassVar[str] = "possible"
@@ -200,7 +200,7 @@ class Possible(Chooses):
 
 
 @dataclass(frozen=True)
-class Translation(Chooses):
+class Translation(ChoiceEvaluator):
     """Whether the answer translates the question as the expected translation does."""
 
     source: str | None = None
@@ -235,7 +235,7 @@ class Translation(Chooses):
 
 
 @dataclass(frozen=True)
-class Battle(ChoosesTwice):
+class Battle(TwoWayChoiceEvaluator):
     """Whether the answer is the better one of the two: 1 it is, 0 the expected one is, 0.5 a tie."""
 
     kind: ClassVar[str] = "battle"
@@ -257,7 +257,7 @@ class Battle(ChoosesTwice):
 
 
 @dataclass(frozen=True)
-class Summary(ChoosesTwice):
+class Summary(TwoWayChoiceEvaluator):
     """Whether the answer sums up the text better than the expected summary: 1 it does, 0 the other does, 0.5 a tie."""
 
     kind: ClassVar[str] = "summary"

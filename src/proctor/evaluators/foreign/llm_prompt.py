@@ -24,6 +24,11 @@ SCORE = (
 )
 
 
+class Scored(BaseModel):
+    reasoning: str = Field(description="what speaks for and against, in a few sentences")
+    score: float = Field(ge=0, le=1, description="from 0 to 1")
+
+
 @dataclass(frozen=True, kw_only=True)
 class PromptEvaluator(Judged):
     """Asks the judge what the template asks, and takes the score it gives."""
@@ -40,7 +45,7 @@ class PromptEvaluator(Judged):
 
     @property
     def version(self) -> str:
-        """Changes with what is asked, and whom; never with a key."""
+        """Changes with the prompt and the judge; never with a key."""
         judge = self.model
         if isinstance(judge, Mapping):
             judge = {key: value for key, value in judge.items() if key != "api_key"}
@@ -51,8 +56,8 @@ class PromptEvaluator(Judged):
         return Evaluation(reply.score, reply.reasoning)
 
     def _question(self, evaluable: Evaluable) -> Question[Any]:
-        named = dict.fromkeys(match[1] for match in _place().finditer(self.prompt_template))
-        instructions = _place().sub(lambda match: f"(the {match[1]} given below)", self.prompt_template)
+        named = dict.fromkeys(match[1] for match in _placeholder().finditer(self.prompt_template))
+        instructions = _placeholder().sub(lambda match: f"(the {match[1]} given below)", self.prompt_template)
         return Question(
             kind="prompt",
             version=1,
@@ -69,7 +74,7 @@ def create_llm_evaluator(name: str, prompt_template: str, *, model: Any = None, 
     suite is asked. Of a `client` (an `openai.OpenAI`), the address and the key are used; it needs a `model`.
     """
     if client is not None:
-        judge: Json = _behind(client, model)
+        judge: Json = _judge_of_client(client, model)
     elif isinstance(model, str) and model.strip():
         judge = _with_provider(model.strip())
     else:
@@ -83,7 +88,7 @@ def _with_provider(model: str) -> str:
     return model if is_named else f"openai:{model}"
 
 
-def _behind(client: Any, model: Any) -> dict[str, Json]:
+def _judge_of_client(client: Any, model: Any) -> dict[str, Json]:
     """The judge at a client's address, asked with the client's key through our own endpoint."""
     if not isinstance(model, str) or not model.strip():
         raise ValueError("a client says where to ask and not whom: give model= as well, such as model='gpt-4o-mini'")
@@ -112,7 +117,7 @@ def _value(name: str, evaluable: Evaluable) -> str:
 
 
 @functools.cache
-def _place() -> re.Pattern[str]:
+def _placeholder() -> re.Pattern[str]:
     """A known name in braces. All other braces are part of the prompt."""
     return re.compile(r"\{{1,2}\s{0,8}(" + "|".join(NAMES) + r")\s{0,8}\}{1,2}")
 
@@ -124,11 +129,6 @@ def _require_names(name: str, template: str) -> None:
             f"{name}: {inside[0]} reaches into a value, which a template cannot; write {{{inside[1]}}}, the judge is "
             "given all of it"
         )
-    if not _place().search(template):
+    if not _placeholder().search(template):
         shown = ", ".join(f"{{{known}}}" for known in NAMES[:3])
         raise ValueError(f"{name}: the template has none of {shown}, so that the judge would see nothing of the answer")
-
-
-class Scored(BaseModel):
-    reasoning: str = Field(description="what speaks for and against, in a few sentences")
-    score: float = Field(ge=0, le=1, description="from 0 to 1")

@@ -140,7 +140,7 @@ class AnswerCorrectness(Judged):
             return Evaluation(near, f"Similarity {near:.2f}", {"similarity": near})
         reply = await judge.ask(comparison(question_text(evaluable), expected, answer))
         agreement = f1_of(reply)
-        details: dict[str, Any] = {"factuality": agreement, "findings": items_as_details(_findings(reply))}
+        details: dict[str, Any] = {"factuality": agreement, "findings": items_as_details(_statements(reply))}
         if near is None:
             return Evaluation(agreement, _reason(reply) + remark, details)
         weight = self.factuality_weight + self.answer_similarity_weight
@@ -169,7 +169,7 @@ def f1_of(reply: Comparison) -> float:
     return shared / whole if whole else 0.0
 
 
-def _findings(reply: Comparison) -> list[JudgedItem]:
+def _statements(reply: Comparison) -> list[JudgedItem]:
     shared = [JudgedItem(text, "shared", True) for text in reply.shared]
     added = [JudgedItem(text, "only in the answer", False) for text in reply.only_answer]
     missing = [JudgedItem(text, "only in the expected answer", False) for text in reply.only_reference]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import ClassVar
 
+from proctor.evaluators.argument_checks import require_whole
 from proctor.evaluators.evaluation import Evaluable, Evaluation
 from proctor.evaluators.judged_evaluator import Judged, answer_text, expected_text, passages, question_text
 from proctor.judging.judge import Judge, Texts
@@ -40,7 +41,7 @@ PLACEHOLDERS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Marked(Judged):
+class MarkEvaluator(Judged):
     """The base of evaluators whose judge gives a mark from 1 to `scale`; the score is its share of the top mark."""
 
     scale: int = 5
@@ -52,8 +53,7 @@ class Marked(Judged):
     shows: ClassVar[tuple[str, ...]] = ("question",)
 
     def __post_init__(self) -> None:
-        if isinstance(self.scale, bool) or not isinstance(self.scale, int) or self.scale < 2:
-            raise ValueError(f"scale must be a whole number of at least 2, not {self.scale!r}")
+        require_whole("scale", self.scale, least=2)
         if self.custom_prompt is not None and not str(self.custom_prompt).strip():
             raise ValueError("custom_prompt is blank; leave it out, or say what the judge is to look for")
 
@@ -63,13 +63,13 @@ class Marked(Judged):
         material = self._material(evaluable)
         if not answer_text(evaluable).strip():
             return Evaluation(0.0, "the answer is empty")
-        asked = self.usual if self.custom_prompt is None else pointed(self.custom_prompt)
+        asked = self.usual if self.custom_prompt is None else with_references(self.custom_prompt)
         instructions = f"{asked}\n\n{SHARE.format(scale=self.scale)}"
         reply = await judge.ask(mark_question(self.kind, instructions, material, 1, self.scale))
         return Evaluation(reply.share(0, self.scale), reply.reason, {"mark": reply.mark, "scale": self.scale})
 
     def _material(self, evaluable: Evaluable) -> dict[str, Texts]:
-        shown = {*self.shows, *named(self.custom_prompt or "")}
+        shown = {*self.shows, *placeholders_in(self.custom_prompt or "")}
         material: dict[str, Texts] = {}
         if "question" in shown:
             material["question"] = question_text(evaluable)
@@ -81,7 +81,7 @@ class Marked(Judged):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Groundedness(Marked):
+class Groundedness(MarkEvaluator):
     """The answer says nothing but what the passages bear out."""
 
     kind: ClassVar[str] = "groundedness"
@@ -94,7 +94,7 @@ class Groundedness(Marked):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Relevance(Marked):
+class Relevance(MarkEvaluator):
     """The answer addresses what was asked."""
 
     kind: ClassVar[str] = "relevance"
@@ -105,15 +105,15 @@ class Relevance(Marked):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Coherence(Marked):
-    """The answer hangs together."""
+class Coherence(MarkEvaluator):
+    """The parts of the answer are consistent and connected."""
 
     kind: ClassVar[str] = "coherence"
     usual: ClassVar[str] = COHERENCE
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fluency(Marked):
+class Fluency(MarkEvaluator):
     """The answer is well written."""
 
     kind: ClassVar[str] = "fluency"
@@ -123,13 +123,13 @@ class Fluency(Marked):
     )
 
 
-def pointed(prompt: str) -> str:
-    """A prompt whose places for values point to the material instead: values never become part of the instructions."""
+def with_references(prompt: str) -> str:
+    """A prompt whose placeholders point to the material instead: values never become part of the instructions."""
     return _placeholder().sub(lambda found: f"(the {PLACEHOLDERS[found[1]]} in the material)", prompt)
 
 
-def named(prompt: str) -> set[str]:
-    """The material that a prompt has places for."""
+def placeholders_in(prompt: str) -> set[str]:
+    """The material that a prompt has placeholders for."""
     return {PLACEHOLDERS[name] for name in _placeholder().findall(prompt)}
 
 

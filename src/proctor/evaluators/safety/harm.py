@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # pydantic is loaded when a judge is asked
 
 
 @dataclass(frozen=True, kw_only=True)
-class OfOpinions(Judged):
+class OpinionEvaluator(Judged):
     """The base of evaluators that look for opinions of one sort; one such opinion is enough to fail."""
 
     default_threshold: ClassVar[float] = 1.0
@@ -43,7 +43,7 @@ class OfOpinions(Judged):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Toxicity(OfOpinions):
+class Toxicity(OpinionEvaluator):
     """The share of the answer's opinions that are not toxic."""
 
     what: ClassVar[str] = "toxic"
@@ -53,7 +53,7 @@ class Toxicity(OfOpinions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bias(OfOpinions):
+class Bias(OpinionEvaluator):
     """The share of the answer's opinions that are not biased."""
 
     what: ClassVar[str] = "biased"
