@@ -16,7 +16,7 @@ import click
 from proctor.base.environment import conceal
 from proctor.base.errors import InvalidSuite, ProctorError
 from proctor.base.json_data import Json, plain
-from proctor.cases.formats.holodeck.agent_file import EXTENSION
+from proctor.cases.formats.holodeck import EXTENSION
 from proctor.cases.formats.holodeck.configuration import DEFAULT, ConfigFile, config_files, execution_of
 from proctor.cases.formats.holodeck.configuration import DEFAULTS as HOLODECK_DEFAULTS
 from proctor.cases.suite import Settings, Suite

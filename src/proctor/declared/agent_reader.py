@@ -17,7 +17,7 @@ from proctor.base.fields import Document, Fields, nearest
 from proctor.base.json_data import Json, fingerprint, plain
 from proctor.base.references import source_fingerprint
 from proctor.base.source import parse, read_text
-from proctor.cases.formats.holodeck.agent_file import EXTENSION
+from proctor.cases.formats.holodeck import EXTENSION
 from proctor.cases.formats.holodeck.configuration import ConfigFile, config_files, provider_block, provider_defaults
 from proctor.cases.suite import Suite
 from proctor.declared.description import AgentSpec, FunctionSpec, Manner, StoreSpec, tool_name

@@ -21,7 +21,8 @@ from proctor.base.errors import InvalidSuite
 from proctor.base.json_data import Json, plain, show
 from proctor.base.records import record
 from proctor.base.source import parse, read_text
-from proctor.cases.formats.holodeck.agent_file import EXTENSION, KEPT
+from proctor.cases.formats.holodeck import EXTENSION
+from proctor.cases.formats.holodeck.agent_file import KEPT
 from proctor.cases.formats.holodeck.configuration import ConfigFile, config_files, provider_defaults
 from proctor.cases.suite import Suite
 from proctor.declared.agent_reader import split_front_matter

@@ -148,7 +148,7 @@ def settings_of(suite: Suite) -> FileSettings:
     base = suite.base or Path.cwd()
     if suite.format != "holodeck":
         return FileSettings(cache=base / DOWNLOADS)
-    from proctor.cases.formats.holodeck.agent_file import EXTENSION
+    from proctor.cases.formats.holodeck import EXTENSION
     from proctor.cases.formats.holodeck.configuration import config_files, resolve_execution
 
     kept = suite.extra.get(EXTENSION)

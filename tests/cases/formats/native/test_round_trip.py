@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from native_documents import CASES, SUITES
 
 from proctor.base.fields import Document
-from proctor.cases.formats.native import reader as native
+from proctor.cases.formats import native
 from proctor.cases.formats.native.parts import parse_lines
 from proctor.cases.formats.native.reader import case_from_json
 from proctor.cases.formats.native.writer import write_case, write_text

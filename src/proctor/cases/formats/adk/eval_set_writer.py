@@ -12,12 +12,15 @@ from typing import Any
 
 from proctor.base.errors import UsageError
 from proctor.base.fields import Document
-from proctor.base.json_data import UNSET, Json, plain, show
+from proctor.base.json_data import UNSET, Json, json_text, plain, show
+from proctor.base.names import UniqueIds
 from proctor.base.source import Pointer
+from proctor.cases.formats.adk import CONFIG_NAME
 from proctor.cases.formats.adk.contents import is_literal, literal_call, read_content, read_tool_use, written_state
 from proctor.cases.formats.adk.criteria import INFORMING, METRICS, described, metric_of, write_rubrics
-from proctor.cases.formats.adk.test_config import DEFAULTS, FILE_NAME, KEPT, evaluators_for
-from proctor.cases.formats.format_spec import UniqueIds, Written, json_text, unsaid
+from proctor.cases.formats.adk.test_config import DEFAULTS, KEPT, evaluators_for
+from proctor.cases.formats.format_spec import Written
+from proctor.cases.formats.writing import unwritten_fields
 from proctor.cases.matchers import Equals
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, ExpectedCall, Suite, Turn
 
@@ -51,7 +54,7 @@ def write_config(suites: Sequence[Suite], notes: Mapping[str, Json]) -> tuple[tu
         config |= {"user_simulator_config": simulator} if simulator else {}
     if not draft.criteria:
         return (), [*draft.losses, "no evaluator has an ADK metric; ADK's default criteria will apply"]
-    return ((FILE_NAME, json_text(config)),), draft.losses
+    return ((CONFIG_NAME, json_text(config)),), draft.losses
 
 
 class _Draft:
@@ -71,7 +74,7 @@ class _Draft:
         else:
             metric, custom, data = found
             criterion = custom.criterion(spec)
-            self.losses += unsaid(spec, SPEC_SAID, f"evaluator {spec.title!r}")
+            self.losses += unwritten_fields(spec, SPEC_SAID, f"evaluator {spec.title!r}")
             self.custom[metric] = data
         if metric is None:
             return
@@ -128,7 +131,7 @@ def _criterion(spec: EvaluatorSpec, losses: list[str]) -> tuple[str | None, Json
         return None, None
     if metric in INFORMING:
         return metric, {}
-    losses += unsaid(spec, SPEC_SAID, owner)
+    losses += unwritten_fields(spec, SPEC_SAID, owner)
     if spec.threshold is None:
         spec = replace(spec, threshold=METRICS[metric].usual)
     criterion = METRICS[metric].criterion(spec)
@@ -186,7 +189,7 @@ def _write_cases(suites: Sequence[Suite], losses: list[str]) -> list[Json]:
 
 def _write_case(suite: Suite, case: Case, losses: list[str]) -> dict[str, Json]:
     owner = f"case {case.id!r}"
-    losses += unsaid(case, CASE_SAID, owner) + _foreign(case.extra, owner)
+    losses += unwritten_fields(case, CASE_SAID, owner) + _foreign(case.extra, owner)
     notes = _kept(case.extra)
     data: dict[str, Json] = {"evalId": case.id}
     _put(data, "creationTimestamp", notes.get("creationTimestamp"))
@@ -219,8 +222,8 @@ def _final_state(case: Case, owner: str, losses: list[str]) -> dict[str, Json]:
 
 
 def _write_turn(turn: Turn, owner: str, losses: list[str]) -> dict[str, Json]:
-    losses += unsaid(turn, {"input", "expected", "metadata", "extra"}, owner) + _foreign(turn.extra, owner)
-    losses += unsaid(turn.expected, {"output", "tool_calls"}, owner)
+    losses += unwritten_fields(turn, {"input", "expected", "metadata", "extra"}, owner) + _foreign(turn.extra, owner)
+    losses += unwritten_fields(turn.expected, {"output", "tool_calls"}, owner)
     notes = _kept(turn.extra)
     data: dict[str, Json] = {}
     _put(data, "invocationId", notes.get("invocationId"))
@@ -274,7 +277,7 @@ def _put_tool_use(
 
 
 def _call_losses(call: ExpectedCall, owner: str) -> list[str]:
-    losses = unsaid(call, {"name", "arguments", "extra_arguments"}, owner)
+    losses = unwritten_fields(call, {"name", "arguments", "extra_arguments"}, owner)
     if not is_literal(call):
         losses.append(f"{owner}: an EvalSet knows only literal arguments, so no arguments are compared (ignore_args)")
     odd = [name for name, matcher in (call.arguments or {}).items() if not isinstance(matcher, Equals)]
@@ -295,8 +298,12 @@ def _again(kept: Json, read: Callable[[Document, Json, Pointer], Any], part: str
 
 def _suite_losses(suite: Suite) -> list[str]:
     owner = f"suite {suite.name!r}"
-    losses = unsaid(suite, SUITE_SAID, owner) + _foreign(suite.extra, owner) + unsaid(suite.settings, (), owner)
-    losses += unsaid(suite.criteria, {"trials"}, owner)
+    losses = (
+        unwritten_fields(suite, SUITE_SAID, owner)
+        + _foreign(suite.extra, owner)
+        + unwritten_fields(suite.settings, (), owner)
+    )
+    losses += unwritten_fields(suite.criteria, {"trials"}, owner)
     if suite.criteria.trials != "mean":
         losses.append(f"{owner}: trials combine by {suite.criteria.trials!r}; ADK judges by the mean")
     return losses

@@ -15,6 +15,7 @@ from proctor.base.fields import Document, Fields, kind, nearest
 from proctor.base.json_data import UNSET, Json
 from proctor.base.records import record
 from proctor.base.source import Pointer, pointer_text, read_text
+from proctor.cases.formats.adk import CONFIG_NAME, NAME
 from proctor.cases.formats.adk.criteria import (
     IN_FINAL,
     INFORMING,
@@ -29,7 +30,6 @@ from proctor.cases.suite import NOTHING, Case, Criteria, EvaluatorSpec, Suite
 if TYPE_CHECKING:
     from proctor.cases.formats.adk.criteria import CustomMetric
 
-FILE_NAME = "test_config.json"
 
 UNSUPPORTED = {"live_model_config": "needs a live session, which is not available"}
 
@@ -58,7 +58,7 @@ def load_gates(document: Document) -> Gates:
 
     A config that cannot be used is the document's problem, located in the config, and never replaced by the defaults.
     """
-    path = document.path.parent / FILE_NAME
+    path = document.path.parent / CONFIG_NAME
     if not path.exists():
         return DEFAULTS
     try:
@@ -162,7 +162,6 @@ def _threshold(document: Document, metric: Metric | CustomMetric, value: Json, p
     return metric.least
 
 
-FORMAT = "adk"
 KEPT = "x-adk"
 """Where `extra` keeps what ADK says and Proctor does not use."""
 
@@ -199,7 +198,7 @@ def assemble(document: Document, draft: Draft, gates: Gates | None = None) -> li
             criteria=Criteria(trials="mean"),
             description=draft.description,
             path=document.path,
-            format=FORMAT,
+            format=NAME,
             warnings=tuple(document.warnings),
             extra=keep({**draft.extra.get(KEPT, {}), **gates.notes}),
         )

@@ -11,14 +11,22 @@ import re
 from collections.abc import Mapping, Sequence
 
 from proctor.base.environment import VARIABLE
-from proctor.base.errors import UsageError
 from proctor.base.json_data import UNSET, Json, plain, show
+from proctor.base.names import UniqueIds
 from proctor.base.records import record
 from proctor.base.source import Pointer, pointer_text
-from proctor.cases.formats.format_spec import UniqueIds, Written, slug
-from proctor.cases.formats.holodeck.agent_file import EXTENSION, KEPT, describes_a_model
+from proctor.cases.formats.format_spec import Written
+from proctor.cases.formats.holodeck import EXTENSION
+from proctor.cases.formats.holodeck.agent_file import KEPT, describes_a_model
 from proctor.cases.formats.holodeck.metrics import EXACT, FLAGS, JUDGED, LEXICAL, MOST_RETRIES, RAG, STANDARD
 from proctor.cases.formats.holodeck.test_cases import EXPECTED_TOOLS, FILE_TYPES, MATCHER_KEYS, MOST_FILES
+from proctor.cases.formats.writing import (
+    cannot_express,
+    given_names,
+    one_file_each,
+    unwritten_case_parts,
+    written_extensions,
+)
 from proctor.cases.matchers import Equals, Fuzzy, Matcher, Regex
 from proctor.cases.suite import Attachment, Case, Criteria, EvaluatorSpec, ExpectedCall, Suite, Turn
 
@@ -41,11 +49,12 @@ def write_turn(where: str, turn: Turn, losses: list[str]) -> dict[str, Json]:
         data["files"] = files
     if len(files) > MOST_FILES:
         losses.append(f"{where}: HoloDeck takes at most {MOST_FILES} files")
-    unsaid = {"expected keywords": turn.expected.keywords, "expected context": turn.expected.context}
-    losses.extend(f"{where}: {name} cannot be expressed" for name, value in unsaid.items() if value is not None)
-    data |= {key: plain(value) for key, value in turn.extra.items() if key.startswith("x-")}
-    losses.extend(f"{where}: {key!r} cannot be expressed" for key in turn.extra if not key.startswith("x-"))
-    return data
+    unwritten = {
+        "expected keywords": turn.expected.keywords is not None,
+        "expected context": turn.expected.context is not None,
+    }
+    losses += cannot_express(where, given_names(unwritten))
+    return data | written_extensions(where, turn.extra, losses)
 
 
 def _text(where: str, name: str, value: Json, losses: list[str]) -> str:
@@ -195,15 +204,11 @@ _FOLDED = re.compile("[\r\x85\u2028\u2029]")
 """Line breaks that YAML turns into others unless they are escaped."""
 
 
-def write(suites: Sequence[Suite]) -> Written:
-    """One agent per suite: the first is the text, the others stand beside it."""
-    if not suites:
-        raise UsageError("there is no suite to write")
-    losses: list[str] = []
-    texts = [_yaml(_SuiteWriter(suite, losses).write()) for suite in suites]
-    names = UniqueIds()
-    files = [f"{names.claim(slug(suite.name) or 'agent')}.yaml" for suite in suites]
-    return Written(texts[0], tuple(losses), tuple(zip(files[1:], texts[1:], strict=True)))
+def write_agent_files(suites: Sequence[Suite]) -> Written:
+    """One agent per suite."""
+    return one_file_each(
+        suites, lambda suite, losses: _yaml(_SuiteWriter(suite, losses).write()), name="agent", ending=".yaml"
+    )
 
 
 @record
@@ -235,7 +240,9 @@ class _SuiteWriter:
                 **{f"{EXTENSION}.{key}": key not in (*KEPT, "evaluations", "execution") for key in kept},
             },
         )
-        data |= self._extensions(where, {key: value for key, value in suite.extra.items() if key != EXTENSION})
+        data |= written_extensions(
+            where, {key: value for key, value in suite.extra.items() if key != EXTENSION}, self.losses
+        )
         return {key: self._sayable(value, (key,)) for key, value in data.items()}
 
     def _judge(self, where: str) -> dict[str, Json]:
@@ -272,8 +279,9 @@ class _SuiteWriter:
             data |= self._evaluations(where, case.evaluators, inherited, None)
             own = inherited if case.evaluators is None else case.evaluators
             data["turns"] = [self._turn(f"{where}, turn {i + 1}", turn, own) for i, turn in enumerate(case.turns)]
-        data |= self._extensions(where, case.extra)
-        self._lose(where, _unsaid(case))
+        data |= written_extensions(where, case.extra, self.losses)
+        self._lose(where, {"named inputs": bool(case.inputs), "metadata": bool(case.metadata)})
+        self.losses.extend(cannot_express(where, unwritten_case_parts(case)))
         return data
 
     def _turn(self, where: str, turn: Turn, inherited: tuple[EvaluatorSpec, ...]) -> dict[str, Json]:
@@ -315,12 +323,8 @@ class _SuiteWriter:
             self.losses.append(f"{where}: having no evaluators cannot be expressed; it inherits the agent's")
         return {"evaluations": metrics} if metrics else {}
 
-    def _extensions(self, where: str, extra: Mapping[str, Json]) -> dict[str, Json]:
-        self._lose(where, {key: not key.startswith("x-") for key in extra})
-        return {key: plain(value) for key, value in extra.items() if key.startswith("x-")}
-
     def _lose(self, where: str, given: Mapping[str, bool]) -> None:
-        self.losses.extend(f"{where}: {name} cannot be expressed" for name, is_given in given.items() if is_given)
+        self.losses.extend(cannot_express(where, given_names(given)))
 
     def _sayable(self, value: Json, pointer: Pointer) -> Json:
         """YAML has no word for half a character, and HoloDeck none for a literal `${NAME}`."""
@@ -353,21 +357,6 @@ def _spoken(specs: tuple[EvaluatorSpec, ...]) -> tuple[EvaluatorSpec, ...]:
 def _is_whole_test(turn: Turn) -> bool:
     """Whether everything about the turn can be said at the level of the test."""
     return turn.evaluators is None and not turn.metadata and not turn.extra
-
-
-def _unsaid(case: Case) -> dict[str, bool]:
-    return {
-        "tags": bool(case.tags),
-        "named inputs": bool(case.inputs),
-        "metadata": bool(case.metadata),
-        "state": bool(case.state),
-        "final state": case.final_state is not None,
-        "repeat": case.repeat is not None,
-        "timeout": case.timeout is not None,
-        "skip": case.skip is not None,
-        "doubles of tools": bool(case.doubles),
-        "scenario": case.scenario is not None,
-    }
 
 
 def _yaml(data: Json) -> str:

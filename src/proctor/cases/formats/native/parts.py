@@ -18,11 +18,10 @@ from proctor.base.errors import InvalidSuite, Problem
 from proctor.base.fields import Document, Fields, kind
 from proctor.base.json_data import Json
 from proctor.base.source import Pointer, lines_of, parse_json
+from proctor.cases.formats.native import LINES
 from proctor.cases.matchers import Matcher, parse
 from proctor.cases.scenario import LONGEST, STOP, USUAL_TURNS, Scenario
 from proctor.cases.suite import NOTHING, Case, Double
-
-LINES = (".jsonl", ".ndjson")
 
 
 def parse_lines(path: Path, text: str) -> list[Json]:

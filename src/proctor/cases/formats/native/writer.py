@@ -12,10 +12,13 @@ from dataclasses import fields as fields_of
 from dataclasses import replace
 from typing import Any
 
-from proctor.base.json_data import UNSET, Json, plain
+from proctor.base.json_data import UNSET, Json, json_text, plain
+from proctor.base.names import UniqueIds
 from proctor.cases.evaluator_specs import unwritable_arguments, with_implied, write_specs
-from proctor.cases.formats.format_spec import UniqueIds, Written, json_text
-from proctor.cases.formats.native.parts import LINES, write_doubles, write_scenario
+from proctor.cases.formats.format_spec import Written
+from proctor.cases.formats.native import LINES
+from proctor.cases.formats.native.parts import write_doubles, write_scenario
+from proctor.cases.formats.writing import expressible
 from proctor.cases.suite import (
     NO_EXPECTATION,
     Case,
@@ -174,14 +177,6 @@ def write_text(suites: Sequence[Suite], ending: str = ".yaml") -> Written:
     data = plain(_joined(suites, losses))
     write: dict[str, Callable[[Json, list[str]], str]] = {".json": _json, **dict.fromkeys(LINES, _json_lines)}
     return Written(write.get(ending, _yaml)(data, losses), tuple(losses))
-
-
-def expressible(text: str, losses: list[str]) -> str:
-    """The text as UTF-8 can hold it, where the format has no way to escape what it cannot."""
-    whole = re.sub("[\\ud800-\\udfff]", "\ufffd", text)
-    if whole != text:
-        losses.append("halves of surrogate pairs cannot be expressed; U+FFFD stands for each")
-    return whole
 
 
 def _joined(suites: Sequence[Suite], losses: list[str]) -> dict[str, Json]:
