@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 
-_LONGEST_SLUG = 60
 
-
-def slug(text: str) -> str:
+def slug(text: str, longest: int | None = 60) -> str:
     """`"Asks for a refund!"` as `asks-for-a-refund`; empty when there is nothing to make one of."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:_LONGEST_SLUG].rstrip("-")
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:longest].rstrip("-")
 
 
 class UniqueIds:
-    """Hands out each id once; whoever wants a taken one gets it with `-2`, `-3`, and so on."""
+    """Hands out each id once; a taken one gets `-2`, `-3`, and so on at its end."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()

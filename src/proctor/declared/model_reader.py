@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import re
 from urllib.parse import urlsplit
 
-from proctor.base.environment import CONCEALED, VARIABLE
+from proctor.base.environment import CONCEALED, expand_with
 from proctor.base.errors import UsageError
 from proctor.base.fields import Fields
 from proctor.judging.providers import ModelSpec
@@ -116,13 +115,13 @@ def filled(fields: Fields, name: str, text: str) -> str | None:
         fields.problem(name, "was written out; put it in an environment variable, and write ${ITS_NAME}")
         return None
 
-    def value(found: re.Match[str]) -> str:
-        known = os.environ.get(found.group(1))
+    def value(variable: str) -> str:
+        known = os.environ.get(variable)
         if not known:
-            fields.problem(name, f"uses ${{{found.group(1)}}}, which is not set in the environment")
+            fields.problem(name, f"uses ${{{variable}}}, which is not set in the environment")
         return known or ""
 
-    return VARIABLE.sub(value, text)
+    return expand_with(text, value)
 
 
 def _is_there(module: str) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 from urllib.parse import urlsplit
 
-from proctor.agents.options import expand
+from proctor.base.environment import expand
 from proctor.base.errors import UsageError
 from proctor.base.fields import Document, Fields, kind
 from proctor.base.json_data import Json
