@@ -45,185 +45,185 @@ REFERENCE = {
 
 SHOWN = """
 agent: name description evaluations execution
-    cases/test_format_holodeck.py::test_an_agent_with_tests_becomes_a_suite
+    cases/formats/holodeck/test_agent_file.py::test_an_agent_with_tests_becomes_a_suite
 agent: author
-    declarative/test_every_key.py::test_the_author_is_kept_when_a_file_is_written_anew
+    declared/test_every_key.py::test_the_author_is_kept_when_a_file_is_written_anew
 agent: agent
-    cases/test_format_holodeck.py::test_an_agent_of_ones_own_may_be_named
+    cases/formats/holodeck/test_agent_file.py::test_an_agent_of_ones_own_may_be_named
 agent: model
-    declarative/test_declarative_keys.py::test_how_the_model_is_asked
+    declared/test_declared_keys.py::test_how_the_model_is_asked
 agent: instructions
-    declarative/test_declarative_agent.py::test_instructions_may_stand_in_a_file_whose_notes_are_not_said
+    declared/test_declared_agent.py::test_instructions_may_stand_in_a_file_whose_notes_are_not_said
 agent: tools
-    declarative/test_declarative_keys.py::test_a_function_is_offered_as_its_signature_and_the_file_say
+    declared/test_declared_keys.py::test_a_function_is_offered_as_its_signature_and_the_file_say
 agent: test_cases
-    declarative/test_declarative_agent.py::test_many_conversations_at_once_are_kept_apart
+    declared/test_declared_agent.py::test_many_conversations_at_once_are_kept_apart
 agent: response_format
-    declarative/test_declarative_agent.py::test_an_answer_of_a_given_shape_is_data
+    declared/test_declared_agent.py::test_an_answer_of_a_given_shape_is_data
 agent: test_cases_file
-    cases/test_format_holodeck.py::test_tests_may_stand_in_a_file_of_their_own
+    cases/formats/holodeck/test_agent_file.py::test_tests_may_stand_in_a_file_of_their_own
 agent: embedding_provider
-    declarative/test_manner_keys.py::test_an_embedding_provider_is_asked_where_it_is_and_with_its_key
+    declared/test_manner_keys.py::test_an_embedding_provider_is_asked_where_it_is_and_with_its_key
 agent: claude
-    declarative/test_declarative_keys.py::test_allowed_tools_of_claude_are_the_only_ones_offered
+    declared/test_declared_keys.py::test_allowed_tools_of_claude_are_the_only_ones_offered
 agent: openai
-    declarative/test_declarative_keys.py::test_effort_is_told_to_the_model
+    declared/test_declared_keys.py::test_effort_is_told_to_the_model
 model: provider
-    declarative/test_declarative_agent.py::test_two_tools_are_used_in_each_of_three_turns
+    declared/test_declared_agent.py::test_two_tools_are_used_in_each_of_three_turns
 model: name temperature max_tokens top_p
-    declarative/test_declarative_keys.py::test_how_the_model_is_asked
+    declared/test_declared_keys.py::test_how_the_model_is_asked
 model: endpoint api_key
-    declarative/test_declarative_agent.py::test_a_key_is_read_from_the_environment_when_it_is_needed_and_never_told
+    declared/test_declared_agent.py::test_a_key_is_read_from_the_environment_when_it_is_needed_and_never_told
 model: api_version
-    declarative/test_declarative_keys.py::test_azure_is_told_its_version
+    declared/test_declared_keys.py::test_azure_is_told_its_version
 embedding_provider: provider name endpoint api_key
-    declarative/test_manner_keys.py::test_an_embedding_provider_is_asked_where_it_is_and_with_its_key
+    declared/test_manner_keys.py::test_an_embedding_provider_is_asked_where_it_is_and_with_its_key
 evaluations.model: provider name temperature max_tokens top_p endpoint api_key
-    declarative/test_metric_keys.py::test_how_the_judge_is_asked
+    declared/test_metric_keys.py::test_how_the_judge_is_asked
 evaluations.model: api_version
-    declarative/test_metric_keys.py::test_azure_is_told_the_api_version_of_the_judge
+    declared/test_metric_keys.py::test_azure_is_told_the_api_version_of_the_judge
 instructions: file
-    declarative/test_declarative_agent.py::test_instructions_may_stand_in_a_file_whose_notes_are_not_said
+    declared/test_declared_agent.py::test_instructions_may_stand_in_a_file_whose_notes_are_not_said
 instructions: inline
-    declarative/test_declarative_agent.py::test_the_fingerprint_changes_with_what_changes_the_agent
+    declared/test_declared_agent.py::test_the_fingerprint_changes_with_what_changes_the_agent
 claude: max_turns
-    declarative/test_manner_keys.py::test_max_turns_holds_for_either_vendor
+    declared/test_manner_keys.py::test_max_turns_holds_for_either_vendor
 openai: max_turns
-    declarative/test_manner_keys.py::test_max_turns_holds_for_either_vendor
+    declared/test_manner_keys.py::test_max_turns_holds_for_either_vendor
 claude: fallback_model
-    declarative/test_manner_keys.py::test_fallback_model_is_asked_where_the_first_cannot_be
+    declared/test_manner_keys.py::test_fallback_model_is_asked_where_the_first_cannot_be
 openai: fallback_model
-    declarative/test_manner_keys.py::test_fallback_model_is_asked_where_the_first_cannot_be
+    declared/test_manner_keys.py::test_fallback_model_is_asked_where_the_first_cannot_be
 claude: effort
-    declarative/test_manner_keys.py::test_effort_is_told_to_either_vendor_and_temperature_is_not
+    declared/test_manner_keys.py::test_effort_is_told_to_either_vendor_and_temperature_is_not
 openai: effort
-    declarative/test_manner_keys.py::test_effort_is_told_to_either_vendor_and_temperature_is_not
+    declared/test_manner_keys.py::test_effort_is_told_to_either_vendor_and_temperature_is_not
 claude: disallowed_tools
-    declarative/test_manner_keys.py::test_disallowed_tools_are_not_offered_by_either_vendor
+    declared/test_manner_keys.py::test_disallowed_tools_are_not_offered_by_either_vendor
 openai: disallowed_tools permissions
-    declarative/test_declarative_keys.py::test_tools_that_are_not_allowed_are_not_offered
+    declared/test_declared_keys.py::test_tools_that_are_not_allowed_are_not_offered
 permissions: allowed_tools disallowed_tools
-    declarative/test_declarative_keys.py::test_tools_that_are_not_allowed_are_not_offered
+    declared/test_declared_keys.py::test_tools_that_are_not_allowed_are_not_offered
 claude: allowed_tools
-    declarative/test_declarative_keys.py::test_allowed_tools_of_claude_are_the_only_ones_offered
+    declared/test_declared_keys.py::test_allowed_tools_of_claude_are_the_only_ones_offered
 claude: extended_thinking
-    declarative/test_manner_keys.py::test_extended_thinking_is_told_where_it_is_enabled
+    declared/test_manner_keys.py::test_extended_thinking_is_told_where_it_is_enabled
 extended_thinking: enabled budget_tokens
-    declarative/test_manner_keys.py::test_extended_thinking_is_told_where_it_is_enabled
+    declared/test_manner_keys.py::test_extended_thinking_is_told_where_it_is_enabled
 tools.vectorstore: source vector_field id_field meta_fields meta_prefix field_separator record_path delimiter chunk_size
-    declarative/test_store_keys.py::test_what_is_found_is_as_the_file_says
+    declared/test_store_keys.py::test_what_is_found_is_as_the_file_says
 tools.vectorstore: database
-    declarative/test_store_keys.py::test_what_is_found_is_as_the_file_says
+    declared/test_store_keys.py::test_what_is_found_is_as_the_file_says
 tools.vectorstore: chunk_overlap
-    declarative/test_store_keys.py::test_passages_share_as_many_words_as_chunk_overlap_says
+    declared/test_store_keys.py::test_passages_share_as_many_words_as_chunk_overlap_says
 tools.vectorstore: top_k min_similarity_score
-    declarative/test_store_keys.py::test_as_much_is_found_as_top_k_and_min_similarity_score_allow
+    declared/test_store_keys.py::test_as_much_is_found_as_top_k_and_min_similarity_score_allow
 tools.vectorstore: embedding_model
-    declarative/test_store_keys.py::test_embedding_model_is_who_is_asked
+    declared/test_store_keys.py::test_embedding_model_is_who_is_asked
 tools.vectorstore: embedding_dimensions
-    declarative/test_store_keys.py::test_of_longer_vectors_only_embedding_dimensions_count
+    declared/test_store_keys.py::test_of_longer_vectors_only_embedding_dimensions_count
 tools.vectorstore: name description type
-    declarative/test_store_keys.py::test_a_store_is_told_to_the_model_by_name_and_description
+    declared/test_store_keys.py::test_a_store_is_told_to_the_model_by_name_and_description
 tools.vectorstore: defer_loading
-    declarative/test_manner_keys.py::test_defer_loading_hides_a_tool_of_any_type_until_it_is_searched_for
+    declared/test_manner_keys.py::test_defer_loading_hides_a_tool_of_any_type_until_it_is_searched_for
 tools.function: name description type file function parameters
-    declarative/test_manner_keys.py::test_a_function_is_a_tool_under_the_name_that_the_file_gives_it
+    declared/test_manner_keys.py::test_a_function_is_a_tool_under_the_name_that_the_file_gives_it
 tools.function: defer_loading
-    declarative/test_declarative_keys.py::test_a_tool_whose_loading_is_deferred_has_to_be_searched_for
+    declared/test_declared_keys.py::test_a_tool_whose_loading_is_deferred_has_to_be_searched_for
 tools.prompt: name description type file parameters
-    declarative/test_manner_keys.py::test_a_prompt_may_stand_in_a_file_and_say_what_it_takes
+    declared/test_manner_keys.py::test_a_prompt_may_stand_in_a_file_and_say_what_it_takes
 tools.prompt: template model
-    declarative/test_declarative_agent.py::test_a_prompt_is_a_tool_that_asks_a_model
+    declared/test_declared_agent.py::test_a_prompt_is_a_tool_that_asks_a_model
 tools.prompt: defer_loading
-    declarative/test_manner_keys.py::test_defer_loading_hides_a_tool_of_any_type_until_it_is_searched_for
+    declared/test_manner_keys.py::test_defer_loading_hides_a_tool_of_any_type_until_it_is_searched_for
 tools.mcp: name type command args env env_file
-    declarative/test_declarative_mcp.py::test_a_server_over_stdio_gives_its_tools_to_the_agent
+    declared/test_mcp_servers.py::test_a_server_over_stdio_gives_its_tools_to_the_agent
 tools.mcp: transport headers is_retrieval
-    declarative/test_declarative_mcp.py::test_a_server_may_be_anywhere_and_retrieve_what_the_answer_rests_on
+    declared/test_mcp_servers.py::test_a_server_may_be_anywhere_and_retrieve_what_the_answer_rests_on
 tools.mcp: url timeout
-    declarative/test_declarative_mcp.py::test_a_server_that_never_answers_is_given_up_after_timeout
+    declared/test_mcp_servers.py::test_a_server_that_never_answers_is_given_up_after_timeout
 tools.mcp: request_timeout
-    declarative/test_declarative_mcp.py::test_a_tool_that_never_answers_is_given_up_after_request_timeout
+    declared/test_mcp_servers.py::test_a_tool_that_never_answers_is_given_up_after_request_timeout
 tools.mcp: defer_loading
-    declarative/test_declarative_mcp.py::test_defer_loading_hides_the_tools_of_a_server_until_they_are_searched_for
+    declared/test_mcp_servers.py::test_defer_loading_hides_the_tools_of_a_server_until_they_are_searched_for
 test_cases: name input
-    declarative/test_test_case_keys.py::test_a_test_is_reported_by_its_name_and_asks_its_input
+    declared/test_test_case_keys.py::test_a_test_is_reported_by_its_name_and_asks_its_input
 test_cases: ground_truth
-    declarative/test_test_case_keys.py::test_an_answer_is_compared_with_its_ground_truth
+    declared/test_test_case_keys.py::test_an_answer_is_compared_with_its_ground_truth
 test_cases: expected_tools
-    declarative/test_test_case_keys.py::test_expected_tools_are_looked_for_in_the_calls
+    declared/test_test_case_keys.py::test_expected_tools_are_looked_for_in_the_calls
 test_cases: evaluations
-    declarative/test_test_case_keys.py::test_evaluations_of_a_test_and_of_a_turn_replace_the_agents
+    declared/test_test_case_keys.py::test_evaluations_of_a_test_and_of_a_turn_replace_the_agents
 test_cases: retrieval_context
-    declarative/test_test_case_keys.py::test_retrieval_context_of_a_test_or_turn_is_what_its_answer_rests_on
+    declared/test_test_case_keys.py::test_retrieval_context_of_a_test_or_turn_is_what_its_answer_rests_on
 test_cases: files
-    declarative/test_test_case_keys.py::test_files_of_a_test_and_of_a_turn_are_told_with_path_and_description
+    declared/test_test_case_keys.py::test_files_of_a_test_and_of_a_turn_are_told_with_path_and_description
 test_cases: turns
-    declarative/test_test_case_keys.py::test_turns_are_asked_one_after_another_and_each_is_scored
+    declared/test_test_case_keys.py::test_turns_are_asked_one_after_another_and_each_is_scored
 turns: input ground_truth expected_tools turn_config
-    declarative/test_test_case_keys.py::test_turns_are_asked_one_after_another_and_each_is_scored
+    declared/test_test_case_keys.py::test_turns_are_asked_one_after_another_and_each_is_scored
 turns: evaluations
-    declarative/test_test_case_keys.py::test_evaluations_of_a_test_and_of_a_turn_replace_the_agents
+    declared/test_test_case_keys.py::test_evaluations_of_a_test_and_of_a_turn_replace_the_agents
 turns: retrieval_context
-    declarative/test_test_case_keys.py::test_retrieval_context_of_a_test_or_turn_is_what_its_answer_rests_on
+    declared/test_test_case_keys.py::test_retrieval_context_of_a_test_or_turn_is_what_its_answer_rests_on
 turns: files
-    declarative/test_test_case_keys.py::test_files_of_a_test_and_of_a_turn_are_told_with_path_and_description
+    declared/test_test_case_keys.py::test_files_of_a_test_and_of_a_turn_are_told_with_path_and_description
 expected_tools: name args count
-    declarative/test_test_case_keys.py::test_expected_tools_are_looked_for_in_the_calls
+    declared/test_test_case_keys.py::test_expected_tools_are_looked_for_in_the_calls
 files: path description
-    declarative/test_test_case_keys.py::test_files_of_a_test_and_of_a_turn_are_told_with_path_and_description
+    declared/test_test_case_keys.py::test_files_of_a_test_and_of_a_turn_are_told_with_path_and_description
 files: type
-    declarative/test_test_case_keys.py::test_the_type_of_a_file_says_how_it_is_read
+    declared/test_test_case_keys.py::test_the_type_of_a_file_says_how_it_is_read
 files: url cache
-    declarative/test_test_case_keys.py::test_a_url_is_fetched_and_kept_as_the_file_says
+    declared/test_test_case_keys.py::test_a_url_is_fetched_and_kept_as_the_file_says
 files: pages
-    declarative/test_test_case_keys.py::test_pages_that_a_file_does_not_have_are_asked_for_in_vain
+    declared/test_test_case_keys.py::test_pages_that_a_file_does_not_have_are_asked_for_in_vain
 files: sheet range
-    declarative/test_test_case_keys.py::test_of_a_workbook_the_sheet_and_range_are_read
+    declared/test_test_case_keys.py::test_of_a_workbook_the_sheet_and_range_are_read
 evaluations: metrics
-    cases/test_format_holodeck.py::test_an_agent_with_tests_becomes_a_suite
+    cases/formats/holodeck/test_agent_file.py::test_an_agent_with_tests_becomes_a_suite
 evaluations: model
-    declarative/test_metric_keys.py::test_how_the_judge_is_asked
+    declared/test_metric_keys.py::test_how_the_judge_is_asked
 metrics.standard: metric threshold enabled case_insensitive strip_whitespace strip_punctuation absolute_tolerance
-    declarative/test_metric_keys.py::test_a_key_of_a_computed_metric_decides
+    declared/test_metric_keys.py::test_a_key_of_a_computed_metric_decides
 metrics.standard: relative_tolerance accept_percent accept_thousands_separators response_path type
-    declarative/test_metric_keys.py::test_a_key_of_a_computed_metric_decides
+    declared/test_metric_keys.py::test_a_key_of_a_computed_metric_decides
 metrics.standard: fail_on_error
-    declarative/test_metric_keys.py::test_fail_on_error_and_enabled_decide_whether_a_broken_metric_counts
+    declared/test_metric_keys.py::test_fail_on_error_and_enabled_decide_whether_a_broken_metric_counts
 metrics.standard: timeout_ms model
-    declarative/test_metric_keys.py::test_timeout_ms_gives_up_a_judge_that_does_not_answer
+    declared/test_metric_keys.py::test_timeout_ms_gives_up_a_judge_that_does_not_answer
 metrics.standard: scale
-    declarative/test_metric_keys.py::test_a_mark_counts_as_scale_and_threshold_say
+    declared/test_metric_keys.py::test_a_mark_counts_as_scale_and_threshold_say
 metrics.standard: custom_prompt
-    declarative/test_metric_keys.py::test_custom_prompt_is_what_the_judge_is_asked
+    declared/test_metric_keys.py::test_custom_prompt_is_what_the_judge_is_asked
 metrics.standard: retry_on_failure
-    declarative/test_metric_keys.py::test_retry_on_failure_asks_a_judge_again_that_made_no_sense
+    declared/test_metric_keys.py::test_retry_on_failure_asks_a_judge_again_that_made_no_sense
 metrics.geval: type name criteria model enabled fail_on_error
-    declarative/test_metric_keys.py::test_fail_on_error_and_enabled_decide_whether_a_broken_metric_counts
+    declared/test_metric_keys.py::test_fail_on_error_and_enabled_decide_whether_a_broken_metric_counts
 metrics.geval: evaluation_steps evaluation_params threshold
-    declarative/test_metric_keys.py::test_what_a_geval_metric_says_is_what_its_judge_is_asked
+    declared/test_metric_keys.py::test_what_a_geval_metric_says_is_what_its_judge_is_asked
 metrics.geval: strict_mode
-    declarative/test_metric_keys.py::test_strict_mode_knows_nothing_between_all_and_nothing
+    declared/test_metric_keys.py::test_strict_mode_knows_nothing_between_all_and_nothing
 metrics.rag: type metric_type threshold
-    declarative/test_metric_keys.py::test_an_answer_rests_on_its_passages_as_metric_type_says
+    declared/test_metric_keys.py::test_an_answer_rests_on_its_passages_as_metric_type_says
 metrics.rag: model
-    declarative/test_metric_keys.py::test_model_of_a_rag_metric_is_who_judges_it
+    declared/test_metric_keys.py::test_model_of_a_rag_metric_is_who_judges_it
 metrics.rag: enabled fail_on_error
-    declarative/test_metric_keys.py::test_fail_on_error_and_enabled_decide_whether_a_broken_metric_counts
+    declared/test_metric_keys.py::test_fail_on_error_and_enabled_decide_whether_a_broken_metric_counts
 metrics.code: type grader threshold enabled name
-    declarative/test_metric_keys.py::test_a_grader_of_ones_own_decides_as_its_keys_say
+    declared/test_metric_keys.py::test_a_grader_of_ones_own_decides_as_its_keys_say
 metrics.code: fail_on_error
-    declarative/test_metric_keys.py::test_fail_on_error_and_enabled_decide_whether_a_broken_metric_counts
+    declared/test_metric_keys.py::test_fail_on_error_and_enabled_decide_whether_a_broken_metric_counts
 execution: cache_enabled cache_dir
-    declarative/test_test_case_keys.py::test_a_url_is_fetched_and_kept_as_the_file_says
+    declared/test_test_case_keys.py::test_a_url_is_fetched_and_kept_as_the_file_says
 execution: download_timeout
-    declarative/test_test_case_keys.py::test_download_timeout_gives_up_a_page_that_never_comes
+    declared/test_test_case_keys.py::test_download_timeout_gives_up_a_page_that_never_comes
 execution: file_timeout
-    declarative/test_test_case_keys.py::test_file_timeout_gives_up_a_file_that_takes_too_long
+    declared/test_test_case_keys.py::test_file_timeout_gives_up_a_file_that_takes_too_long
 execution: llm_timeout
-    declarative/test_test_case_keys.py::test_llm_timeout_gives_up_an_agent_that_never_answers
+    declared/test_test_case_keys.py::test_llm_timeout_gives_up_an_agent_that_never_answers
 execution: parallel_test_cases
-    declarative/test_test_case_keys.py::test_as_many_tests_run_at_once_as_parallel_test_cases_says
+    declared/test_test_case_keys.py::test_as_many_tests_run_at_once_as_parallel_test_cases_says
 execution: verbose quiet
     cli/test_cli_declared_agents.py::test_a_file_may_say_how_much_is_told
 """
