@@ -1,8 +1,6 @@
-"""Reads the agent that an agent.yaml describes; everything that is wrong with it is found before it is asked.
+"""Reads the agent that an agent.yaml describes, with its `openai` and `claude` blocks and its instructions.
 
-Reads the blocks `openai` and `claude`: how many rounds, how much thought, which tools.
-
-Notes at the head of a file of instructions, between two lines of dashes: for people, and not for the model.
+Everything that is wrong with it is found before the agent is asked anything.
 """
 
 from __future__ import annotations
@@ -20,7 +18,7 @@ from proctor.base.source import parse, read_text
 from proctor.cases.formats.holodeck import EXTENSION
 from proctor.cases.formats.holodeck.configuration import ConfigFile, config_files, provider_block, provider_defaults
 from proctor.cases.suite import Suite
-from proctor.declared.description import AgentSpec, FunctionSpec, Manner, StoreSpec, tool_name
+from proctor.declared.description import AgentSpec, FunctionSpec, StoreSpec, VendorOptions, tool_name
 from proctor.declared.model_reader import SAMPLED, missing_for, missing_key, read_model
 from proctor.declared.passage_search import files_of
 from proctor.declared.tool_reader import ToolReader, read_inline_or_file, schema_problem
@@ -43,9 +41,9 @@ ELSEWHERE = {
 """What these blocks may also say, and what to do instead of saying it."""
 
 
-def read_manner(root: Fields, model: ModelSpec, offered: Sequence[str]) -> Manner:
+def read_vendor_options(root: Fields, model: ModelSpec, offered: Sequence[str]) -> VendorOptions:
     """What the block of the model's own vendor says; a block for another vendor is a mistake."""
-    found = Manner()
+    found = VendorOptions()
     for key, providers in (("claude", OF_CLAUDE), ("openai", OF_OPENAI)):
         inside = root.inside(key)
         if inside is None or not inside.valid:
@@ -59,7 +57,7 @@ def read_manner(root: Fields, model: ModelSpec, offered: Sequence[str]) -> Manne
     return found
 
 
-def _read(inside: Fields, *, claude: bool) -> Manner:
+def _read(inside: Fields, *, claude: bool) -> VendorOptions:
     for key, instead in ELSEWHERE.items():
         if inside.take(key) is not None:
             inside.problem(key, f"is not used here; {instead}")
@@ -70,7 +68,7 @@ def _read(inside: Fields, *, claude: bool) -> Manner:
         allowed = permissions.texts("allowed_tools")
         denied = (*denied, *permissions.texts("disallowed_tools", ()))
         permissions.done()
-    manner = Manner(
+    vendor_options = VendorOptions(
         max_turns=inside.integer("max_turns", least=1),
         effort=inside.choice("effort", EFFORTS),
         thinking_tokens=_thinking(inside) if claude else None,
@@ -79,16 +77,16 @@ def _read(inside: Fields, *, claude: bool) -> Manner:
         disallowed_tools=denied,
     )
     inside.done()
-    return manner
+    return vendor_options
 
 
-def _require_tools(inside: Fields, manner: Manner, offered: Sequence[str]) -> None:
+def _require_tools(inside: Fields, vendor_options: VendorOptions, offered: Sequence[str]) -> None:
     """A tool that is not there cannot be allowed; forbidding one does no harm, unless another was meant."""
-    for name in manner.allowed_tools or ():
+    for name in vendor_options.allowed_tools or ():
         if not _is_offered(name, offered):
             message = f"allows {name!r}, which the agent does not have{nearest(name, offered)}"
             inside.document.problem(inside.pointer, message)
-    for name in manner.disallowed_tools:
+    for name in vendor_options.disallowed_tools:
         meant = "" if _is_offered(name, offered) else nearest(name, offered)
         if meant:
             inside.document.problem(inside.pointer, f"disallows {name!r}, which the agent does not have{meant}")
@@ -144,7 +142,7 @@ def _as_notes(message: str) -> str:
     return "are" + message.removeprefix("is") if message.startswith("is ") else message
 
 
-TELLING = ("model", "instructions", "tools", "response_format", "embedding_provider", "claude", "openai")
+BEHAVIOUR_KEYS = ("model", "instructions", "tools", "response_format", "embedding_provider", "claude", "openai")
 """What makes two agents behave alike; keys stand in it by the name of their variable only."""
 
 
@@ -176,7 +174,7 @@ class _AgentReader:
         self.base = base
         self.kept = kept
         self.sdk = sdk
-        self.root = Fields(document, {key: kept[key] for key in TELLING if kept.get(key) is not None})
+        self.root = Fields(document, {key: kept[key] for key in BEHAVIOUR_KEYS if kept.get(key) is not None})
         self.configs, problems = config_files(base)
         document.problems.extend(problems)
         self.defaults = provider_defaults(self.configs)
@@ -192,11 +190,13 @@ class _AgentReader:
         tools.read(self.root.items("tools") or [], self.root.at("tools"))
         self._shared_servers(tools)
         schema = self._response_schema()
-        manner = Manner() if model is None else read_manner(self.root, model, offered(tools))
+        vendor_options = VendorOptions() if model is None else read_vendor_options(self.root, model, offered(tools))
         if model is None or instructions is None or self.document.problems:
             return None
         mark = self._fingerprint(name, model, instructions, schema, tools)
-        return AgentSpec(name, model, instructions, tuple(tools.found), tuple(tools.servers), schema, manner, mark)
+        return AgentSpec(
+            name, model, instructions, tuple(tools.found), tuple(tools.servers), schema, vendor_options, mark
+        )
 
     def _model(self, key: str, *, embeds: bool = False) -> ModelSpec | None:
         block = self.root.mapping(key)
@@ -279,7 +279,7 @@ class _AgentReader:
             tools.servers.extend(apart.servers)
 
     def _fingerprint(self, name: str, model: ModelSpec, instructions: str, schema: Json, tools: ToolReader) -> str:
-        told: list[Any] = [name, {key: plain(self.kept.get(key)) for key in TELLING}, instructions, schema]
+        told: list[Any] = [name, {key: plain(self.kept.get(key)) for key in BEHAVIOUR_KEYS}, instructions, schema]
         told.append([model.name, model.base_url, model.temperature, model.top_p, model.max_tokens])
         told += [source_fingerprint(spec.function) for spec in tools.found if isinstance(spec, FunctionSpec)]
         told += [_digest(spec.source) for spec in tools.found if isinstance(spec, StoreSpec)]

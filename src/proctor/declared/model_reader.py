@@ -1,4 +1,4 @@
-"""Reads `model` and its kin: which model answers, where, with which key, and how it is asked."""
+"""Reads `model` and `embedding_provider` blocks: which model answers, where, with which key and options."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from proctor.judging.services import LIBRARY, SERVICES, require_address, split_n
 
 TEMPERATURE = 0.3
 MAX_TOKENS = 1000
-"""What HoloDeck asks models with, where nobody says otherwise."""
+"""What HoloDeck asks models with by default."""
 SAMPLED = ("temperature", "max_tokens", "top_p")
 """What is said of models that write."""
 

@@ -1,9 +1,4 @@
-"""Reads `tools`: Python functions, prompts, files to search, and servers of tools.
-
-Reads a tool of type `mcp`: how to start a server of tools, or where it is.
-
-JSON Schemas of a declared agent: of what its tools take, and of what it answers.
-"""
+"""Reads `tools`: Python functions, prompts, files to search and MCP servers, with the JSON Schemas they name."""
 
 from __future__ import annotations
 
@@ -36,7 +31,7 @@ _REACHED = ("url", "headers")
 
 
 def read_mcp(fields: Fields, name: str, base: Path, deferred: bool) -> McpSpec | None:
-    """The server; what has no meaning for its transport is a problem, so that nobody relies on it."""
+    """The server; what has no meaning for its transport is a problem, so that no file relies on it."""
     transport = fields.text("transport", "stdio")
     if transport not in TRANSPORTS:
         fields.problem(

@@ -14,7 +14,7 @@ from proctor.base.json_data import UNSET, Json
 from proctor.base.source import Pointer
 from proctor.cases.formats.adk import ID_KEYS, SET_KEYS, is_row
 from proctor.cases.formats.adk.contents import (
-    Spoken,
+    ContentText,
     ToolUse,
     expected_call,
     literal_call,
@@ -142,7 +142,9 @@ def _rubrics(fields: Fields) -> Mapping[str, Json]:
     return {"rubrics": rubrics} if rubrics else NOTHING
 
 
-def _turn_notes(fields: Fields, asked: Spoken | None, answered: Spoken | None, used: ToolUse) -> dict[str, Json]:
+def _turn_notes(
+    fields: Fields, asked: ContentText | None, answered: ContentText | None, used: ToolUse
+) -> dict[str, Json]:
     return {
         "userContent": None if asked is None else asked.kept,
         "finalResponse": None if answered is None else answered.kept,
@@ -156,7 +158,7 @@ def _turn_notes(fields: Fields, asked: Spoken | None, answered: Spoken | None, u
     }
 
 
-def _content(fields: Fields, name: str, role: str) -> Spoken | None:
+def _content(fields: Fields, name: str, role: str) -> ContentText | None:
     data = fields.take(name)
     return None if data is None else read_content(fields.document, data, fields.at(name), role)
 
@@ -168,7 +170,7 @@ def _tool_use(fields: Fields) -> ToolUse:
     return read_tool_use(fields.document, data, fields.at("intermediate_data"))
 
 
-def _check_user(fields: Fields, asked: Spoken) -> None:
+def _check_user(fields: Fields, asked: ContentText) -> None:
     """Only text reaches the agent: without any there is no message, and what else was said is pointed out once."""
     document = fields.document
     if asked.text is None and isinstance(fields.take("user_content"), dict):

@@ -1,6 +1,6 @@
 """Writes suites as one ADK EvalSet, camelCase as ADK-TS has it, with the `test_config.json` that belongs to it.
 
-Writes the evaluators of suites as ADK criteria: one set of them for all cases, which is all that ADK knows.
+Evaluators become criteria: one set of them for all cases, which is all that ADK can hold.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from proctor.cases.formats.writing import unwritten_fields
 from proctor.cases.matchers import Equals
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, ExpectedCall, Suite, Turn
 
-SPEC_SAID = {"name", "arguments", "threshold", "label", "scope"}
+SPEC_WRITTEN = {"name", "arguments", "threshold", "label", "scope"}
 
 
 def write_config(suites: Sequence[Suite], notes: Mapping[str, Json]) -> tuple[tuple[tuple[str, str], ...], list[str]]:
@@ -74,7 +74,7 @@ class _Draft:
         else:
             metric, custom, data = found
             criterion = custom.criterion(spec)
-            self.losses += unwritten_fields(spec, SPEC_SAID, f"evaluator {spec.title!r}")
+            self.losses += unwritten_fields(spec, SPEC_WRITTEN, f"evaluator {spec.title!r}")
             self.custom[metric] = data
         if metric is None:
             return
@@ -131,7 +131,7 @@ def _criterion(spec: EvaluatorSpec, losses: list[str]) -> tuple[str | None, Json
         return None, None
     if metric in INFORMING:
         return metric, {}
-    losses += unwritten_fields(spec, SPEC_SAID, owner)
+    losses += unwritten_fields(spec, SPEC_WRITTEN, owner)
     if spec.threshold is None:
         spec = replace(spec, threshold=METRICS[metric].usual)
     criterion = METRICS[metric].criterion(spec)
@@ -141,7 +141,7 @@ def _criterion(spec: EvaluatorSpec, losses: list[str]) -> tuple[str | None, Json
     return metric, criterion
 
 
-SUITE_SAID = {
+SUITE_WRITTEN = {
     "name",
     "cases",
     "evaluators",
@@ -153,7 +153,7 @@ SUITE_SAID = {
     "warnings",
     "extra",
 }
-CASE_SAID = {"id", "turns", "evaluators", "metadata", "state", "final_state", "line", "extra", "scenario"}
+CASE_WRITTEN = {"id", "turns", "evaluators", "metadata", "state", "final_state", "line", "extra", "scenario"}
 TURN_NOTES = ("appDetails", "duration", "modelDuration", "toolDuration")
 
 
@@ -189,7 +189,7 @@ def _write_cases(suites: Sequence[Suite], losses: list[str]) -> list[Json]:
 
 def _write_case(suite: Suite, case: Case, losses: list[str]) -> dict[str, Json]:
     owner = f"case {case.id!r}"
-    losses += unwritten_fields(case, CASE_SAID, owner) + _foreign(case.extra, owner)
+    losses += unwritten_fields(case, CASE_WRITTEN, owner) + _foreign(case.extra, owner)
     notes = _kept(case.extra)
     data: dict[str, Json] = {"evalId": case.id}
     _put(data, "creationTimestamp", notes.get("creationTimestamp"))
@@ -299,7 +299,7 @@ def _again(kept: Json, read: Callable[[Document, Json, Pointer], Any], part: str
 def _suite_losses(suite: Suite) -> list[str]:
     owner = f"suite {suite.name!r}"
     losses = (
-        unwritten_fields(suite, SUITE_SAID, owner)
+        unwritten_fields(suite, SUITE_WRITTEN, owner)
         + _foreign(suite.extra, owner)
         + unwritten_fields(suite.settings, (), owner)
     )

@@ -1,6 +1,6 @@
 """ADK's `test_config.json`: which metrics judge the files beside it, and the least score each must reach.
 
-What ADK's current and legacy readers share: cases in, a suite with the criteria that apply to each case out.
+`assemble` makes a suite of cases and these criteria, for EvalSets and legacy arrays alike.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ DEFAULT_CRITERIA: Final = {"tool_trajectory_avg_score": 1.0, "response_match_sco
 
 @record
 class Gates:
-    """The evaluators of a file, and whether somebody chose them or they are ADK's defaults."""
+    """The evaluators of a file, and whether a config chose them or they are ADK's defaults."""
 
     specs: tuple[EvaluatorSpec, ...]
     chosen: bool
@@ -176,7 +176,7 @@ class Placed:
 
 @record
 class Draft:
-    """A suite that nobody has yet said how to judge."""
+    """A suite without its criteria yet."""
 
     name: str
     cases: tuple[Placed, ...]
@@ -206,7 +206,7 @@ def assemble(document: Document, draft: Draft, gates: Gates | None = None) -> li
 
 
 def evaluators_for(case: Case, gates: Gates) -> tuple[EvaluatorSpec, ...]:
-    """Criteria somebody chose hold for every case; ADK's defaults only where a case has something to compare."""
+    """Criteria of a config hold for every case; ADK's defaults only where a case has something to compare."""
     specs = gates.specs if gates.chosen else tuple(spec for spec in gates.specs if _has_data(spec, case))
     return specs if case.final_state is None else (*specs, EvaluatorSpec("FinalState"))
 

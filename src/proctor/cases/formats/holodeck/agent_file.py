@@ -35,7 +35,7 @@ KEPT = (
 )
 """What describes the agent itself, kept as it is written."""
 
-SAID_ELSEWHERE = ("observability", "deployment")
+WITHOUT_EFFECT = ("observability", "deployment")
 """What is about running the agent for others, and changes nothing in a test."""
 
 _UNREADABLE = (EvaluatorSpec(""),)
@@ -51,7 +51,7 @@ def read_document(document: Document) -> list[Suite]:
     fields.text("author", blank=False)
     given = {key: fields.take(key) for key in KEPT}
     kept = {key: value for key, value in given.items() if fields.has(key)}
-    for key in SAID_ELSEWHERE:
+    for key in WITHOUT_EFFECT:
         if kept.get(key) is not None:
             document.warn((key,), "is kept, but has no effect on tests")
     for index, tool in enumerate(kept["tools"] if isinstance(kept.get("tools"), list) else ()):

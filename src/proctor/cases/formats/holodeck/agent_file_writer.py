@@ -1,9 +1,4 @@
-"""Writes suites as HoloDeck's `agent.yaml`, and says what it has no word for.
-
-Writes one turn as HoloDeck says it, and says what it has no word for.
-
-Writes evaluators as HoloDeck's metrics, and says which of them it has no metric for.
-"""
+"""Writes suites as HoloDeck's `agent.yaml`, evaluators as its metrics, and says what it cannot express."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Reads the tests of a HoloDeck agent: a message or a conversation, what is expected, and what scores it.
-
-Reads what HoloDeck says of one message: its text and files, the reference answer, the expected tools.
-"""
+"""Reads the tests of a HoloDeck agent: a message or a conversation, what is expected, and what scores it."""
 
 from __future__ import annotations
 

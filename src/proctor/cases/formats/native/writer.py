@@ -1,7 +1,4 @@
-"""Suites as the data of Proctor's own format; whatever is at its default is left out.
-
-Puts native suites into a file: YAML for people, JSON and JSON Lines for programs.
-"""
+"""Writes suites in Proctor's own format, as YAML, JSON or JSON Lines; whatever is at its default is left out."""
 
 from __future__ import annotations
 
