@@ -26,6 +26,41 @@ from proctor.cases.files.file_kinds import (
 )
 from proctor.cases.files.image_text import INSTALL, read_image, recogniser
 
+MOST_UNPACKED = 100 * 2**20
+"""An office file that unpacks to more is not read: a few kilobytes can unpack to whatever a machine has."""
+
+
+def read_document(kind: str, found: str | None, content: bytes, limits: Limits) -> FileText:
+    """A file of `kind`; raises `UnreadableFile`, with what is wrong but not with the file's name."""
+    if found == OLD_OFFICE:
+        raise UnreadableFile(f"is {KIND_NAMES[found]}; save it in a format of today, unprotected")
+    if found is not None and found != kind:
+        raise UnreadableFile(f"is read as {kind}, but is {KIND_NAMES[found]}")
+    if kind == "image" and found is None:
+        raise UnreadableFile("is no image that can be read: PNG, JPEG, TIFF, GIF, WebP or BMP")
+    if kind in ("word", "excel", "powerpoint"):
+        _check_size(content, kind)
+    try:
+        return READERS[kind](content, limits)
+    except UnreadableFile:
+        raise
+    except ImportError as error:
+        raise UnreadableFile(f"needs a package: pip install 'proctor[files]' ({error})") from None
+    except Exception as error:  # whatever a library says of a broken file
+        raise UnreadableFile(f"is no readable {kind} file: {type(error).__name__}: {error}") from None
+
+
+def _check_size(content: bytes, kind: str) -> None:
+    import zipfile
+
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            size = sum(item.file_size for item in archive.infolist())
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+        raise UnreadableFile(f"is no readable {kind} file: {error}") from None
+    if size > MOST_UNPACKED:
+        raise UnreadableFile(f"unpacks to more than {MOST_UNPACKED // 2**20} MB")
+
 
 def read_pdf(content: bytes, limits: Limits) -> FileText:
     from pypdf import PdfReader
@@ -155,42 +190,6 @@ def _rows(sheet: Any, area: Area) -> Iterator[list[tuple[int, Any]]]:
         row.append((column, cell.value))
     if row:
         yield row
-
-
-MOST_UNPACKED = 100 * 2**20
-"""An office file that unpacks to more is not read: a few kilobytes can unpack to whatever a machine has."""
-
-
-def read_document(kind: str, found: str | None, content: bytes, limits: Limits) -> FileText:
-    """A file of `kind`; raises `UnreadableFile`, with what is wrong but not with the file's name."""
-    if found == OLD_OFFICE:
-        raise UnreadableFile(f"is {KIND_NAMES[found]}; save it in a format of today, unprotected")
-    if found is not None and found != kind:
-        raise UnreadableFile(f"is read as {kind}, but is {KIND_NAMES[found]}")
-    if kind == "image" and found is None:
-        raise UnreadableFile("is no image that can be read: PNG, JPEG, TIFF, GIF, WebP or BMP")
-    if kind in ("word", "excel", "powerpoint"):
-        _check_size(content, kind)
-    try:
-        return READERS[kind](content, limits)
-    except UnreadableFile:
-        raise
-    except ImportError as error:
-        raise UnreadableFile(f"needs a package: pip install 'proctor[files]' ({error})") from None
-    except Exception as error:  # whatever a library says of a broken file
-        raise UnreadableFile(f"is no readable {kind} file: {type(error).__name__}: {error}") from None
-
-
-def _check_size(content: bytes, kind: str) -> None:
-    import zipfile
-
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            size = sum(item.file_size for item in archive.infolist())
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
-        raise UnreadableFile(f"is no readable {kind} file: {error}") from None
-    if size > MOST_UNPACKED:
-        raise UnreadableFile(f"unpacks to more than {MOST_UNPACKED // 2**20} MB")
 
 
 def _powerpoint(content: bytes, limits: Limits) -> FileText:

@@ -25,174 +25,6 @@ from proctor.cases.formats.writing import (
 from proctor.cases.matchers import Equals, Fuzzy, Matcher, Regex
 from proctor.cases.suite import Attachment, Case, Criteria, EvaluatorSpec, ExpectedCall, Suite, Turn
 
-
-def write_turn(where: str, turn: Turn, losses: list[str]) -> dict[str, Json]:
-    """Everything of a turn but what scores it."""
-    data: dict[str, Json] = {"input": _text(where, "input", turn.input, losses)}
-    if turn.expected.output is None:
-        losses.append(f"{where}: that no answer is expected cannot be expressed")
-    elif turn.expected.output is not UNSET:
-        data["ground_truth"] = _text(where, "ground_truth", turn.expected.output, losses)
-    if turn.expected.tool_calls:
-        data["expected_tools"] = [_expected_call(where, call, losses) for call in turn.expected.tool_calls]
-    elif turn.expected.tool_calls is not None:
-        losses.append(f"{where}: that no tool is expected cannot be expressed")
-    if turn.retrieval_context:
-        data["retrieval_context"] = list(turn.retrieval_context)
-    files = [_file(where, attachment, losses) for attachment in turn.attachments]
-    if files:
-        data["files"] = files
-    if len(files) > MOST_FILES:
-        losses.append(f"{where}: HoloDeck takes at most {MOST_FILES} files")
-    unwritten = {
-        "expected keywords": turn.expected.keywords is not None,
-        "expected context": turn.expected.context is not None,
-    }
-    losses += cannot_express(where, given_names(unwritten))
-    return data | written_extensions(where, turn.extra, losses)
-
-
-def _text(where: str, name: str, value: Json, losses: list[str]) -> str:
-    text = show(plain(value))
-    if not isinstance(value, str):
-        losses.append(f"{where}: its {name} is not text; it is written as JSON text")
-    elif not text.strip():
-        losses.append(f"{where}: a blank {name} cannot be expressed; the file is not valid until it is filled in")
-    return text
-
-
-def _expected_call(where: str, call: ExpectedCall, losses: list[str]) -> Json:
-    place = f"{where}: expected tool {call.name!r}"
-    unsaid = {
-        "that its name must match in full": not call.substring,
-        "that there be no other arguments": call.arguments is not None and not call.extra_arguments,
-        "its result": call.result is not UNSET,
-    }
-    losses.extend(f"{place}: {what} cannot be expressed" for what, given in unsaid.items() if given)
-    if call.arguments is None and call.count == 1:
-        return call.name
-    data: dict[str, Json] = {"name": call.name}
-    if call.arguments is not None:
-        written = {name: _matcher(matcher) for name, matcher in call.arguments.items()}
-        losses.extend(f"{place}: argument {name!r} cannot be expressed" for name, form in written.items() if not form)
-        data["args"] = {name: form[0] for name, form in written.items() if form}
-    if call.count != 1:
-        data["count"] = call.count
-    return data
-
-
-def _matcher(matcher: Matcher) -> tuple[Json, ...]:
-    """The one form of a matcher, or none."""
-    match matcher:
-        case Regex(pattern=pattern):
-            return ({"regex": pattern},)
-        case Fuzzy(value=value) if value is not None and not isinstance(value, (dict, list)):
-            return ({"fuzzy": plain(value)},)
-        case Equals(value=value) if not isinstance(value, dict) or MATCHER_KEYS.isdisjoint(value):
-            return (plain(value),)
-        case _:
-            return ()
-
-
-def _file(where: str, attachment: Attachment, losses: list[str]) -> dict[str, Json]:
-    name = attachment.path or attachment.url
-    if attachment.kind not in FILE_TYPES:
-        losses.append(f"{where}: file {name!r} is of no type HoloDeck knows; 'text' is written")
-    data: dict[str, Json] = {
-        "path": attachment.path,
-        "url": attachment.url,
-        "type": attachment.kind if attachment.kind in FILE_TYPES else "text",
-        "description": attachment.description,
-    }
-    known = {key: plain(attachment.options[key]) for key in _OPTIONS if key in attachment.options}
-    losses.extend(
-        f"{where}: option {key!r} of file {name!r} cannot be expressed"
-        for key in attachment.options
-        if key not in known
-    )
-    return {key: value for key, value in (data | known).items() if value is not None}
-
-
-_OPTIONS = ("pages", "sheet", "range", "cache")
-
-
-_STANDARD_NAMES = {evaluator: metric for metric, evaluator in STANDARD.items()}
-_RAG_NAMES = {evaluator: metric for metric, evaluator in RAG.items()}
-_GEVAL_ARGUMENTS = ("criteria", "evaluation_steps", "evaluation_params", "strict_mode", "model")
-_USUAL_THRESHOLD = 0.5
-
-
-def write_metrics(where: str, specs: Sequence[EvaluatorSpec], losses: list[str]) -> list[Json]:
-    """One metric per evaluator that has one."""
-    metrics = [_write_metric(where, spec, losses) for spec in specs]
-    return [metric for metric in metrics if metric is not None]
-
-
-def _write_metric(where: str, spec: EvaluatorSpec, losses: list[str]) -> Json:
-    place = f"{where}: evaluator {spec.title!r}"
-    if spec.name in _STANDARD_NAMES:
-        metric, said, label = _standard(place, spec, losses)
-    elif spec.name in _RAG_NAMES:
-        kind = _RAG_NAMES[spec.name]
-        metric, said, label = {"type": "rag", "metric_type": kind}, ("model",), kind
-    elif spec.name == "GEval":
-        metric, said, label = {"type": "geval", "name": spec.title}, _GEVAL_ARGUMENTS, spec.title
-    elif spec.name == "CodeGrader":
-        metric, said, label = {"type": "code", "name": spec.title}, ("grader",), spec.title
-    elif spec.name == "ExactMatch" and not spec.arguments:
-        metric, said, label = {"type": "standard", "metric": "equality"}, (), spec.title
-        losses.append(f"{place} is written as equality, which compares text")
-    else:
-        losses.append(f"{place} has no metric; it is left out")
-        return None
-    _note_unsaid(place, spec, said, label, losses)
-    metric |= {name: plain(spec.arguments[name]) for name in said if name in spec.arguments}
-    if spec.threshold is not None:
-        metric["threshold"] = spec.threshold
-    if spec.optional:
-        metric["fail_on_error"] = False
-    return metric
-
-
-def _standard(place: str, spec: EvaluatorSpec, losses: list[str]) -> tuple[dict[str, Json], tuple[str, ...], str]:
-    name = _STANDARD_NAMES[spec.name]
-    metric: dict[str, Json] = {"type": "standard", "metric": name}
-    if spec.timeout is not None:
-        metric["timeout_ms"] = max(1, round(spec.timeout * 1000))
-    if spec.path is not None:
-        metric["response_path"] = spec.path
-    if spec.retries and name in JUDGED:
-        metric["retry_on_failure"] = min(MOST_RETRIES, spec.retries)
-    if name in LEXICAL:
-        if spec.gates and spec.threshold is None:
-            metric["threshold"] = _USUAL_THRESHOLD
-            losses.append(f"{place}: its own threshold cannot be expressed; {_USUAL_THRESHOLD} is written")
-        elif not spec.gates and spec.threshold is not None:
-            losses.append(f"{place}: a threshold that decides nothing cannot be expressed; it will decide")
-    said = ("model", "scale", "custom_prompt") if name in JUDGED else tuple(FLAGS[name]) if name in EXACT else ()
-    return metric, said, name
-
-
-def _note_unsaid(place: str, spec: EvaluatorSpec, said: tuple[str, ...], label: str, losses: list[str]) -> None:
-    implied = {"variant": "rougeL"} if spec.name == "ROUGE" else {}
-    losses.extend(
-        f"{place}: argument {name!r} cannot be expressed"
-        for name, value in spec.arguments.items()
-        if name not in said and implied.get(name) != value
-    )
-    lexical = spec.name in LEXICAL.values()
-    unsaid = {
-        "its label": label != spec.title,
-        "that it decides nothing": not spec.gates and not lexical,
-        "that it sees the whole case": spec.scope == "case",
-        "the output it looks at": spec.output is not None,
-        "where in the output it looks": spec.path is not None and spec.name not in _STANDARD_NAMES,
-        "how often it is tried again": spec.retries > (MOST_RETRIES if spec.name in JUDGED.values() else 0),
-        "its timeout": spec.timeout is not None and spec.name not in _STANDARD_NAMES,
-    }
-    losses.extend(f"{place}: {what} cannot be expressed" for what, given in unsaid.items() if given)
-
-
 _UNSAYABLE = re.compile("[\ud800-\udfff]")
 _NUMBER_LIKE = re.compile(r"[-+]?[0-9.]+[eE][-+]?[0-9]+")
 _FOLDED = re.compile("[\r\x85\u2028\u2029]")
@@ -369,3 +201,170 @@ def _yaml(data: Json) -> str:
 
     Dumper.add_representer(str, represent)
     return yaml.dump(data, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=10_000)
+
+
+def write_turn(where: str, turn: Turn, losses: list[str]) -> dict[str, Json]:
+    """Everything of a turn but what scores it."""
+    data: dict[str, Json] = {"input": _text(where, "input", turn.input, losses)}
+    if turn.expected.output is None:
+        losses.append(f"{where}: that no answer is expected cannot be expressed")
+    elif turn.expected.output is not UNSET:
+        data["ground_truth"] = _text(where, "ground_truth", turn.expected.output, losses)
+    if turn.expected.tool_calls:
+        data["expected_tools"] = [_expected_call(where, call, losses) for call in turn.expected.tool_calls]
+    elif turn.expected.tool_calls is not None:
+        losses.append(f"{where}: that no tool is expected cannot be expressed")
+    if turn.retrieval_context:
+        data["retrieval_context"] = list(turn.retrieval_context)
+    files = [_file(where, attachment, losses) for attachment in turn.attachments]
+    if files:
+        data["files"] = files
+    if len(files) > MOST_FILES:
+        losses.append(f"{where}: HoloDeck takes at most {MOST_FILES} files")
+    unwritten = {
+        "expected keywords": turn.expected.keywords is not None,
+        "expected context": turn.expected.context is not None,
+    }
+    losses += cannot_express(where, given_names(unwritten))
+    return data | written_extensions(where, turn.extra, losses)
+
+
+def _text(where: str, name: str, value: Json, losses: list[str]) -> str:
+    text = show(plain(value))
+    if not isinstance(value, str):
+        losses.append(f"{where}: its {name} is not text; it is written as JSON text")
+    elif not text.strip():
+        losses.append(f"{where}: a blank {name} cannot be expressed; the file is not valid until it is filled in")
+    return text
+
+
+def _expected_call(where: str, call: ExpectedCall, losses: list[str]) -> Json:
+    place = f"{where}: expected tool {call.name!r}"
+    unsaid = {
+        "that its name must match in full": not call.substring,
+        "that there be no other arguments": call.arguments is not None and not call.extra_arguments,
+        "its result": call.result is not UNSET,
+    }
+    losses.extend(f"{place}: {what} cannot be expressed" for what, given in unsaid.items() if given)
+    if call.arguments is None and call.count == 1:
+        return call.name
+    data: dict[str, Json] = {"name": call.name}
+    if call.arguments is not None:
+        written = {name: _matcher(matcher) for name, matcher in call.arguments.items()}
+        losses.extend(f"{place}: argument {name!r} cannot be expressed" for name, form in written.items() if not form)
+        data["args"] = {name: form[0] for name, form in written.items() if form}
+    if call.count != 1:
+        data["count"] = call.count
+    return data
+
+
+def _matcher(matcher: Matcher) -> tuple[Json, ...]:
+    """The one form of a matcher, or none."""
+    match matcher:
+        case Regex(pattern=pattern):
+            return ({"regex": pattern},)
+        case Fuzzy(value=value) if value is not None and not isinstance(value, (dict, list)):
+            return ({"fuzzy": plain(value)},)
+        case Equals(value=value) if not isinstance(value, dict) or MATCHER_KEYS.isdisjoint(value):
+            return (plain(value),)
+        case _:
+            return ()
+
+
+def _file(where: str, attachment: Attachment, losses: list[str]) -> dict[str, Json]:
+    name = attachment.path or attachment.url
+    if attachment.kind not in FILE_TYPES:
+        losses.append(f"{where}: file {name!r} is of no type HoloDeck knows; 'text' is written")
+    data: dict[str, Json] = {
+        "path": attachment.path,
+        "url": attachment.url,
+        "type": attachment.kind if attachment.kind in FILE_TYPES else "text",
+        "description": attachment.description,
+    }
+    known = {key: plain(attachment.options[key]) for key in _OPTIONS if key in attachment.options}
+    losses.extend(
+        f"{where}: option {key!r} of file {name!r} cannot be expressed"
+        for key in attachment.options
+        if key not in known
+    )
+    return {key: value for key, value in (data | known).items() if value is not None}
+
+
+_OPTIONS = ("pages", "sheet", "range", "cache")
+
+
+_STANDARD_NAMES = {evaluator: metric for metric, evaluator in STANDARD.items()}
+_RAG_NAMES = {evaluator: metric for metric, evaluator in RAG.items()}
+_GEVAL_ARGUMENTS = ("criteria", "evaluation_steps", "evaluation_params", "strict_mode", "model")
+_USUAL_THRESHOLD = 0.5
+
+
+def write_metrics(where: str, specs: Sequence[EvaluatorSpec], losses: list[str]) -> list[Json]:
+    """One metric per evaluator that has one."""
+    metrics = [_write_metric(where, spec, losses) for spec in specs]
+    return [metric for metric in metrics if metric is not None]
+
+
+def _write_metric(where: str, spec: EvaluatorSpec, losses: list[str]) -> Json:
+    place = f"{where}: evaluator {spec.title!r}"
+    if spec.name in _STANDARD_NAMES:
+        metric, said, label = _standard(place, spec, losses)
+    elif spec.name in _RAG_NAMES:
+        kind = _RAG_NAMES[spec.name]
+        metric, said, label = {"type": "rag", "metric_type": kind}, ("model",), kind
+    elif spec.name == "GEval":
+        metric, said, label = {"type": "geval", "name": spec.title}, _GEVAL_ARGUMENTS, spec.title
+    elif spec.name == "CodeGrader":
+        metric, said, label = {"type": "code", "name": spec.title}, ("grader",), spec.title
+    elif spec.name == "ExactMatch" and not spec.arguments:
+        metric, said, label = {"type": "standard", "metric": "equality"}, (), spec.title
+        losses.append(f"{place} is written as equality, which compares text")
+    else:
+        losses.append(f"{place} has no metric; it is left out")
+        return None
+    _note_unsaid(place, spec, said, label, losses)
+    metric |= {name: plain(spec.arguments[name]) for name in said if name in spec.arguments}
+    if spec.threshold is not None:
+        metric["threshold"] = spec.threshold
+    if spec.optional:
+        metric["fail_on_error"] = False
+    return metric
+
+
+def _standard(place: str, spec: EvaluatorSpec, losses: list[str]) -> tuple[dict[str, Json], tuple[str, ...], str]:
+    name = _STANDARD_NAMES[spec.name]
+    metric: dict[str, Json] = {"type": "standard", "metric": name}
+    if spec.timeout is not None:
+        metric["timeout_ms"] = max(1, round(spec.timeout * 1000))
+    if spec.path is not None:
+        metric["response_path"] = spec.path
+    if spec.retries and name in JUDGED:
+        metric["retry_on_failure"] = min(MOST_RETRIES, spec.retries)
+    if name in LEXICAL:
+        if spec.gates and spec.threshold is None:
+            metric["threshold"] = _USUAL_THRESHOLD
+            losses.append(f"{place}: its own threshold cannot be expressed; {_USUAL_THRESHOLD} is written")
+        elif not spec.gates and spec.threshold is not None:
+            losses.append(f"{place}: a threshold that decides nothing cannot be expressed; it will decide")
+    said = ("model", "scale", "custom_prompt") if name in JUDGED else tuple(FLAGS[name]) if name in EXACT else ()
+    return metric, said, name
+
+
+def _note_unsaid(place: str, spec: EvaluatorSpec, said: tuple[str, ...], label: str, losses: list[str]) -> None:
+    implied = {"variant": "rougeL"} if spec.name == "ROUGE" else {}
+    losses.extend(
+        f"{place}: argument {name!r} cannot be expressed"
+        for name, value in spec.arguments.items()
+        if name not in said and implied.get(name) != value
+    )
+    lexical = spec.name in LEXICAL.values()
+    unsaid = {
+        "its label": label != spec.title,
+        "that it decides nothing": not spec.gates and not lexical,
+        "that it sees the whole case": spec.scope == "case",
+        "the output it looks at": spec.output is not None,
+        "where in the output it looks": spec.path is not None and spec.name not in _STANDARD_NAMES,
+        "how often it is tried again": spec.retries > (MOST_RETRIES if spec.name in JUDGED.values() else 0),
+        "its timeout": spec.timeout is not None and spec.name not in _STANDARD_NAMES,
+    }
+    losses.extend(f"{place}: {what} cannot be expressed" for what, given in unsaid.items() if given)
