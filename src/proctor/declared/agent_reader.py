@@ -271,7 +271,7 @@ DASHES = "---"
 
 
 def split_front_matter(path: Path, text: str) -> tuple[Mapping[str, Json], str]:
-    """The notes, and what the model is told; raises `InvalidSuite` for notes that are none, lest text goes unsaid."""
+    """The notes, and what the model is told; raises `InvalidSuite` for notes that are none, so that no text is lost."""
     lines = text.splitlines(keepends=True)
     if not lines or lines[0].strip() != DASHES:
         return {}, text

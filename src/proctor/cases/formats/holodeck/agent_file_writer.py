@@ -25,7 +25,7 @@ from proctor.cases.formats.writing import (
 from proctor.cases.matchers import Equals, Fuzzy, Matcher, Regex
 from proctor.cases.suite import Attachment, Case, Criteria, EvaluatorSpec, ExpectedCall, Suite, Turn
 
-_UNSAYABLE = re.compile("[\ud800-\udfff]")
+_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 _NUMBER_LIKE = re.compile(r"[-+]?[0-9.]+[eE][-+]?[0-9]+")
 _FOLDED = re.compile("[\r\x85\u2028\u2029]")
 """Line breaks that YAML turns into others unless they are escaped."""
@@ -70,7 +70,7 @@ class _SuiteWriter:
         data |= written_extensions(
             where, {key: value for key, value in suite.extra.items() if key != EXTENSION}, self.losses
         )
-        return {key: self._sayable(value, (key,)) for key, value in data.items()}
+        return {key: self._writable(value, (key,)) for key, value in data.items()}
 
     def _judge(self, where: str) -> dict[str, Json]:
         judge = self.suite.judge
@@ -153,19 +153,19 @@ class _SuiteWriter:
     def _lose(self, where: str, given: Mapping[str, bool]) -> None:
         self.losses.extend(cannot_express(where, given_names(given)))
 
-    def _sayable(self, value: Json, pointer: Pointer) -> Json:
-        """YAML has no word for half a character, and HoloDeck none for a literal `${NAME}`."""
+    def _writable(self, value: Json, pointer: Pointer) -> Json:
+        """YAML cannot hold half a character, and HoloDeck no literal `${NAME}`."""
         if isinstance(value, dict):
-            return {self._sayable(key, pointer): self._sayable(item, (*pointer, key)) for key, item in value.items()}
+            return {self._writable(key, pointer): self._writable(item, (*pointer, key)) for key, item in value.items()}
         if isinstance(value, list):
-            return [self._sayable(item, (*pointer, index)) for index, item in enumerate(value)]
+            return [self._writable(item, (*pointer, index)) for index, item in enumerate(value)]
         if not isinstance(value, str):
             return value
         if VARIABLE.search(value) and not describes_a_model(pointer):
             self.losses.append(f"{pointer_text(pointer)}: '${{' will be read as a variable of the environment")
-        if _UNSAYABLE.search(value):
+        if _HALF_CHARACTER.search(value):
             self.losses.append(f"{pointer_text(pointer)}: half a character cannot be expressed; it is replaced")
-        return _UNSAYABLE.sub("\ufffd", value)
+        return _HALF_CHARACTER.sub("\ufffd", value)
 
 
 _SEQUENTIAL = ("parallel_test_cases", 1)
@@ -240,12 +240,12 @@ def _text(where: str, name: str, value: Json, losses: list[str]) -> str:
 
 def _expected_call(where: str, call: ExpectedCall, losses: list[str]) -> Json:
     place = f"{where}: expected tool {call.name!r}"
-    unsaid = {
+    unwritten = {
         "that its name must match in full": not call.substring,
         "that there be no other arguments": call.arguments is not None and not call.extra_arguments,
         "its result": call.result is not UNSET,
     }
-    losses.extend(f"{place}: {what} cannot be expressed" for what, given in unsaid.items() if given)
+    losses += cannot_express(place, given_names(unwritten))
     if call.arguments is None and call.count == 1:
         return call.name
     data: dict[str, Json] = {"name": call.name}
@@ -322,7 +322,7 @@ def _write_metric(where: str, spec: EvaluatorSpec, losses: list[str]) -> Json:
     else:
         losses.append(f"{place} has no metric; it is left out")
         return None
-    _note_unsaid(place, spec, said, label, losses)
+    _note_losses(place, spec, said, label, losses)
     metric |= {name: plain(spec.arguments[name]) for name in said if name in spec.arguments}
     if spec.threshold is not None:
         metric["threshold"] = spec.threshold
@@ -350,7 +350,7 @@ def _standard(place: str, spec: EvaluatorSpec, losses: list[str]) -> tuple[dict[
     return metric, said, name
 
 
-def _note_unsaid(place: str, spec: EvaluatorSpec, said: tuple[str, ...], label: str, losses: list[str]) -> None:
+def _note_losses(place: str, spec: EvaluatorSpec, said: tuple[str, ...], label: str, losses: list[str]) -> None:
     implied = {"variant": "rougeL"} if spec.name == "ROUGE" else {}
     losses.extend(
         f"{place}: argument {name!r} cannot be expressed"
@@ -358,7 +358,7 @@ def _note_unsaid(place: str, spec: EvaluatorSpec, said: tuple[str, ...], label: 
         if name not in said and implied.get(name) != value
     )
     lexical = spec.name in LEXICAL.values()
-    unsaid = {
+    unwritten = {
         "its label": label != spec.title,
         "that it decides nothing": not spec.gates and not lexical,
         "that it sees the whole case": spec.scope == "case",
@@ -367,4 +367,4 @@ def _note_unsaid(place: str, spec: EvaluatorSpec, said: tuple[str, ...], label: 
         "how often it is tried again": spec.retries > (MOST_RETRIES if spec.name in JUDGED.values() else 0),
         "its timeout": spec.timeout is not None and spec.name not in _STANDARD_NAMES,
     }
-    losses.extend(f"{place}: {what} cannot be expressed" for what, given in unsaid.items() if given)
+    losses += cannot_express(place, given_names(unwritten))
