@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from proctor.base.errors import UsageError
-from proctor.base.references import describe, find_file, is_reference, load_file, resolve, source_fingerprint
+from proctor.base.references import describe, find_file, is_reference, load_file, place_of, resolve, source_fingerprint
 
 Write = Callable[[str, str], Path]
 
@@ -189,3 +189,17 @@ def test_the_fingerprint_of_code_follows_its_file(write: Write, tmp_path: Path) 
 def test_an_exception_is_described_in_one_line() -> None:
     assert describe(ValueError("a\n  b\tc")) == "ValueError: a b c"
     assert describe(ValueError()) == "ValueError"
+
+
+def test_an_error_raised_inside_proctor_is_placed_where_the_users_code_called_it(write: Write, tmp_path: Path) -> None:
+    write(
+        "app.py",
+        "from proctor.cases.suite import EvaluatorSpec\n"
+        "from proctor.evaluators.registry import build\n\n"
+        "def call():\n"
+        "    build(EvaluatorSpec('no such evaluator'))\n",
+    )
+    call = resolve("app.py:call", tmp_path)
+    with pytest.raises(UsageError) as raised:
+        call()
+    assert place_of(raised.value) == " (app.py:5)"

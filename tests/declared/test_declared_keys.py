@@ -15,7 +15,7 @@ from scripted_model import Calls, Says, Talk, calls, model_server, says
 from proctor.base.errors import InvalidSuite
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Case, Suite, Turn
-from proctor.declared.agent_reader import TELLING, read_agent
+from proctor.declared.agent_reader import BEHAVIOUR_KEYS, read_agent
 from proctor.declared.tool_reader import TYPES
 
 KEYS = frozenset(
@@ -232,7 +232,7 @@ PLAIN = st.recursive(
 )
 
 
-@given(st.dictionaries(st.sampled_from(TELLING), PLAIN, max_size=4), st.sampled_from(TYPES))
+@given(st.dictionaries(st.sampled_from(BEHAVIOUR_KEYS), PLAIN, max_size=4), st.sampled_from(TYPES))
 def test_whatever_stands_there_is_read_or_refused(data: dict[str, Any], sort: str) -> None:
     tools = data.get("tools")
     if isinstance(tools, list):

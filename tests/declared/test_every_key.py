@@ -15,7 +15,7 @@ from key_table import REFERENCE, REFUSED, WARNED, shown
 from key_walk import NOWHERE, keys_read
 
 from proctor.base.errors import InvalidSuite
-from proctor.cases.formats.holodeck import agent_file as holodeck
+from proctor.cases.formats import holodeck
 from proctor.cases.formats.loading import load
 from proctor.running.engine.plan import RunOptions, make_plan
 

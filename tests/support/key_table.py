@@ -63,7 +63,7 @@ agent: response_format
 agent: test_cases_file
     cases/formats/holodeck/test_agent_file.py::test_tests_may_stand_in_a_file_of_their_own
 agent: embedding_provider
-    declared/test_manner_keys.py::test_an_embedding_provider_is_asked_where_it_is_and_with_its_key
+    declared/test_vendor_option_keys.py::test_an_embedding_provider_is_asked_where_it_is_and_with_its_key
 agent: claude
     declared/test_declared_keys.py::test_allowed_tools_of_claude_are_the_only_ones_offered
 agent: openai
@@ -77,7 +77,7 @@ model: endpoint api_key
 model: api_version
     declared/test_declared_keys.py::test_azure_is_told_its_version
 embedding_provider: provider name endpoint api_key
-    declared/test_manner_keys.py::test_an_embedding_provider_is_asked_where_it_is_and_with_its_key
+    declared/test_vendor_option_keys.py::test_an_embedding_provider_is_asked_where_it_is_and_with_its_key
 evaluations.model: provider name temperature max_tokens top_p endpoint api_key
     declared/test_metric_keys.py::test_how_the_judge_is_asked
 evaluations.model: api_version
@@ -87,19 +87,19 @@ instructions: file
 instructions: inline
     declared/test_declared_agent.py::test_the_fingerprint_changes_with_what_changes_the_agent
 claude: max_turns
-    declared/test_manner_keys.py::test_max_turns_holds_for_either_vendor
+    declared/test_vendor_option_keys.py::test_max_turns_holds_for_either_vendor
 openai: max_turns
-    declared/test_manner_keys.py::test_max_turns_holds_for_either_vendor
+    declared/test_vendor_option_keys.py::test_max_turns_holds_for_either_vendor
 claude: fallback_model
-    declared/test_manner_keys.py::test_fallback_model_is_asked_where_the_first_cannot_be
+    declared/test_vendor_option_keys.py::test_fallback_model_is_asked_where_the_first_cannot_be
 openai: fallback_model
-    declared/test_manner_keys.py::test_fallback_model_is_asked_where_the_first_cannot_be
+    declared/test_vendor_option_keys.py::test_fallback_model_is_asked_where_the_first_cannot_be
 claude: effort
-    declared/test_manner_keys.py::test_effort_is_told_to_either_vendor_and_temperature_is_not
+    declared/test_vendor_option_keys.py::test_effort_is_told_to_either_vendor_and_temperature_is_not
 openai: effort
-    declared/test_manner_keys.py::test_effort_is_told_to_either_vendor_and_temperature_is_not
+    declared/test_vendor_option_keys.py::test_effort_is_told_to_either_vendor_and_temperature_is_not
 claude: disallowed_tools
-    declared/test_manner_keys.py::test_disallowed_tools_are_not_offered_by_either_vendor
+    declared/test_vendor_option_keys.py::test_disallowed_tools_are_not_offered_by_either_vendor
 openai: disallowed_tools permissions
     declared/test_declared_keys.py::test_tools_that_are_not_allowed_are_not_offered
 permissions: allowed_tools disallowed_tools
@@ -107,9 +107,9 @@ permissions: allowed_tools disallowed_tools
 claude: allowed_tools
     declared/test_declared_keys.py::test_allowed_tools_of_claude_are_the_only_ones_offered
 claude: extended_thinking
-    declared/test_manner_keys.py::test_extended_thinking_is_told_where_it_is_enabled
+    declared/test_vendor_option_keys.py::test_extended_thinking_is_told_where_it_is_enabled
 extended_thinking: enabled budget_tokens
-    declared/test_manner_keys.py::test_extended_thinking_is_told_where_it_is_enabled
+    declared/test_vendor_option_keys.py::test_extended_thinking_is_told_where_it_is_enabled
 tools.vectorstore: source vector_field id_field meta_fields meta_prefix field_separator record_path delimiter chunk_size
     declared/test_store_keys.py::test_what_is_found_is_as_the_file_says
 tools.vectorstore: database
@@ -125,17 +125,17 @@ tools.vectorstore: embedding_dimensions
 tools.vectorstore: name description type
     declared/test_store_keys.py::test_a_store_is_told_to_the_model_by_name_and_description
 tools.vectorstore: defer_loading
-    declared/test_manner_keys.py::test_defer_loading_hides_a_tool_of_any_type_until_it_is_searched_for
+    declared/test_vendor_option_keys.py::test_defer_loading_hides_a_tool_of_any_type_until_it_is_searched_for
 tools.function: name description type file function parameters
-    declared/test_manner_keys.py::test_a_function_is_a_tool_under_the_name_that_the_file_gives_it
+    declared/test_vendor_option_keys.py::test_a_function_is_a_tool_under_the_name_that_the_file_gives_it
 tools.function: defer_loading
     declared/test_declared_keys.py::test_a_tool_whose_loading_is_deferred_has_to_be_searched_for
 tools.prompt: name description type file parameters
-    declared/test_manner_keys.py::test_a_prompt_may_stand_in_a_file_and_say_what_it_takes
+    declared/test_vendor_option_keys.py::test_a_prompt_may_stand_in_a_file_and_say_what_it_takes
 tools.prompt: template model
     declared/test_declared_agent.py::test_a_prompt_is_a_tool_that_asks_a_model
 tools.prompt: defer_loading
-    declared/test_manner_keys.py::test_defer_loading_hides_a_tool_of_any_type_until_it_is_searched_for
+    declared/test_vendor_option_keys.py::test_defer_loading_hides_a_tool_of_any_type_until_it_is_searched_for
 tools.mcp: name type command args env env_file
     declared/test_mcp_servers.py::test_a_server_over_stdio_gives_its_tools_to_the_agent
 tools.mcp: transport headers is_retrieval

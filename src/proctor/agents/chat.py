@@ -15,9 +15,10 @@ from urllib.parse import urlsplit, urlunsplit
 from proctor.agents.agent import Reply
 from proctor.agents.chat_model import Answer, ChatLine, ChatModel, ChatTool, HttpChatModel, Request, read_tools
 from proctor.agents.http_options import HttpOptions, read_http_options
-from proctor.agents.options import Options, expand, variables
+from proctor.agents.options import Options
 from proctor.agents.sessions import CallLog, text_of
 from proctor.agents.tool_doubles import answer_async, is_doubled
+from proctor.base.environment import expand, variables_in
 from proctor.base.errors import AgentFailed
 from proctor.base.fields import kind
 from proctor.base.json_data import Json, fingerprint, plain, show
@@ -191,7 +192,7 @@ def _service(options: Options) -> HttpOptions:
 
 
 def _address(options: Options, given: str) -> str:
-    for variable in variables(given):
+    for variable in variables_in(given):
         if not os.environ.get(variable):
             raise options.wrong("base_url", f"names the environment variable {variable}, which is not set")
     try:

@@ -15,7 +15,8 @@ from dataclasses import field
 from typing import Any
 from urllib.parse import urlsplit
 
-from proctor.agents.options import Options, expand, variables
+from proctor.agents.options import Options
+from proctor.base.environment import expand, variables_in
 from proctor.base.errors import UsageError
 from proctor.base.fields import nearest
 from proctor.base.json_data import UNSET, Json, show
@@ -149,7 +150,7 @@ class HttpOptions:
         """What must never be shown: values from the environment, and headers whose name says that they are secret."""
         import os
 
-        found = [os.environ.get(name, "") for value in self.headers.values() for name in variables(value)]
+        found = [os.environ.get(name, "") for value in self.headers.values() for name in variables_in(value)]
         found += [
             part
             for name, value in self.headers.items()

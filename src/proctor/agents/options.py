@@ -1,9 +1,11 @@
-"""Takes the keys of a mapping that describes an agent, and says what to write where one is missing or wrong."""
+"""Takes the keys of a mapping that describes an agent, and says what to write where one is missing or wrong.
+
+Not `Fields`: such a mapping also comes from a program or the command line, so there is no file and no line to report.
+The first mistake is raised, with an example of what to write.
+"""
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,11 +13,9 @@ from proctor.base.errors import UsageError
 from proctor.base.fields import kind, nearest
 from proctor.base.json_data import Json
 
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-
 
 class Options:
-    """The keys of one mapping; `done` refuses the ones nobody took."""
+    """The keys of one mapping; `done` refuses the ones that were not taken."""
 
     def __init__(self, data: Json, where: str, example: str) -> None:
         self._where = where
@@ -64,20 +64,3 @@ class Options:
                 raise UsageError(
                     f"{self._where} has no key {str(key)!r}{hint}; its keys are {', '.join(sorted(self._known))}"
                 )
-
-
-def variables(text: str) -> list[str]:
-    """The environment variables that `text` refers to as `${NAME}`."""
-    return _VARIABLE.findall(text)
-
-
-def expand(text: str) -> str:
-    """`text` with each `${NAME}` replaced by that environment variable; raises `UsageError` when it is not set."""
-
-    def value(match: re.Match[str]) -> str:
-        found = os.environ.get(match.group(1))
-        if found is None:
-            raise UsageError(f"the environment variable {match.group(1)} is not set; set it, or change the header")
-        return found
-
-    return _VARIABLE.sub(value, text)

@@ -1,4 +1,4 @@
-"""Fills `${NAME}` in the text values of a document from the environment, and keeps secrets out of what is kept."""
+"""Replaces `${NAME}` by variables of the environment, and keeps secrets out of what is kept."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 
+from proctor.base.errors import UsageError
 from proctor.base.fields import Document
 from proctor.base.json_data import Json
 from proctor.base.source import Pointer
@@ -18,6 +19,35 @@ _SECRET = re.compile(
     r"api[_-]?key|passw(or)?d|secret|credential|authorization|connection[_-]?string|token$|(^|[_-])key$", re.IGNORECASE
 )
 _DEEPEST = 150
+
+
+def variables_in(text: str) -> list[str]:
+    """The environment variables that `text` refers to as `${NAME}`."""
+    return VARIABLE.findall(text)
+
+
+def expand_with(text: str, value_of: Callable[[str], str | None]) -> str:
+    """`text` with each `${NAME}` replaced by `value_of(NAME)`; where that is `None` it stays as it is written."""
+    if "${" not in text:
+        return text
+
+    def replaced(found: re.Match[str]) -> str:
+        value = value_of(found.group(1))
+        return found.group() if value is None else value
+
+    return VARIABLE.sub(replaced, text)
+
+
+def expand(text: str) -> str:
+    """`text` with each `${NAME}` replaced by that variable; raises `UsageError` when it is not set."""
+
+    def value(name: str) -> str:
+        found = os.environ.get(name)
+        if found is None:
+            raise UsageError(f"the environment variable {name} is not set; set it, or change the header")
+        return found
+
+    return expand_with(text, value)
 
 
 def substitute(
@@ -83,19 +113,18 @@ class _Filling:
         conceals = self._conceals(pointer)
         if conceals and secret:
             return text if not text or VARIABLE.search(text) else CONCEALED
-        return VARIABLE.sub(lambda found: self._variable(found, pointer, conceals), text) if "${" in text else text
+        return expand_with(text, lambda name: self._variable(name, pointer, conceals))
 
-    def _variable(self, found: re.Match[str], pointer: Pointer, conceals: bool) -> str:
-        name = found.group(1)
+    def _variable(self, name: str, pointer: Pointer, conceals: bool) -> str | None:
         if conceals and _SECRET.search(name):
-            return found.group()
+            return None
         if name not in self._environment:
             self._document.problem(pointer, f"uses ${{{name}}}, which is not set in the environment")
         return self._environment.get(name, "")
 
 
 def conceal(name: str, value: Json) -> Json:
-    """A value under `name` as anybody may see it: of a secret, the variable that holds it and nothing else."""
+    """A value under `name` as it may be shown: of a secret, the variable that holds it and nothing else."""
     if not _SECRET.search(name) or not isinstance(value, str) or not value or VARIABLE.fullmatch(value):
         return value
     return CONCEALED

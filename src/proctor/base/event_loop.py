@@ -1,6 +1,6 @@
-"""One way from synchronous code into the event loop, which ends even if somebody's coroutine does not.
+"""Runs coroutines from synchronous code, and ends even if a user's coroutine does not.
 
-The synchronous twin of a coroutine function, with the same parameters.
+`without_loop` makes the synchronous twin of a coroutine function, with the same parameters.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def run_sync(main: Coroutine[Any, Any, T]) -> T:
 
 
 def _run(loop: asyncio.AbstractEventLoop, main: asyncio.Task[T]) -> T:
-    """A task that somebody's agent started may call `sys.exit`, which stops the loop, but not what `main` is about."""
+    """A task that a user's agent started may call `sys.exit`, which stops the loop, but not what `main` is about."""
     while True:
         try:
             return loop.run_until_complete(main)

@@ -53,7 +53,7 @@ class Document:
 
 
 class Fields:
-    """The keys of one object, taken one by one; `done` reports the ones nobody took."""
+    """The keys of one object, taken one by one; `done` reports the ones that were not taken."""
 
     def __init__(self, document: Document, data: Json, pointer: Pointer = (), *, camel: bool = False) -> None:
         self.document = document
@@ -164,13 +164,13 @@ class Fields:
         return Fields(self.document, self.take(name), self.at(name), camel=self._camel)
 
     def rest(self) -> dict[str, Json]:
-        """The keys nobody has taken; taking them keeps `done` silent about them."""
+        """The keys not taken yet; `done` does not report them after that."""
         left = {key: value for key, value in self._data.items() if key not in self._known}
         self._known.extend(left)
         return left
 
     def extensions(self) -> dict[str, Json]:
-        """The `x-` keys, which are anybody's own."""
+        """The `x-` keys, which users may add freely."""
         own = {key: value for key, value in self._data.items() if key.startswith("x-")}
         self._known.extend(own)
         return own

@@ -162,3 +162,13 @@ def fingerprint(*parts: Json) -> str:
     import hashlib
 
     return hashlib.blake2b(canonical(list(parts)).encode(), digest_size=12).hexdigest()
+
+
+def json_text(data: Json) -> str:
+    """Indented JSON, readable where UTF-8 can hold it and escaped where it cannot."""
+    text = json.dumps(plain(data), indent=2, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        text = json.dumps(plain(data), indent=2)
+    return f"{text}\n"

@@ -1,4 +1,4 @@
-"""Names that a module offers and fetches only when somebody asks for one: importing the module stays cheap."""
+"""Names that a module imports only when they are first used, so that importing the module stays cheap."""
 
 from __future__ import annotations
 

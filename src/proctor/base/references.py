@@ -119,8 +119,8 @@ def describe(error: BaseException) -> str:
 
 
 def place_of(error: BaseException) -> str:
-    """Where in somebody's own code an exception came from: ` (app.py:12)`; empty where it came from elsewhere."""
-    own, place = str(Path(__file__).parent), ""
+    """Where in the user's own code an exception came from: ` (app.py:12)`; empty where it came from elsewhere."""
+    own, place = str(Path(__file__).parents[1]), ""
     trace = error.__traceback__
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename

@@ -23,7 +23,7 @@ Pointer: TypeAlias = Sequence[str | int]
 YAML_ENDINGS = (".yaml", ".yml")
 
 DEEPEST = 200
-"""Levels of nesting a document may have: more is nobody's data, and could stop whatever walks through it."""
+"""Levels of nesting a document may have: more is no real data, and could exhaust the stack of what walks through it."""
 
 
 def read_text(path: Path) -> str:

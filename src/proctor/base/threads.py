@@ -1,9 +1,7 @@
 """Runs synchronous user code apart from the event loop, so that it neither blocks others nor keeps the process alive.
 
 Threads are daemons: an agent that never returns is abandoned when its time is up, and the process can still end.
-
-
-Calls a person's code however it is written: sync code in a thread, async code directly, streams joined.
+`invoke` calls any user code: sync code in a thread, async code directly, streams joined.
 """
 
 from __future__ import annotations
@@ -74,7 +72,7 @@ class _Deliveries:
             woken, self._woken = self._woken, True
         if not woken:
             loop = self._loop()
-            with contextlib.suppress(RuntimeError):  # if the loop has ended, nobody waits for the answer any more
+            with contextlib.suppress(RuntimeError):  # if the loop has ended, no task waits for the answer any more
                 if loop is not None:
                     loop.call_soon_threadsafe(self._deliver)
 

@@ -1,10 +1,8 @@
 """Reads and writes lists of evaluators as files name them.
 
 `"ExactMatch"`, `"checks.py:fn"`, or `{"Faithfulness": {"threshold": 0.8}}`; `"..."` stands for the evaluators that
-would apply if the list were not given.
-
-
-Expectations that are assertions by nature bring their own evaluator, so that none is ever silently ignored.
+would apply if the list were not given. Expectations bring an evaluator of their own (`with_implied`), so that none is
+ever silently ignored.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A conversation that nobody has written down: how it begins, what its user is after, and who that user is."""
+"""A conversation with a simulated user: how it begins, what the user wants, and who the user is."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from proctor.base.json_data import Json, show
 from proctor.base.records import record
 
 STOP = "</finished>"
-"""What the user says when there is nothing more to say, where nobody chose another mark."""
+"""What the user says when there is nothing more to say, unless the scenario sets another mark."""
 USUAL_TURNS = 20
 SIMULATED = "x-simulated"
 """Where the first turn of a simulated conversation says who played the user, on what calls, and how it ended."""
 LONGEST = 1000
-"""Turns of a conversation for which somebody asked to have no limit."""
+"""Turns of a conversation whose file asks for no limit."""
 
 PERSONAS: Final[Mapping[str, str]] = {
     "EXPERT": (

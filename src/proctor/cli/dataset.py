@@ -18,7 +18,7 @@ from proctor.base.errors import InvalidSuite, Problem, UsageError
 from proctor.base.json_data import UNSET, Json
 from proctor.base.references import is_reference
 from proctor.cases.formats import pixie
-from proctor.cases.formats.loading import load
+from proctor.cases.formats.loading import load, writable_formats
 from proctor.cases.relocating import moved
 from proctor.cases.suite import Suite
 from proctor.cli.format import proposal_from_store, spans_of
@@ -31,7 +31,7 @@ from proctor.cli.options_and_output import (
     stdout_kept_clear,
     store_option,
 )
-from proctor.cli.suite_files import WRITABLE, check_ending, format_for, write_file, written_as
+from proctor.cli.suite_files import check_ending, format_for, write_file, written_as
 from proctor.evaluators.datasets.dataset_file import read_dataset
 from proctor.evaluators.datasets.dataset_store import DatasetStore
 from proctor.evaluators.evaluation import Evaluable
@@ -138,7 +138,9 @@ def save(name: str, **given: Any) -> int:
 @command.command("convert", short_help="Turn a suite of any format into another.")
 @click.argument("source", metavar="FROM")
 @click.argument("target", metavar="TO", type=click.Path(path_type=Path))
-@click.option("--to", "name", type=click.Choice(sorted(WRITABLE)), help="The format to write; else told by TO's name.")
+@click.option(
+    "--to", "name", type=click.Choice(sorted(writable_formats())), help="The format to write; else told by TO's name."
+)
 @click.option("--force", is_flag=True, help="Overwrite.")
 def convert(source: str, target: Path, name: str | None, force: bool) -> int:
     """Turn a suite of any format into another; what cannot be expressed there is listed, never dropped silently."""
@@ -153,9 +155,10 @@ def convert(source: str, target: Path, name: str | None, force: bool) -> int:
         write_file(path, text)
     for loss in written.losses:
         say(f"not expressed: {loss}", err=True)
-    config = target.parent / "test_config.json"
-    if form == "adk" and config.exists() and config not in files:
-        say(f"warning: {config} was there before and decides how {target.name} is judged", err=True)
+    for beside_it in writable_formats()[form].DECLARED.companions:
+        config = target.parent / beside_it
+        if config.exists() and config not in files:
+            say(f"warning: {config} was there before and decides how {target.name} is judged", err=True)
     again, problems = _load_all([str(target)])
     cases = sum(len(suite.cases) for suite in again)
     lost = f"; {len(written.losses)} thing{_s(len(written.losses))} could not be expressed" if written.losses else ""

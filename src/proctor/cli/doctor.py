@@ -1,31 +1,23 @@
-"""`proctor doctor`: what is found here, what is in force, and what is missing.
-
-What is in force for each agent.yaml: every setting of its model and its execution, and who says so.
-"""
+"""`proctor doctor`: what is found here, what is in force, and what is missing."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import click
 
-from proctor.base.environment import conceal
 from proctor.base.errors import InvalidSuite, ProctorError
-from proctor.base.json_data import Json, plain
-from proctor.cases.formats.holodeck.agent_file import EXTENSION
-from proctor.cases.formats.holodeck.configuration import DEFAULT, ConfigFile, config_files, execution_of
-from proctor.cases.formats.holodeck.configuration import DEFAULTS as HOLODECK_DEFAULTS
-from proctor.cases.suite import Settings, Suite
+from proctor.cases.suite import Settings
 from proctor.cli.configuration import Configuration, read_configuration
 from proctor.cli.options_and_output import json_option, say, stdout_kept_clear, store_option
 from proctor.reporting.wording import counted
 from proctor.running.engine.judges import judge_identity
 from proctor.running.engine.store_writer import environment
 from proctor.running.options import DEFAULTS, RunOptions
+from proctor.running.suite_hooks import hooks_of
 
 OPTIONAL = {
     "opentelemetry": "spans of code that OpenTelemetry instruments (extra: tracing)",
@@ -109,9 +101,12 @@ def _suite(path: str, configuration: Configuration) -> dict[str, Any]:
     problems = [str(problem) for suite in suites for problem in unresolved(suite, options)]
     found: dict[str, Any] = {"path": path, "ok": not problems}
     found["says"] = problems or [_describe(suite) for suite in suites]
-    declared = [suite for suite in suites if suite.format == "holodeck"]
-    if declared:
-        found["agents"] = describe_agents(declared, configuration)
+    settings = {
+        suite.name: hooks_of(suite).settings_in_force(suite, configuration.values, configuration.origins)
+        for suite in suites
+    }
+    if any(said is not None for said in settings.values()):
+        found["agents"] = {name: said for name, said in settings.items() if said is not None}
     return found
 
 
@@ -154,66 +149,3 @@ def _text(report: dict[str, Any]) -> str:
             lines.append(f"  {name}")
             lines += [f"    {key:<26} {_shown(item['value'])}  ({item['origin']})" for key, item in values.items()]
     return "\n".join(lines)
-
-
-MODEL_KEYS = ("provider", "name", "endpoint", "api_key", "api_version", "temperature", "top_p", "max_tokens")
-_OWN_NAMES = {"llm_timeout": "timeout"}
-"""Settings that Proctor's own configuration can say too, where HoloDeck's does not."""
-
-
-def describe_agents(suites: list[Suite], configuration: Configuration) -> dict[str, dict[str, dict[str, Json]]]:
-    """By suite: each key with its value, secrets as the variables that hold them, and its origin."""
-    return {suite.name: _backend(suite) | _model(suite) | _execution(suite, configuration) for suite in suites}
-
-
-def _backend(suite: Suite) -> dict[str, dict[str, Json]]:
-    """Who would run the agent; an agent that is code or elsewhere has no backend, nor has one that cannot be read."""
-    from proctor.declared.agent_reader import describes_agent
-    from proctor.declared.declared_agent import backend_for
-
-    if suite.agent is not None or not describes_agent(suite):
-        return {}
-    try:
-        _, backend = backend_for(suite)
-    except InvalidSuite:
-        return {}
-    return {"backend": {"value": backend.name, "origin": "model.provider, and what is installed"}}
-
-
-def _model(suite: Suite) -> dict[str, dict[str, Json]]:
-    from proctor.declared.model_reader import MAX_TOKENS, TEMPERATURE
-
-    kept: Any = suite.extra.get(EXTENSION) or {}
-    block = kept.get("model")
-    if not isinstance(block, Mapping):
-        return {}
-    usual = {"temperature": TEMPERATURE, "max_tokens": MAX_TOKENS}
-    files = config_files(suite.base)[0] if suite.base is not None else []
-    layers: list[tuple[str, Mapping[str, Json]]] = [(str(suite.path), block)]
-    layers += [(str(file.path), _provider_block(file, block.get("provider"))) for file in files]
-    layers.append((DEFAULT, usual))
-    found: dict[str, dict[str, Json]] = {}
-    for key in MODEL_KEYS:
-        layer = next((layer for layer in layers if key in layer[1]), None)
-        if layer is not None:
-            found[f"model.{key}"] = {"value": conceal(key, plain(layer[1][key])), "origin": layer[0]}
-    return found
-
-
-def _provider_block(file: ConfigFile, provider: Json) -> Mapping[str, Json]:
-    from proctor.cases.formats.holodeck.configuration import provider_defaults
-
-    return provider_defaults([file])({"provider": provider})
-
-
-def _execution(suite: Suite, configuration: Configuration) -> dict[str, dict[str, Json]]:
-    found: dict[str, dict[str, Json]] = {}
-    settings = execution_of(suite)
-    for key in HOLODECK_DEFAULTS:
-        setting = settings[key]
-        value, origin = setting.value, setting.origin
-        ours = _OWN_NAMES.get(key, "")
-        if origin == DEFAULT and ours in configuration.values:
-            value, origin = configuration.values[ours], configuration.origins[ours]
-        found[f"execution.{key}"] = {"value": value, "origin": origin}
-    return found

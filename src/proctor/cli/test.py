@@ -25,6 +25,7 @@ from proctor.cli.options_and_output import (
 from proctor.running.engine.selection import CaseFilter, last_failed, parse_words, tag_set
 from proctor.running.options import RunOptions
 from proctor.running.run_suites import Request, run_suites
+from proctor.running.suite_hooks import SuiteHooks, hooks_of
 
 if TYPE_CHECKING:
     from proctor.results.run import Run
@@ -58,35 +59,37 @@ def command(**given: Any) -> int:
     configuration = read_configuration()
     with stdout_kept_clear("-" in report_targets(given).values()):
         suites = _suites(given)
-    told = given | _manner(given, suites)
+    told = given | _verbosity(given, suites)
     return carry_out(lambda terminal: _run(_request(given, configuration, suites), terminal, told["quiet"]), told)
 
 
 def _run(request: Request, terminal: Listener, quiet: bool) -> tuple[Run, RunVerdict]:
-    """An agent.yaml leaves a record of each run beside the results, also of one that was interrupted."""
-    if request.store is None or all(suite.format != "holodeck" for suite in request.suites):
-        return run_suites(request, terminal)
-    from proctor.compat.holodeck.run_record import keep_records, recorders
-
-    kept = recorders(request.suites, request.options)
+    """Some formats leave a record of each run beside the results, also of one that was interrupted."""
+    by_hooks: dict[SuiteHooks, list[Suite]] = {}
+    for suite in request.suites if request.store is not None else ():
+        by_hooks.setdefault(hooks_of(suite), []).append(suite)
+    prepared = [hooks.records(suites, request.options) for hooks, suites in by_hooks.items()]
     run, verdict = run_suites(request, terminal)
-    written, failures = keep_records(kept, run, verdict, request.store)
-    for path in () if quiet else written:
-        say(f"record: {path}")
-    for reason in failures:
-        say(f"warning: {reason}", err=True)
+    for keep in prepared:
+        if keep is None or request.store is None:
+            continue
+        kept = keep(run, verdict, request.store)
+        for path in () if quiet else kept.files:
+            say(f"record: {path}")
+        for reason in kept.failures:
+            say(f"warning: {reason}", err=True)
     return run, verdict
 
 
-def _manner(given: dict[str, Any], suites: list[Suite]) -> dict[str, bool]:
-    """How much is told where the command line does not say: what each agent.yaml and its configuration say."""
-    if given["quiet"] or given["verbose"] or any(suite.format != "holodeck" for suite in suites):
+def _verbosity(given: dict[str, Any], suites: list[Suite]) -> dict[str, bool]:
+    """How much is told where the command line does not say: what the suites' own files say, if all of them can."""
+    if given["quiet"] or given["verbose"]:
         return {}
-    from proctor.cases.formats.holodeck.configuration import execution_of
-
-    said = [execution_of(suite) for suite in suites]
-    quiet = bool(said) and all(settings["quiet"].value for settings in said)
-    return {"quiet": quiet, "verbose": not quiet and any(settings["verbose"].value for settings in said)}
+    said = [hooks_of(suite).verbosity(suite) for suite in suites]
+    if not said or None in said:
+        return {}
+    quiet = all(level == "quiet" for level in said)
+    return {"quiet": quiet, "verbose": not quiet and "verbose" in said}
 
 
 def _request(given: dict[str, Any], configuration: Configuration, suites: list[Suite]) -> Request:

@@ -1,1 +1,1 @@
-"""Agents that a file describes and nobody has programmed: a model, instructions, tools, the shape of the answer."""
+"""Agents that a file describes instead of code: a model, instructions, tools, the shape of the answer."""

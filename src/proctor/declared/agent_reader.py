@@ -1,8 +1,6 @@
-"""Reads the agent that an agent.yaml describes; everything that is wrong with it is found before it is asked.
+"""Reads the agent that an agent.yaml describes, with its `openai` and `claude` blocks and its instructions.
 
-Reads the blocks `openai` and `claude`: how many rounds, how much thought, which tools.
-
-Notes at the head of a file of instructions, between two lines of dashes: for people, and not for the model.
+Everything that is wrong with it is found before the agent is asked anything.
 """
 
 from __future__ import annotations
@@ -17,134 +15,16 @@ from proctor.base.fields import Document, Fields, nearest
 from proctor.base.json_data import Json, fingerprint, plain
 from proctor.base.references import source_fingerprint
 from proctor.base.source import parse, read_text
-from proctor.cases.formats.holodeck.agent_file import EXTENSION
+from proctor.cases.formats.holodeck import EXTENSION
 from proctor.cases.formats.holodeck.configuration import ConfigFile, config_files, provider_block, provider_defaults
 from proctor.cases.suite import Suite
-from proctor.declared.description import AgentSpec, FunctionSpec, Manner, StoreSpec, tool_name
+from proctor.declared.description import AgentSpec, FunctionSpec, StoreSpec, VendorOptions, tool_name
 from proctor.declared.model_reader import SAMPLED, missing_for, missing_key, read_model
 from proctor.declared.passage_search import files_of
 from proctor.declared.tool_reader import ToolReader, read_inline_or_file, schema_problem
 from proctor.judging.providers import ModelSpec
 
-EFFORTS = ("low", "medium", "high", "max")
-LEAST_THINKING, MOST_THINKING = 1_000, 100_000
-OF_CLAUDE = frozenset({"anthropic", "ollama", "bedrock"})
-OF_OPENAI = frozenset({"openai", "openai-chat", "openai-responses", "azure", "azure-responses"})
-
-ELSEWHERE = {
-    "max_budget_usd": "limit what a whole run may cost with --budget instead",
-    "permission_mode": "nobody is there to be asked in a test",
-    "agents": "agents below this one are not built from a file; name one with 'agent' instead",
-    "setting_sources": "settings of the person who runs the tests would change what is measured",
-    "bash": "give the agent a tool of its own for that",
-    "file_system": "give the agent a tool of its own for that",
-    "web_search": "give the agent a tool of its own for that",
-}
-"""What these blocks may also say, and what to do instead of saying it."""
-
-
-def read_manner(root: Fields, model: ModelSpec, offered: Sequence[str]) -> Manner:
-    """What the block of the model's own vendor says; a block for another vendor is a mistake."""
-    found = Manner()
-    for key, providers in (("claude", OF_CLAUDE), ("openai", OF_OPENAI)):
-        inside = root.inside(key)
-        if inside is None or not inside.valid:
-            continue
-        if model.provider not in providers:
-            root.problem(key, f"has no meaning for a model of {model.provider}")
-            continue
-        found = _read(inside, claude=key == "claude")
-        if not root.document.problems:
-            _require_tools(inside, found, offered)
-    return found
-
-
-def _read(inside: Fields, *, claude: bool) -> Manner:
-    for key, instead in ELSEWHERE.items():
-        if inside.take(key) is not None:
-            inside.problem(key, f"is not used here; {instead}")
-    permissions = None if claude else inside.inside("permissions")
-    allowed = inside.texts("allowed_tools") if claude else None
-    denied = inside.texts("disallowed_tools", ())
-    if permissions is not None and permissions.valid:
-        allowed = permissions.texts("allowed_tools")
-        denied = (*denied, *permissions.texts("disallowed_tools", ()))
-        permissions.done()
-    manner = Manner(
-        max_turns=inside.integer("max_turns", least=1),
-        effort=inside.choice("effort", EFFORTS),
-        thinking_tokens=_thinking(inside) if claude else None,
-        fallback_model=inside.text("fallback_model", blank=False),
-        allowed_tools=allowed,
-        disallowed_tools=denied,
-    )
-    inside.done()
-    return manner
-
-
-def _require_tools(inside: Fields, manner: Manner, offered: Sequence[str]) -> None:
-    """A tool that is not there cannot be allowed; forbidding one does no harm, unless another was meant."""
-    for name in manner.allowed_tools or ():
-        if not _is_offered(name, offered):
-            message = f"allows {name!r}, which the agent does not have{nearest(name, offered)}"
-            inside.document.problem(inside.pointer, message)
-    for name in manner.disallowed_tools:
-        meant = "" if _is_offered(name, offered) else nearest(name, offered)
-        if meant:
-            inside.document.problem(inside.pointer, f"disallows {name!r}, which the agent does not have{meant}")
-
-
-def _is_offered(name: str, offered: Sequence[str]) -> bool:
-    """What a server offers is not known before it is asked, only how the names begin."""
-    return name in offered or name.startswith(tuple(begin for begin in offered if begin.endswith("__")))
-
-
-def _thinking(inside: Fields) -> int | None:
-    block = inside.inside("extended_thinking")
-    if block is None or not block.valid:
-        return None
-    enabled, tokens = block.flag("enabled", False), block.integer("budget_tokens", 10_000, least=LEAST_THINKING)
-    if tokens > MOST_THINKING:
-        block.problem("budget_tokens", f"must be at most {MOST_THINKING}, not {tokens}")
-    block.done()
-    return tokens if enabled else None
-
-
-DASHES = "---"
-
-
-def split_front_matter(path: Path, text: str) -> tuple[Mapping[str, Json], str]:
-    """The notes, and what the model is told; raises `InvalidSuite` for notes that are none, lest text goes unsaid."""
-    lines = text.splitlines(keepends=True)
-    if not lines or lines[0].strip() != DASHES:
-        return {}, text
-    end = next((number for number, line in enumerate(lines[1:], 1) if line.strip() == DASHES), None)
-    if end is None:
-        raise InvalidSuite([Problem("begins with --- and never ends its notes; close them with another ---", path, 1)])
-    return _notes(path, "".join(lines[1:end])), "".join(lines[end + 1 :]).lstrip("\n")
-
-
-def _notes(path: Path, notes: str) -> Mapping[str, Json]:
-    from proctor.base.yaml_source import parse_yaml
-
-    try:
-        found = parse_yaml(path, notes)
-    except InvalidSuite as error:
-        first = error.problems[0]
-        line = None if first.line is None else first.line + 1
-        raise InvalidSuite(
-            [Problem(f"has notes between --- and --- that {_as_notes(first.message)}", path, line)]
-        ) from None
-    if found is not None and not isinstance(found, dict):
-        raise InvalidSuite([Problem("has text between --- and --- at its head, where only notes may stand", path, 1)])
-    return found or {}
-
-
-def _as_notes(message: str) -> str:
-    return "are" + message.removeprefix("is") if message.startswith("is ") else message
-
-
-TELLING = ("model", "instructions", "tools", "response_format", "embedding_provider", "claude", "openai")
+BEHAVIOUR_KEYS = ("model", "instructions", "tools", "response_format", "embedding_provider", "claude", "openai")
 """What makes two agents behave alike; keys stand in it by the name of their variable only."""
 
 
@@ -176,7 +56,7 @@ class _AgentReader:
         self.base = base
         self.kept = kept
         self.sdk = sdk
-        self.root = Fields(document, {key: kept[key] for key in TELLING if kept.get(key) is not None})
+        self.root = Fields(document, {key: kept[key] for key in BEHAVIOUR_KEYS if kept.get(key) is not None})
         self.configs, problems = config_files(base)
         document.problems.extend(problems)
         self.defaults = provider_defaults(self.configs)
@@ -192,11 +72,13 @@ class _AgentReader:
         tools.read(self.root.items("tools") or [], self.root.at("tools"))
         self._shared_servers(tools)
         schema = self._response_schema()
-        manner = Manner() if model is None else read_manner(self.root, model, offered(tools))
+        vendor_options = VendorOptions() if model is None else read_vendor_options(self.root, model, offered(tools))
         if model is None or instructions is None or self.document.problems:
             return None
         mark = self._fingerprint(name, model, instructions, schema, tools)
-        return AgentSpec(name, model, instructions, tuple(tools.found), tuple(tools.servers), schema, manner, mark)
+        return AgentSpec(
+            name, model, instructions, tuple(tools.found), tuple(tools.servers), schema, vendor_options, mark
+        )
 
     def _model(self, key: str, *, embeds: bool = False) -> ModelSpec | None:
         block = self.root.mapping(key)
@@ -279,7 +161,7 @@ class _AgentReader:
             tools.servers.extend(apart.servers)
 
     def _fingerprint(self, name: str, model: ModelSpec, instructions: str, schema: Json, tools: ToolReader) -> str:
-        told: list[Any] = [name, {key: plain(self.kept.get(key)) for key in TELLING}, instructions, schema]
+        told: list[Any] = [name, {key: plain(self.kept.get(key)) for key in BEHAVIOUR_KEYS}, instructions, schema]
         told.append([model.name, model.base_url, model.temperature, model.top_p, model.max_tokens])
         told += [source_fingerprint(spec.function) for spec in tools.found if isinstance(spec, FunctionSpec)]
         told += [_digest(spec.source) for spec in tools.found if isinstance(spec, StoreSpec)]
@@ -299,3 +181,121 @@ def _digest(source: Path) -> str:
         content.update(path.name.encode("utf-8", "replace"))
         content.update(path.read_bytes())
     return content.hexdigest()
+
+
+EFFORTS = ("low", "medium", "high", "max")
+LEAST_THINKING, MOST_THINKING = 1_000, 100_000
+OF_CLAUDE = frozenset({"anthropic", "ollama", "bedrock"})
+OF_OPENAI = frozenset({"openai", "openai-chat", "openai-responses", "azure", "azure-responses"})
+
+ELSEWHERE = {
+    "max_budget_usd": "limit what a whole run may cost with --budget instead",
+    "permission_mode": "nobody is there to be asked in a test",
+    "agents": "agents below this one are not built from a file; name one with 'agent' instead",
+    "setting_sources": "settings of the person who runs the tests would change what is measured",
+    "bash": "give the agent a tool of its own for that",
+    "file_system": "give the agent a tool of its own for that",
+    "web_search": "give the agent a tool of its own for that",
+}
+"""What these blocks may also say, and what to do instead of saying it."""
+
+
+def read_vendor_options(root: Fields, model: ModelSpec, offered: Sequence[str]) -> VendorOptions:
+    """What the block of the model's own vendor says; a block for another vendor is a mistake."""
+    found = VendorOptions()
+    for key, providers in (("claude", OF_CLAUDE), ("openai", OF_OPENAI)):
+        inside = root.inside(key)
+        if inside is None or not inside.valid:
+            continue
+        if model.provider not in providers:
+            root.problem(key, f"has no meaning for a model of {model.provider}")
+            continue
+        found = _read(inside, claude=key == "claude")
+        if not root.document.problems:
+            _require_tools(inside, found, offered)
+    return found
+
+
+def _read(inside: Fields, *, claude: bool) -> VendorOptions:
+    for key, instead in ELSEWHERE.items():
+        if inside.take(key) is not None:
+            inside.problem(key, f"is not used here; {instead}")
+    permissions = None if claude else inside.inside("permissions")
+    allowed = inside.texts("allowed_tools") if claude else None
+    denied = inside.texts("disallowed_tools", ())
+    if permissions is not None and permissions.valid:
+        allowed = permissions.texts("allowed_tools")
+        denied = (*denied, *permissions.texts("disallowed_tools", ()))
+        permissions.done()
+    vendor_options = VendorOptions(
+        max_turns=inside.integer("max_turns", least=1),
+        effort=inside.choice("effort", EFFORTS),
+        thinking_tokens=_thinking(inside) if claude else None,
+        fallback_model=inside.text("fallback_model", blank=False),
+        allowed_tools=allowed,
+        disallowed_tools=denied,
+    )
+    inside.done()
+    return vendor_options
+
+
+def _require_tools(inside: Fields, vendor_options: VendorOptions, offered: Sequence[str]) -> None:
+    """A tool that is not there cannot be allowed; forbidding one does no harm, unless another was meant."""
+    for name in vendor_options.allowed_tools or ():
+        if not _is_offered(name, offered):
+            message = f"allows {name!r}, which the agent does not have{nearest(name, offered)}"
+            inside.document.problem(inside.pointer, message)
+    for name in vendor_options.disallowed_tools:
+        meant = "" if _is_offered(name, offered) else nearest(name, offered)
+        if meant:
+            inside.document.problem(inside.pointer, f"disallows {name!r}, which the agent does not have{meant}")
+
+
+def _is_offered(name: str, offered: Sequence[str]) -> bool:
+    """What a server offers is not known before it is asked, only how the names begin."""
+    return name in offered or name.startswith(tuple(begin for begin in offered if begin.endswith("__")))
+
+
+def _thinking(inside: Fields) -> int | None:
+    block = inside.inside("extended_thinking")
+    if block is None or not block.valid:
+        return None
+    enabled, tokens = block.flag("enabled", False), block.integer("budget_tokens", 10_000, least=LEAST_THINKING)
+    if tokens > MOST_THINKING:
+        block.problem("budget_tokens", f"must be at most {MOST_THINKING}, not {tokens}")
+    block.done()
+    return tokens if enabled else None
+
+
+DASHES = "---"
+
+
+def split_front_matter(path: Path, text: str) -> tuple[Mapping[str, Json], str]:
+    """The notes, and what the model is told; raises `InvalidSuite` for notes that are none, so that no text is lost."""
+    lines = text.splitlines(keepends=True)
+    if not lines or lines[0].strip() != DASHES:
+        return {}, text
+    end = next((number for number, line in enumerate(lines[1:], 1) if line.strip() == DASHES), None)
+    if end is None:
+        raise InvalidSuite([Problem("begins with --- and never ends its notes; close them with another ---", path, 1)])
+    return _notes(path, "".join(lines[1:end])), "".join(lines[end + 1 :]).lstrip("\n")
+
+
+def _notes(path: Path, notes: str) -> Mapping[str, Json]:
+    from proctor.base.yaml_source import parse_yaml
+
+    try:
+        found = parse_yaml(path, notes)
+    except InvalidSuite as error:
+        first = error.problems[0]
+        line = None if first.line is None else first.line + 1
+        raise InvalidSuite(
+            [Problem(f"has notes between --- and --- that {_as_notes(first.message)}", path, line)]
+        ) from None
+    if found is not None and not isinstance(found, dict):
+        raise InvalidSuite([Problem("has text between --- and --- at its head, where only notes may stand", path, 1)])
+    return found or {}
+
+
+def _as_notes(message: str) -> str:
+    return "are" + message.removeprefix("is") if message.startswith("is ") else message

@@ -1,6 +1,6 @@
-"""A declared agent while it is examined: built once for a run, with a session for each trial.
+"""A declared agent: built once for a run, with a session for each trial.
 
-Who runs an agent that a file describes: the SDK of its model's vendor where that can be had, else Pydantic AI.
+It is run by the SDK of its model's vendor where that is installed and can do all that is asked, else by Pydantic AI.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from proctor.declared.agent_reader import read_agent
 from proctor.declared.description import AgentSpec
 
 Builder = Callable[[AgentSpec], AbstractAsyncContextManager[Agent]]
-"""Makes an agent of what a file says, with its servers of tools running as long as the context lasts."""
+"""Makes an agent of what a file says; its MCP servers run as long as the context lasts."""
 
 
 @record
@@ -35,21 +35,21 @@ class Backend:
 
 
 def backend_for(suite: Suite) -> tuple[AgentSpec, Backend]:
-    """Who runs the suite's agent, and the agent as that one reads it; raises `InvalidSuite`."""
+    """The agent's description and the backend that runs it; raises `InvalidSuite`."""
     try:
         spec = read_agent(suite, sdk=True)
-        backend = vendors_own(spec)
+        backend = vendor_backend(spec)
     except InvalidSuite:
         backend = None  # what is wrong is said below, with what Pydantic AI would need
     return (read_agent(suite), _pydantic_ai()) if backend is None else (spec, backend)
 
 
 def backend_of(spec: AgentSpec) -> Backend:
-    """Who runs an agent that was read already."""
-    return vendors_own(spec) or _pydantic_ai()
+    """The backend for an agent that was read already."""
+    return vendor_backend(spec) or _pydantic_ai()
 
 
-def vendors_own(spec: AgentSpec) -> Backend | None:
+def vendor_backend(spec: AgentSpec) -> Backend | None:
     """The vendor's SDK, where it is installed and can do all that is asked."""
     from proctor.declared.agent_reader import OF_CLAUDE, OF_OPENAI
 
@@ -88,7 +88,7 @@ def declared_agent(suite: Suite) -> DeclaredAgent:
 class DeclaredAgent:
     """An agent made by its backend in `start`, and unmade in `stop`.
 
-    Both happen in a task of its own: what servers of tools open must be closed by whoever opened it.
+    Both happen in one task of its own: what MCP servers open must be closed by the task that opened it.
     """
 
     takes_files = False
@@ -143,7 +143,7 @@ class DeclaredAgent:
 
 
 class DeclaredSession:
-    """One conversation, whose retrieved passages are told beside the answer."""
+    """One conversation; the passages its tools retrieved are returned with the answer."""
 
     def __init__(self, inner: AbstractAsyncContextManager[Session], spec: AgentSpec) -> None:
         self._opening = inner

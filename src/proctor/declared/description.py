@@ -46,7 +46,7 @@ class StoreSpec:
     description: str
     source: Path
     embeddings: Any = None
-    """Who embeds, as `embeddings_of` takes it; `None` for whoever embeds anyhow."""
+    """Which model embeds, as `embeddings_of` takes it; `None` for the usual one."""
     top_k: int = 5
     least_score: float | None = None
     chunk_size: int = 512
@@ -99,8 +99,8 @@ class McpSpec:
 
 
 @record
-class Manner:
-    """How the agent goes about it: what the blocks `claude` and `openai` say."""
+class VendorOptions:
+    """What the blocks `claude` and `openai` say: limits, effort and which tools may be used."""
 
     max_turns: int | None = None
     effort: str | None = None
@@ -130,7 +130,7 @@ class AgentSpec:
     tools: tuple[ToolSpec, ...] = ()
     servers: tuple[McpSpec, ...] = ()
     response_schema: Mapping[str, Json] | None = None
-    manner: Manner = Manner()
+    vendor_options: VendorOptions = VendorOptions()
     fingerprint: str = ""
     """Changes with everything that makes the agent behave otherwise, and holds no secret."""
 
@@ -140,8 +140,8 @@ class AgentSpec:
         return tool in stores or any(tool.startswith(s.prefixes) for s in self.servers if s.retrieval)
 
 
-def silence(server: McpSpec) -> str:
-    """What is said of a server that does not answer."""
+def no_answer_message(server: McpSpec) -> str:
+    """The message about a server that does not answer."""
     return f"the MCP server {server.name} could not be used: no answer within {server.connect_timeout:g} s"
 
 

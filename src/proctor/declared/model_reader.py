@@ -1,13 +1,12 @@
-"""Reads `model` and its kin: which model answers, where, with which key, and how it is asked."""
+"""Reads `model` and `embedding_provider` blocks: which model answers, where, with which key and options."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
-import re
 from urllib.parse import urlsplit
 
-from proctor.base.environment import CONCEALED, VARIABLE
+from proctor.base.environment import CONCEALED, expand_with
 from proctor.base.errors import UsageError
 from proctor.base.fields import Fields
 from proctor.judging.providers import ModelSpec
@@ -15,7 +14,7 @@ from proctor.judging.services import LIBRARY, SERVICES, require_address, split_n
 
 TEMPERATURE = 0.3
 MAX_TOKENS = 1000
-"""What HoloDeck asks models with, where nobody says otherwise."""
+"""What HoloDeck asks models with by default."""
 SAMPLED = ("temperature", "max_tokens", "top_p")
 """What is said of models that write."""
 
@@ -116,13 +115,13 @@ def filled(fields: Fields, name: str, text: str) -> str | None:
         fields.problem(name, "was written out; put it in an environment variable, and write ${ITS_NAME}")
         return None
 
-    def value(found: re.Match[str]) -> str:
-        known = os.environ.get(found.group(1))
+    def value(variable: str) -> str:
+        known = os.environ.get(variable)
         if not known:
-            fields.problem(name, f"uses ${{{found.group(1)}}}, which is not set in the environment")
+            fields.problem(name, f"uses ${{{variable}}}, which is not set in the environment")
         return known or ""
 
-    return VARIABLE.sub(value, text)
+    return expand_with(text, value)
 
 
 def _is_there(module: str) -> bool:

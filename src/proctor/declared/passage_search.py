@@ -1,6 +1,6 @@
-"""Cuts files into passages: plain text by words, JSON and CSV by records, PDF by its text.
+"""Searches files by meaning: they are cut into passages, and those nearest to a question are found by their vectors.
 
-Searches files by meaning: passages and questions become vectors, and the nearest passages are found.
+Plain text is cut by words, JSON and CSV by records, PDF by its text.
 """
 
 from __future__ import annotations

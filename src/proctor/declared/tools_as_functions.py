@@ -39,7 +39,7 @@ class Tool:
 
 def made_tools(spec: AgentSpec, ask: Ask) -> list[Tool]:
     """The tools that the agent may use, for one run: what they keep in memory is kept that long."""
-    allowed = [tool for tool in spec.tools if spec.manner.allows(tool_name(tool), tool.name)]
+    allowed = [tool for tool in spec.tools if spec.vendor_options.allows(tool_name(tool), tool.name)]
     return [_made(tool, ask) for tool in allowed]
 
 

@@ -1,4 +1,4 @@
-"""Reads a tool of type `vectorstore`: which files are searched, how they are cut, and who embeds them."""
+"""Reads a tool of type `vectorstore`: which files are searched, how they are cut, and which model embeds them."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _one_or_more(fields: Fields, name: str) -> tuple[str, ...]:
 
 
 def _embeddings(fields: Fields, nearby: ModelSpec | None, embedder: ModelSpec | None) -> Any:
-    """A tool's own `embedding_model` before the file's `embedding_provider`, before whoever embeds anyhow."""
+    """A tool's own `embedding_model` before the file's `embedding_provider`, before the usual embedding model."""
     own = fields.text("embedding_model", blank=False)
     named: Any = None
     if own is not None and (":" in own or own == "embedded"):

@@ -47,18 +47,18 @@ def options_of(spec: AgentSpec) -> Any:
     servers: dict[str, Any] = {server.name: _server(server) for server in spec.servers}
     if tools:
         servers[SERVER] = create_sdk_mcp_server(SERVER, tools=[_tool(tool) for tool in tools])
-    manner = spec.manner
-    shape, tokens = spec.response_schema, manner.thinking_tokens
+    vendor_options = spec.vendor_options
+    shape, tokens = spec.response_schema, vendor_options.thinking_tokens
     return ClaudeAgentOptions(
         model=spec.model.model,
         system_prompt=spec.instructions,
         tools=[],
         mcp_servers=servers,
         allowed_tools=_allowed(spec, tools),
-        disallowed_tools=list(manner.disallowed_tools),
-        max_turns=manner.max_turns,
-        fallback_model=manner.fallback_model,
-        effort=manner.effort,
+        disallowed_tools=list(vendor_options.disallowed_tools),
+        max_turns=vendor_options.max_turns,
+        fallback_model=vendor_options.fallback_model,
+        effort=vendor_options.effort,
         thinking=None if tokens is None else {"type": "enabled", "budget_tokens": tokens},
         output_format=None if shape is None else {"type": "json_schema", "schema": dict(shape)},
         setting_sources=[],
@@ -67,8 +67,8 @@ def options_of(spec: AgentSpec) -> Any:
 
 
 def _allowed(spec: AgentSpec, tools: list[Tool]) -> list[str]:
-    """Every tool that the file gives the agent may be used without anybody being asked."""
-    given = spec.manner.allowed_tools
+    """Every tool that the file gives the agent may be used without a question to the user."""
+    given = spec.vendor_options.allowed_tools
     own = [f"mcp__{SERVER}__{tool.name}" for tool in tools]
     if given is None:
         return own + [server.prefix.removesuffix("__") for server in spec.servers]

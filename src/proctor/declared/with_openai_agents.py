@@ -14,7 +14,7 @@ from proctor.agents.toolbox import UnfitArguments
 from proctor.base.errors import AgentFailed
 from proctor.base.json_data import Json, show
 from proctor.base.references import describe
-from proctor.declared.description import AgentSpec, Manner, McpSpec, silence
+from proctor.declared.description import AgentSpec, McpSpec, VendorOptions, no_answer_message
 from proctor.declared.tools_as_functions import Ask, Tool, made_tools
 from proctor.judging.providers import NO_KEY, ModelSpec
 
@@ -24,8 +24,8 @@ def unable(spec: AgentSpec) -> list[str]:
     deferred = any(item.deferred for item in (*spec.tools, *spec.servers))
     wishes = {
         "defer_loading": deferred,
-        "openai.max_turns": spec.manner.max_turns is not None,
-        "openai.fallback_model": spec.manner.fallback_model is not None,
+        "openai.max_turns": spec.vendor_options.max_turns is not None,
+        "openai.fallback_model": spec.vendor_options.fallback_model is not None,
     }
     return [name for name, wished in wishes.items() if wished]
 
@@ -41,9 +41,9 @@ async def built(spec: AgentSpec) -> AsyncIterator[Agent]:
             name=spec.name,
             instructions=spec.instructions,
             model=model,
-            model_settings=_settings(spec.model, spec.manner),
+            model_settings=_settings(spec.model, spec.vendor_options),
             tools=[_tool(tool) for tool in made_tools(spec, _asking(model))],
-            mcp_servers=[await _connected(server, spec.manner, stack) for server in spec.servers],
+            mcp_servers=[await _connected(server, spec.vendor_options, stack) for server in spec.servers],
             mcp_config={"include_server_in_tool_names": True},
             output_type=None if spec.response_schema is None else _shape(spec.response_schema),
         )
@@ -66,12 +66,12 @@ async def _model(spec: ModelSpec, stack: AsyncExitStack) -> Any:
     return OpenAIChatCompletionsModel(spec.model, client)
 
 
-def _settings(model: ModelSpec, manner: Manner) -> Any:
+def _settings(model: ModelSpec, vendor_options: VendorOptions) -> Any:
     from openai.types import Reasoning
 
     from agents import ModelSettings
 
-    effort: Any = {"max": "xhigh"}.get(manner.effort or "", manner.effort)
+    effort: Any = {"max": "xhigh"}.get(vendor_options.effort or "", vendor_options.effort)
     reasoning = None if effort is None else Reasoning(effort=effort)
     return ModelSettings(
         temperature=model.temperature, top_p=model.top_p, max_tokens=model.max_tokens, reasoning=reasoning
@@ -102,7 +102,7 @@ def _asking(usual: Any) -> Ask:
     async def ask(model: ModelSpec | None, prompt: str) -> str:
         async with AsyncExitStack() as own:
             asked = usual if model is None else await _model(model, own)
-            settings: Any = {} if model is None else {"model_settings": _settings(model, Manner())}
+            settings: Any = {} if model is None else {"model_settings": _settings(model, VendorOptions())}
             helper = SdkAgent(name="prompt", model=asked, **settings)
             result = await Runner.run(helper, prompt, run_config=RunConfig(tracing_disabled=True))
             return str(result.final_output)
@@ -143,12 +143,12 @@ def _shape(schema: Mapping[str, Json]) -> Any:
     return Shape()
 
 
-async def _connected(server: McpSpec, manner: Manner, stack: AsyncExitStack) -> Any:
+async def _connected(server: McpSpec, vendor_options: VendorOptions, stack: AsyncExitStack) -> Any:
     from agents.mcp import MCPServerSse, MCPServerStdio, MCPServerStreamableHttp
 
     def allowed(context: Any, tool: Any) -> bool:
         names = (f"{prefix}{tool.name}" for prefix in server.prefixes)
-        return all(manner.allows(name, server.name) for name in names)
+        return all(vendor_options.allows(name, server.name) for name in names)
 
     common: Any = {
         "name": server.name,
@@ -168,6 +168,6 @@ async def _connected(server: McpSpec, manner: Manner, stack: AsyncExitStack) -> 
         async with asyncio.timeout(server.connect_timeout):
             return await stack.enter_async_context(made)
     except TimeoutError:
-        raise AgentFailed(silence(server)) from None
+        raise AgentFailed(no_answer_message(server)) from None
     except Exception as error:
         raise AgentFailed(f"the MCP server {server.name} could not be used: {describe(error)}") from None

@@ -16,7 +16,7 @@ from proctor.agents.toolbox import UnfitArguments
 from proctor.base.errors import AgentFailed
 from proctor.base.references import describe
 from proctor.cases.suite import Case, Turn
-from proctor.declared.description import AgentSpec, McpSpec, silence
+from proctor.declared.description import AgentSpec, McpSpec, no_answer_message
 from proctor.declared.tool_reader import misfit
 from proctor.declared.tools_as_functions import Ask, Tool, made_tools
 from proctor.judging.provider_errors import endpoint_failure
@@ -82,11 +82,11 @@ class _Conversation(PydanticAiSession):
 async def _model(spec: AgentSpec, stack: AsyncExitStack) -> tuple[Any, Any]:
     """The model that is asked, and the one that the file names: two where there is another to fall back on."""
     model = await stack.enter_async_context(_plainly(spec.model))
-    if spec.manner.fallback_model is None:
+    if spec.vendor_options.fallback_model is None:
         return model, model
     from pydantic_ai.models.fallback import FallbackModel
 
-    other = await stack.enter_async_context(_plainly(replace(spec.model, model=spec.manner.fallback_model)))
+    other = await stack.enter_async_context(_plainly(replace(spec.model, model=spec.vendor_options.fallback_model)))
     return FallbackModel(model, other), model
 
 
@@ -101,15 +101,15 @@ def _plainly(spec: ModelSpec) -> Any:
 
 
 def _settings(spec: AgentSpec, model: Any) -> Any:
-    """What the file says; a temperature that nobody asked for is not put to a model that takes none."""
+    """What the file says; a temperature that was not asked for is not sent to a model that takes none."""
     asked = spec.model
     given: dict[str, Any] = {"temperature": asked.temperature, "top_p": asked.top_p, "max_tokens": asked.max_tokens}
     if _reasons(model):
         given |= {"temperature": None, "top_p": None}
-    if spec.manner.effort is not None:
-        given["thinking"] = EFFORTS[spec.manner.effort]
-    if spec.manner.thinking_tokens is not None:
-        given["anthropic_thinking"] = {"type": "enabled", "budget_tokens": spec.manner.thinking_tokens}
+    if spec.vendor_options.effort is not None:
+        given["thinking"] = EFFORTS[spec.vendor_options.effort]
+    if spec.vendor_options.thinking_tokens is not None:
+        given["anthropic_thinking"] = {"type": "enabled", "budget_tokens": spec.vendor_options.thinking_tokens}
     if asked.provider in OF_ANTHROPIC and not given.keys().isdisjoint(("thinking", "anthropic_thinking")):
         given |= {"temperature": None, "top_p": None}
     return {name: value for name, value in given.items() if value is not None}
@@ -174,12 +174,12 @@ def _asking(usual: Any) -> Ask:
 
 def _limited(agent: Any, spec: AgentSpec) -> Any:
     """The agent with its own limit of rounds, which the library takes with each run only."""
-    if spec.manner.max_turns is None:
+    if spec.vendor_options.max_turns is None:
         return agent
     from pydantic_ai.agent import WrapperAgent
     from pydantic_ai.usage import UsageLimits
 
-    limits = UsageLimits(request_limit=spec.manner.max_turns)
+    limits = UsageLimits(request_limit=spec.vendor_options.max_turns)
 
     class Limited(WrapperAgent[Any, Any]):
         def iter(self, *given: Any, **named: Any) -> Any:
@@ -204,13 +204,15 @@ async def _connected(server: McpSpec, spec: AgentSpec, stack: AsyncExitStack, lo
         async with asyncio.timeout(server.connect_timeout):  # the library's own limit does not hold over SSE
             await stack.enter_async_context(toolset)
     except TimeoutError:
-        raise AgentFailed(silence(server)) from None
+        raise AgentFailed(no_answer_message(server)) from None
     except Exception as error:
         said = log.read_text(encoding="utf-8", errors="replace").strip()[-400:] if log.is_file() else ""
         words = f"{describe(error)}{f' ({said})' if said else ''}"
         raise AgentFailed(f"the MCP server {server.name} could not be used: {words}") from None
-    manner = spec.manner
-    tools = toolset.prefixed(server.prefix.removesuffix("_")).filtered(lambda _, t: manner.allows(t.name, server.name))
+    vendor_options = spec.vendor_options
+    tools = toolset.prefixed(server.prefix.removesuffix("_")).filtered(
+        lambda _, t: vendor_options.allows(t.name, server.name)
+    )
     return tools.defer_loading() if server.deferred else tools
 
 

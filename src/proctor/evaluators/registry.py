@@ -115,12 +115,10 @@ def _find(name: str, base: Path | None) -> Any:
 
 def _by_foreign_name(name: str) -> str:
     """The shipped evaluator that another tool has under this name; raises `UsageError` if none does."""
-    from proctor.cases.formats.adk.criteria import METRICS
-    from proctor.cases.formats.holodeck.metrics import RAG, STANDARD
+    from proctor.cases.formats.loading import evaluator_named_by_a_format
 
     bare = name.removesuffix("Metric")
-    known = {"geval": "GEval", **STANDARD, **RAG, **{metric: of.evaluator for metric, of in METRICS.items()}}
-    own = bare if bare in SHIPPED else known.get(name)
+    own = bare if bare in SHIPPED else evaluator_named_by_a_format(name)
     if own is None:
         likely = nearest(name, SHIPPED) or "; name a shipped one, or your own as file.py:name"
         raise UsageError(f"no evaluator is called {name!r}{likely}")

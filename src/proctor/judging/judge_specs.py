@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from proctor.agents.options import expand
+from proctor.base.environment import expand
 from proctor.base.errors import UsageError
 from proctor.base.fields import Document, Fields, kind
 from proctor.base.json_data import Json

@@ -9,11 +9,8 @@ from typing import Any
 import pytest
 
 from proctor.base.errors import InvalidSuite
-from proctor.cases.formats import pixie, table
-from proctor.cases.formats.adk import eval_set as adk
-from proctor.cases.formats.holodeck import agent_file as holodeck
+from proctor.cases.formats import adk, holodeck, native, pixie, table
 from proctor.cases.formats.loading import load
-from proctor.cases.formats.native import reader as native
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, Suite, Turn
 
 JUDGES = ["openai:gpt-5-mini", "embedded", {"model": "openai:m", "samples": 3}, {"jury": ["openai:a", "openai:b"]}]

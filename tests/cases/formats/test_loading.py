@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -13,8 +16,11 @@ from hypothesis import strategies as st
 from mutated import VALUES
 
 from proctor.base.errors import InvalidSuite
+from proctor.base.fields import Document
 from proctor.cases.formats import loading
+from proctor.cases.formats.format_spec import Declaration
 from proctor.cases.formats.loading import load
+from proctor.cases.suite import Case, Suite, Turn
 
 Write = Callable[[str, Any], Path]
 
@@ -192,6 +198,50 @@ def test_a_broken_plug_in_is_named(monkeypatch: pytest.MonkeyPatch, write: Write
     loading._installed.cache_clear()
 
 
+def test_a_native_file_is_read_without_importing_another_format(write: Write) -> None:
+    code = (
+        "import sys\nfrom proctor.cases.formats.loading import load\nload(sys.argv[1:])\n"
+        "print(*(name for name in sys.modules if name.startswith('proctor.cases.formats.')))"
+    )
+    path = write("a.yaml", NATIVE)
+    told = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True).stdout
+    imported = {name.split(".")[3] for name in told.split()}
+    assert imported == {"format_spec", "loading", "native"}
+
+
+def test_a_format_of_another_package_brings_its_own_ending_and_parser(
+    monkeypatch: pytest.MonkeyPatch, write: Write, tmp_path: Path
+) -> None:
+    import importlib.metadata
+
+    def parse(path: Path, text: str) -> list[str]:
+        return text.splitlines()
+
+    def read(document: Document) -> list[Suite]:
+        return [Suite("lines", tuple(Case(text, (Turn(text),)) for text in document.data), path=document.path)]
+
+    mine = ModuleType("format_of_lines")
+    mine.__dict__.update(
+        NAME="lines",
+        DECLARED=Declaration(endings=(".questions",), parsers={".questions": parse}),
+        recognises=lambda path, data: path.suffix == ".questions",
+        read=read,
+    )
+    monkeypatch.setitem(sys.modules, "format_of_lines", mine)
+    monkeypatch.setattr(
+        importlib.metadata,
+        "entry_points",
+        lambda group: [importlib.metadata.EntryPoint("lines", "format_of_lines", group)],
+    )
+    loading._installed.cache_clear()
+    path = write("a.questions", "Who?\nWhat?\n")
+    try:
+        assert [case.id for case in load([path])[0].cases] == ["Who?", "What?"]
+        assert [suite.name for suite in load([tmp_path])] == ["lines"]
+    finally:
+        loading._installed.cache_clear()
+
+
 TEXTS = (
     st.text()
     | VALUES.map(json.dumps)
@@ -209,7 +259,7 @@ TEXTS = (
 @settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     content=st.binary(max_size=80) | TEXTS.map(lambda text: text.encode("utf-8", "surrogatepass")),
-    ending=st.sampled_from([*loading.ENDINGS, ".test.json", ".txt", ""]),
+    ending=st.sampled_from([".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".csv", ".test.json", ".txt", ""]),
 )
 def test_no_file_whatever_is_in_it_raises_anything_but_its_problems(
     tmp_path_factory: pytest.TempPathFactory, content: bytes, ending: str

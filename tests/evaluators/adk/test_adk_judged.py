@@ -14,7 +14,7 @@ from scripted_judge import ScriptedJudge, judged, seen
 from proctor.agents.agent import Reply, ToolCall
 from proctor.base.errors import InvalidSuite, JudgeFailed, UsageError
 from proctor.base.fields import Document
-from proctor.cases.formats.adk import eval_set as adk
+from proctor.cases.formats import adk
 from proctor.cases.formats.adk.criteria import METRICS
 from proctor.cases.suite import Case, Suite, Turn
 from proctor.evaluators.adk.final_response import FinalResponseMatch, ResponseEvaluation, Safety

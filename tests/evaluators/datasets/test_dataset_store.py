@@ -14,7 +14,7 @@ from proctor.base.json_data import UNSET
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import EvaluatorSpec, NamedData
 from proctor.evaluators.datasets.dataset_file import read_dataset, write_data
-from proctor.evaluators.datasets.dataset_store import DatasetStore, slug
+from proctor.evaluators.datasets.dataset_store import DatasetStore, file_stem
 from proctor.evaluators.evaluation import Evaluable
 
 
@@ -237,7 +237,7 @@ def test_a_name_without_a_file_name_in_it_is_refused(store: DatasetStore, name: 
 @given(st.text())
 def test_no_name_leads_out_of_the_folder(name: str) -> None:
     try:
-        made = slug(name)
+        made = file_stem(name)
     except ValueError:
         return
     assert Path("folder", f"{made}.json").resolve().parent == Path("folder").resolve()

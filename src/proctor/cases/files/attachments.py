@@ -1,6 +1,6 @@
 """The files of a turn as text: found from the suite's folder or fetched, read by their kind, and told to the agent.
 
-What the files of a case say, as an address: an answer counts for the files it was given, wherever they are now.
+A digest of each file is kept with its case: a stored answer is reused only for the same contents.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from pathlib import Path
 from proctor.base.json_data import Json
 from proctor.base.records import record
 from proctor.cases.files.file_kinds import (
+    KIND_NAMES,
     MOST_BYTES,
     NOT_TEXT,
-    TOLD,
     FileText,
     Limits,
     UnreadableFile,
-    kind_found,
+    detected_kind,
     kind_said,
 )
 from proctor.cases.suite import Attachment, Case, Turn
@@ -125,13 +125,13 @@ _OPTIONS: dict[str, tuple[str, ...]] = {
 
 
 def _read(content: bytes, kind: str, limits: Limits) -> FileText:
-    found = kind_found(content)
+    found = detected_kind(content)
     if kind in NOT_TEXT:
         from proctor.cases.files.documents import read_document
 
         return read_document(kind, found, content, limits)
     if found is not None and found != "html":
-        raise UnreadableFile(f"is read as {kind}, but is {TOLD[found]}; say so with its type")
+        raise UnreadableFile(f"is read as {kind}, but is {KIND_NAMES[found]}; say so with its type")
     text = _decoded(content, html="html" in (kind, found))
     if "html" in (kind, found):
         from proctor.cases.files.documents import text_of_html
@@ -154,9 +154,9 @@ def _decoded(content: bytes, *, html: bool) -> str:
 
 def _in_another_encoding(content: bytes, *, html: bool) -> str:
     """As a page says in its head, else as Windows writes; both have letters where other files have anything at all."""
-    from proctor.cases.files.documents import encoding_said
+    from proctor.cases.files.documents import declared_encoding
 
-    text = content.decode((html and encoding_said(content)) or "cp1252", "replace")
+    text = content.decode((html and declared_encoding(content)) or "cp1252", "replace")
     if re.search(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]", text):
         raise UnreadableFile(NO_TEXT)
     return text

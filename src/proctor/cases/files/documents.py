@@ -1,10 +1,6 @@
-"""Files that are not text, as text; each library is loaded by the function that needs it.
+"""The text of PDF, Word, Excel, PowerPoint and image files and of HTML pages.
 
-The text of PDF files, and of their scanned pages where words in pictures can be read.
-
-The cells of Excel files as CSV: all sheets, one of them, or a range.
-
-What a person reads of a page: its words, without marks, scripts and styles.
+Each library is imported by the function that needs it.
 """
 
 from __future__ import annotations
@@ -18,9 +14,9 @@ from html.parser import HTMLParser
 from typing import Any
 
 from proctor.cases.files.file_kinds import (
+    KIND_NAMES,
     MOST_BYTES,
     OLD_OFFICE,
-    TOLD,
     UNLIMITED,
     FileText,
     Limits,
@@ -29,6 +25,41 @@ from proctor.cases.files.file_kinds import (
     paged,
 )
 from proctor.cases.files.image_text import INSTALL, read_image, recogniser
+
+MOST_UNPACKED = 100 * 2**20
+"""An office file that unpacks to more is not read: a few kilobytes can unpack to whatever a machine has."""
+
+
+def read_document(kind: str, found: str | None, content: bytes, limits: Limits) -> FileText:
+    """A file of `kind`; raises `UnreadableFile`, with what is wrong but not with the file's name."""
+    if found == OLD_OFFICE:
+        raise UnreadableFile(f"is {KIND_NAMES[found]}; save it in a format of today, unprotected")
+    if found is not None and found != kind:
+        raise UnreadableFile(f"is read as {kind}, but is {KIND_NAMES[found]}")
+    if kind == "image" and found is None:
+        raise UnreadableFile("is no image that can be read: PNG, JPEG, TIFF, GIF, WebP or BMP")
+    if kind in ("word", "excel", "powerpoint"):
+        _check_size(content, kind)
+    try:
+        return READERS[kind](content, limits)
+    except UnreadableFile:
+        raise
+    except ImportError as error:
+        raise UnreadableFile(f"needs a package: pip install 'proctor[files]' ({error})") from None
+    except Exception as error:  # whatever a library says of a broken file
+        raise UnreadableFile(f"is no readable {kind} file: {type(error).__name__}: {error}") from None
+
+
+def _check_size(content: bytes, kind: str) -> None:
+    import zipfile
+
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            size = sum(item.file_size for item in archive.infolist())
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+        raise UnreadableFile(f"is no readable {kind} file: {error}") from None
+    if size > MOST_UNPACKED:
+        raise UnreadableFile(f"unpacks to more than {MOST_UNPACKED // 2**20} MB")
 
 
 def read_pdf(content: bytes, limits: Limits) -> FileText:
@@ -161,42 +192,6 @@ def _rows(sheet: Any, area: Area) -> Iterator[list[tuple[int, Any]]]:
         yield row
 
 
-MOST_UNPACKED = 100 * 2**20
-"""An office file that unpacks to more is not read: a few kilobytes can unpack to whatever a machine has."""
-
-
-def read_document(kind: str, found: str | None, content: bytes, limits: Limits) -> FileText:
-    """A file of `kind`; raises `UnreadableFile`, with what is wrong but not with the file's name."""
-    if found == OLD_OFFICE:
-        raise UnreadableFile(f"is {TOLD[found]}; save it in a format of today, unprotected")
-    if found is not None and found != kind:
-        raise UnreadableFile(f"is read as {kind}, but is {TOLD[found]}")
-    if kind == "image" and found is None:
-        raise UnreadableFile("is no image that can be read: PNG, JPEG, TIFF, GIF, WebP or BMP")
-    if kind in ("word", "excel", "powerpoint"):
-        _check_size(content, kind)
-    try:
-        return READERS[kind](content, limits)
-    except UnreadableFile:
-        raise
-    except ImportError as error:
-        raise UnreadableFile(f"needs a package: pip install 'proctor[files]' ({error})") from None
-    except Exception as error:  # whatever a library says of a broken file
-        raise UnreadableFile(f"is no readable {kind} file: {type(error).__name__}: {error}") from None
-
-
-def _check_size(content: bytes, kind: str) -> None:
-    import zipfile
-
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            size = sum(item.file_size for item in archive.infolist())
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
-        raise UnreadableFile(f"is no readable {kind} file: {error}") from None
-    if size > MOST_UNPACKED:
-        raise UnreadableFile(f"unpacks to more than {MOST_UNPACKED // 2**20} MB")
-
-
 def _powerpoint(content: bytes, limits: Limits) -> FileText:
     from pptx import Presentation
 
@@ -267,7 +262,7 @@ def text_of_html(page: str, limits: Limits = UNLIMITED, piece: int = PIECE) -> s
     return "\n".join(line for line in lines if line)
 
 
-def encoding_said(page: bytes) -> str | None:
+def declared_encoding(page: bytes) -> str | None:
     """The encoding that a page names in its head, if Python knows it."""
     said = re.search(rb"""charset\s*=\s*["']?([\w:.-]{2,40})""", page[:2048], re.IGNORECASE)
     if said is None:

@@ -1,7 +1,4 @@
-"""Of what kind a file is: as a suite says, by the ending of its name, and by its first bytes.
-
-What reading a file gives, and within which limits it is read.
-"""
+"""The kind of a file (by the suite, its ending, its first bytes), what reading it gives, and the limits of reading."""
 
 from __future__ import annotations
 
@@ -25,7 +22,7 @@ KINDS = {
 """By the ending of a name, where the suite does not say of what kind a file is."""
 NOT_TEXT = frozenset({"pdf", "word", "excel", "powerpoint", "image"})
 OLD_OFFICE = "old office"
-TOLD = {
+KIND_NAMES = {
     "pdf": "a PDF file",
     "word": "a Word file",
     "excel": "an Excel file",
@@ -52,8 +49,8 @@ def kind_said(attachment: Attachment) -> str:
     return "html" if by_name == "html" else "text"
 
 
-def kind_found(content: bytes) -> str | None:
-    """What the first bytes give away; `None` for text and for what nobody knows."""
+def detected_kind(content: bytes) -> str | None:
+    """The kind that the first bytes show; `None` for text and unknown kinds."""
     if content.startswith(b"%PDF-"):
         return "pdf"
     if content.startswith(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"):

@@ -1,23 +1,18 @@
-"""What a file format brings: how to recognise, read and write it.
-
-Gives every case an id of its own where a format has none, stable when cases are appended.
-
-What every writer of a foreign format needs: text that any file can hold, and a sentence for all it leaves unsaid.
-"""
+"""What a file format is: what it declares about its files, the functions it provides, and what its writer returns."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Collection, Sequence
-from dataclasses import fields
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from proctor.base.fields import Document
-from proctor.base.json_data import Json, plain
+from proctor.base.json_data import Json
 from proctor.base.records import record
-from proctor.cases.suite import Suite
+from proctor.cases.suite import NOTHING, Suite
+
+JSON_AND_YAML = (".json", ".yaml", ".yml")
 
 
 @record
@@ -31,63 +26,53 @@ class Written:
     """Further files that belong beside it, as (name, text): ADK's `test_config.json`."""
 
 
+@record
+class Declaration:
+    """What a format says about itself, so that no other module needs a table of formats."""
+
+    endings: tuple[str, ...] = ()
+    """Endings of the files that it is read from and written to."""
+    own_keys: frozenset[str] = frozenset()
+    """Keys that only this format has at its top level: where one is there, no other format is imported to be asked."""
+    file_names: tuple[str, ...] = ()
+    """Patterns of names that mark a file as a suite of this format, so that an unreadable one is a mistake."""
+    written_to: tuple[str, ...] = ()
+    """Patterns of names that ask for this format when a suite is written."""
+    companions: tuple[str, ...] = ()
+    """Files that stand beside its suites and are no suites."""
+    parsers: Mapping[str, Callable[[Path, str], Json]] = NOTHING
+    """Parsers by ending, for files that are neither JSON nor YAML."""
+    resembles: Callable[[Path, str], bool] = lambda path, text: False
+    """Whether a file that cannot be parsed was probably meant to be of this format."""
+    refusal: Callable[[Mapping[str, Json]], str | None] = lambda data: None
+    """Why data that is nearly this format is not, for the message about a file in no known format."""
+    evaluator_names: Callable[[], Mapping[str, str]] = dict
+    """Names that this format has for Proctor's evaluators."""
+    agent_hint: str = ""
+    """How a file of this format names its agent: the middle of a sentence, such as "add `agent: app.py:agent`, or "."""
+    hooks: str = ""
+    """`module:Class` of the `SuiteHooks` (see `proctor.running.suite_hooks`) of its suites, imported when needed."""
+
+
 class Format(Protocol):
-    """A module that knows one file format."""
+    """A module that knows one file format. One that is installed with another package may leave out `DECLARED`."""
 
     NAME: str
+    DECLARED: Declaration
 
     def recognises(self, path: Path, data: Json) -> bool: ...
 
     def read(self, document: Document) -> list[Suite]: ...
 
-    def write(self, suites: Sequence[Suite]) -> Written: ...
+    def write(self, suites: Sequence[Suite], ending: str = "") -> Written: ...
 
 
-_LONGEST_SLUG = 60
+def declaration(known: Any) -> Declaration:
+    """What a format declares; a format of another package may declare nothing."""
+    found = getattr(known, "DECLARED", None)
+    return found if isinstance(found, Declaration) else Declaration()
 
 
-def slug(text: str) -> str:
-    """`"Asks for a refund!"` as `asks-for-a-refund`; empty when there is nothing to make one of."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:_LONGEST_SLUG].rstrip("-")
-
-
-class UniqueIds:
-    """Hands out each id once; whoever wants a taken one gets it with `-2`, `-3`, and so on."""
-
-    def __init__(self) -> None:
-        self._taken: set[str] = set()
-        self._last: dict[str, int] = {}
-
-    def preview(self, wanted: str) -> str:
-        """The id that `claim` would give."""
-        number = self._last.get(wanted, 1)
-        candidate = wanted if number == 1 else f"{wanted}-{number}"
-        while candidate in self._taken:
-            number += 1
-            candidate = f"{wanted}-{number}"
-        self._last[wanted] = number
-        return candidate
-
-    def claim(self, wanted: str) -> str:
-        given = self.preview(wanted)
-        self._taken.add(given)
-        return given
-
-
-def unsaid(thing: Any, said: Collection[str], owner: str) -> list[str]:
-    """One sentence for each field of a dataclass that holds something and is not among those the format says."""
-    return [
-        f"{owner}: {field.name} cannot be expressed"
-        for field in fields(thing)
-        if field.name not in said and getattr(thing, field.name) != field.default
-    ]
-
-
-def json_text(data: Json) -> str:
-    """Indented JSON, readable where UTF-8 can hold it and escaped where it cannot."""
-    text = json.dumps(plain(data), indent=2, ensure_ascii=False)
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        text = json.dumps(plain(data), indent=2)
-    return f"{text}\n"
+def mentions_key(text: str, *keys: str) -> bool:
+    """Whether one of the keys stands in text that cannot be parsed, as JSON or YAML write a key."""
+    return re.search(rf'(?:^|[{{,\s"])(?:{"|".join(keys)})"?\s*:', text) is not None

@@ -7,24 +7,26 @@ from pathlib import Path
 
 from proctor.base.errors import InvalidSuite, Problem
 from proctor.base.fields import Document, Fields, kind
-from proctor.base.json_data import Json, plain
-from proctor.base.source import YAML_ENDINGS, Pointer
-from proctor.cases.formats.format_spec import Written, json_text, unsaid
+from proctor.base.json_data import Json, json_text, plain
+from proctor.base.source import Pointer
+from proctor.cases.formats.format_spec import JSON_AND_YAML, Declaration, Written
+from proctor.cases.formats.writing import unwritten_fields
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, Keywords, Suite, Turn
 
 NAME = "keywords"
+DECLARED = Declaration(endings=(".json",))
 
 LIST_KEYS = ("test_cases", "TEST_CASES")
 WORDS = "expected_output_contains"
 CONTAINS = EvaluatorSpec("Contains")
 
-CASE_SAID = {"id", "turns", "description", "tags", "evaluators", "line"}
-SUITE_SAID = {"name", "cases", "evaluators", "criteria", "settings", "path", "format", "warnings"}
+CASE_WRITTEN = {"id", "turns", "description", "tags", "evaluators", "line"}
+SUITE_WRITTEN = {"name", "cases", "evaluators", "criteria", "settings", "path", "format", "warnings"}
 
 
 def recognises(path: Path, data: Json) -> bool:
     """A list of objects, bare or under `test_cases`, the first of which names the words it expects."""
-    if path.suffix not in (".json", *YAML_ENDINGS):
+    if path.suffix not in JSON_AND_YAML:
         return False
     if isinstance(data, dict):
         data = next((data[key] for key in LIST_KEYS if key in data), None)
@@ -53,7 +55,7 @@ def from_python(reference: str, value: object, path: Path) -> Suite:
     return _suite(Document(path, "", rows), rows, (name,))
 
 
-def write(suites: Sequence[Suite]) -> Written:
+def write(suites: Sequence[Suite], ending: str = "") -> Written:
     """A JSON list; cases that this format has no words for are left out and named."""
     losses: list[str] = []
     rows: list[Json] = []
@@ -130,8 +132,8 @@ def _write_case(suite: Suite, case: Case, losses: list[str]) -> dict[str, Json] 
         reason = "its input is not text" if words else "it expects no keywords"
         losses.append(f"{owner}: left out, because {reason}")
         return None
-    losses += unsaid(case, CASE_SAID, owner) + unsaid(turn, {"input", "expected"}, owner)
-    losses += unsaid(turn.expected, {"keywords"}, owner)
+    losses += unwritten_fields(case, CASE_WRITTEN, owner) + unwritten_fields(turn, {"input", "expected"}, owner)
+    losses += unwritten_fields(turn.expected, {"keywords"}, owner)
     losses += [
         f"{owner}: evaluator {spec.title!r} cannot be expressed"
         for spec in suite.evaluators_of(case, turn)
@@ -146,4 +148,8 @@ def _write_case(suite: Suite, case: Case, losses: list[str]) -> dict[str, Json] 
 
 def _suite_losses(suite: Suite) -> list[str]:
     owner = f"suite {suite.name!r}"
-    return unsaid(suite, SUITE_SAID, owner) + unsaid(suite.settings, (), owner) + unsaid(suite.criteria, (), owner)
+    return (
+        unwritten_fields(suite, SUITE_WRITTEN, owner)
+        + unwritten_fields(suite.settings, (), owner)
+        + unwritten_fields(suite.criteria, (), owner)
+    )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import importlib
-import re
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import cast
 
@@ -14,39 +15,16 @@ from proctor.base.errors import InvalidSuite, Problem
 from proctor.base.fields import Document, nearest
 from proctor.base.references import describe, is_reference
 from proctor.base.source import read_text
-from proctor.cases.formats.format_spec import Format
+from proctor.cases.formats.format_spec import Format, declaration
 from proctor.cases.suite import Suite
 
-SHIPPED = {
-    "adk": "adk.eval_set",
-    "pixie": "pixie",
-    "holodeck": "holodeck.agent_file",
-    "keywords": "keywords",
-    "table": "table",
-    "native": "native.reader",
-}
-"""Asked in this order; the native format comes last, because it is the least particular."""
+SHIPPED = ("adk", "pixie", "holodeck", "keywords", "table", "native")
+"""Modules and packages beside this one, the most particular format first, which is the order they are asked in."""
 
-TELLING_KEYS = {
-    "cases": "native",
-    "evalSetId": "adk",
-    "eval_set_id": "adk",
-    "evalCases": "adk",
-    "eval_cases": "adk",
-    "runnable": "pixie",
-    "instructions": "holodeck",
-    "test_cases_file": "holodeck",
-}
-"""Keys that only one format has at its top: where one is there, no other format need be imported to be asked."""
-
-ENDINGS = (".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".csv")
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "venv", "build", "dist"})
-NOT_SUITES = frozenset({"test_config.json", "package.json", "package-lock.json", "tsconfig.json", "suite.schema.json"})
-
-
-LOOKED_AT = 1_000_000
-WORDS = r'(?:^|[{,\s"])(?:cases|test_cases|eval_cases|evalCases|entry_kwargs)"?\s*:'
-LINE_WORDS = r'"(?:input|turns|suite)"\s*:'
+FILES_OF_OTHER_TOOLS = frozenset({"package.json", "package-lock.json", "tsconfig.json"})
+READ_AT_MOST = 1_000_000
+"""Characters of an unreadable file that are searched for marks of a suite."""
 
 
 def load(paths: Iterable[str | Path]) -> list[Suite]:
@@ -74,13 +52,30 @@ def load_file(path: Path) -> list[Suite]:
     return known.read(document)
 
 
-def formats() -> list[Format]:
-    """All known formats, shipped ones first."""
-    return [*(shipped_format(name) for name in SHIPPED), *_installed()]
+def format_named(name: str) -> Format | None:
+    """The format whose suites say `name`."""
+    return next((known for known in _known_formats() if name == known.NAME), None)
 
 
-def shipped_format(name: str) -> Format:
-    return cast(Format, importlib.import_module(f"proctor.cases.formats.{SHIPPED[name]}"))
+def writable_formats() -> dict[str, Format]:
+    """The formats that suites can be written in, by name."""
+    return {known.NAME: known for known in map(_shipped, SHIPPED)}
+
+
+def evaluator_named_by_a_format(name: str) -> str | None:
+    """The evaluator of ours that some format calls `name`."""
+    names = (declaration(known).evaluator_names() for known in map(_shipped, SHIPPED))
+    return next((known[name] for known in names if name in known), None)
+
+
+def _shipped(name: str) -> Format:
+    return cast(Format, importlib.import_module(f"proctor.cases.formats.{name}"))
+
+
+def _known_formats() -> Iterator[Format]:
+    """All formats, the native one first, each imported when it is reached: most files need no other."""
+    yield from map(_shipped, reversed(SHIPPED))
+    yield from _installed()
 
 
 def _load_one(path: str) -> list[Suite]:
@@ -124,72 +119,76 @@ def _load_folder(folder: Path) -> list[Suite]:
 
 
 def _files(folder: Path) -> list[Path]:
+    known = [declaration(item) for item in _known_formats()]
+    endings = {ending for item in known for ending in item.endings}
+    others = FILES_OF_OTHER_TOOLS.union(*(item.companions for item in known))
+    return [path for path in _below(folder) if path.suffix in endings and path.name not in others]
+
+
+def _below(folder: Path) -> Iterator[Path]:
     inside = sorted(folder.iterdir(), key=lambda path: path.name)
-    files = [p for p in inside if p.is_file() and p.suffix in ENDINGS and p.name not in NOT_SUITES]
+    yield from (path for path in inside if path.is_file() and not path.name.startswith("."))
     for child in inside:
         if child.is_dir() and not child.is_symlink() and child.name[0] != "." and child.name not in SKIPPED_FOLDERS:
-            files.extend(_files(child))
-    return [path for path in files if not path.name.startswith(".")]
+            yield from _below(child)
 
 
 def _is_called_suite(path: Path) -> bool:
-    """Names by which people mark a suite: one that cannot be read is then a mistake, not somebody else's file."""
-    return path.name.endswith((".test.json", ".evalset.json")) or ".proctor." in path.name or path.stem == "agent"
+    """Names by which people mark a suite: one that cannot be read is then a mistake, and not another tool's file."""
+    return any(fnmatchcase(path.name, name) for item in _known_formats() for name in declaration(item).file_names)
 
 
 def _reads_like_suite(path: Path) -> bool:
-    """Whether a file that cannot be parsed has words in it that hardly anything but a suite has."""
+    """Whether a file that cannot be parsed has keys or columns in it that hardly anything but a suite has."""
     try:
-        text = path.read_bytes()[:LOOKED_AT].decode("utf-8", "replace")
+        text = path.read_bytes()[:READ_AT_MOST].decode("utf-8", "replace")
     except OSError:
         return False
-    if path.suffix == ".csv":
-        columns = {name.strip().strip('"') for name in text.partition("\n")[0].split(",")}
-        return "input" in columns and not columns.isdisjoint({"expected", "contains", "contains_all", "tools"})
-    return re.search(LINE_WORDS if path.suffix in (".jsonl", ".ndjson") else WORDS, text) is not None
+    return any(declaration(known).resembles(path, text) for known in _known_formats())
 
 
 def _open(path: Path) -> Document:
     if path.is_dir():
         raise InvalidSuite([Problem("is a folder", path)])
-    if path.suffix not in ENDINGS:
-        hint = f"; for a Python list write {path}:TEST_CASES" if path.suffix == ".py" else ""
-        problem = "does not exist" if not path.exists() else f"is not one of {', '.join(ENDINGS)}{hint}"
-        raise InvalidSuite([Problem(problem, path)])
+    known = next((item for item in map(declaration, _known_formats()) if path.suffix in item.endings), None)
+    if known is None:
+        raise InvalidSuite([_unknown_ending(path)])
     text = read_text(path)
     if not text.strip():
         raise InvalidSuite([Problem("is empty", path)])
-    if path.suffix == ".csv":
-        from proctor.cases.formats.table import parse_table
-
-        return Document(path, text, parse_table(path, text))
-    if path.suffix in (".jsonl", ".ndjson"):
-        from proctor.cases.formats.native.parts import parse_lines
-
-        return Document(path, text, parse_lines(path, text))
+    if path.suffix in known.parsers:
+        return Document(path, text, known.parsers[path.suffix](path, text))
     document = Document(path, text)
     if document.data is None:
         raise InvalidSuite([Problem("is empty", path)])
     return document
 
 
+def _unknown_ending(path: Path) -> Problem:
+    if not path.exists():
+        return Problem("does not exist", path)
+    endings = dict.fromkeys(ending for item in _known_formats() for ending in declaration(item).endings)
+    hint = f"; for a Python list write {path}:TEST_CASES" if path.suffix == ".py" else ""
+    return Problem(f"is not one of {', '.join(endings)}{hint}", path)
+
+
 def _format_of(document: Document) -> Format | None:
+    """By a key that only one format has; else the first that recognises the data, the most particular first."""
     if isinstance(document.data, dict):
-        told = {TELLING_KEYS[key] for key in TELLING_KEYS.keys() & document.data.keys()}
-        if len(told) == 1:
-            known = shipped_format(told.pop())
-            if known.recognises(document.path, document.data):
+        for known in map(_shipped, reversed(SHIPPED)):
+            if not declaration(known).own_keys.isdisjoint(document.data) and known.recognises(
+                document.path, document.data
+            ):
                 return known
-    for known in map(shipped_format, SHIPPED):
-        if known.recognises(document.path, document.data):
-            return known
-    return next((known for known in _installed() if known.recognises(document.path, document.data)), None)
+    everyone = itertools.chain(map(_shipped, SHIPPED), _installed())
+    return next((known for known in everyone if known.recognises(document.path, document.data)), None)
 
 
 def _unknown(document: Document) -> Problem:
     keys = document.data if isinstance(document.data, dict) else {}
-    if {"model", "instructions"} <= keys.keys():
-        return Problem("describes an agent and no tests of it; add 'test_cases' or 'test_cases_file'", document.path)
+    for known in _known_formats():
+        if refusal := declaration(known).refusal(keys):
+            return Problem(refusal, document.path)
     hint = next((f"; it has {key!r}{near}" for key in keys if (near := nearest(key, ("cases", "test_cases")))), "")
     reason = f"is in no known format; a native suite has a list of 'cases', each with an 'input'{hint}"
     return Problem(reason, document.path)

@@ -6,8 +6,6 @@ by `;`), `description`, `tags` (`;`), and any `metadata.NAME`, `state.NAME` or `
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,8 +13,9 @@ from pathlib import Path
 from proctor.base.errors import InvalidSuite, Problem
 from proctor.base.fields import Document, nearest
 from proctor.base.json_data import UNSET, Json, show
-from proctor.cases.formats.format_spec import Written
-from proctor.cases.formats.native import reader as native
+from proctor.base.names import UniqueIds
+from proctor.cases.formats import native
+from proctor.cases.formats.format_spec import Declaration, Written
 from proctor.cases.suite import Case, Criteria, Settings, Suite
 
 NAME = "csv"
@@ -69,6 +68,9 @@ def parse_table(path: Path, text: str) -> list[tuple[int, dict[str, str]]]:
 
 
 def _rows(path: Path, text: str) -> list[tuple[int, list[str]]]:
+    import csv
+    import io
+
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     rows: list[tuple[int, list[str]]] = []
     limit = csv.field_size_limit(max(len(text), 1))  # a cell may hold a whole document
@@ -101,9 +103,11 @@ def read(document: Document) -> list[Suite]:
     return [replace(suite, format=NAME) for suite in suites]
 
 
-def write(suites: Sequence[Suite]) -> Written:
-    from proctor.cases.formats.format_spec import UniqueIds
-    from proctor.cases.formats.native.writer import expressible
+def write(suites: Sequence[Suite], ending: str = "") -> Written:
+    import csv
+    import io
+
+    from proctor.cases.formats.writing import expressible
 
     losses = [loss for suite in suites for loss in _lost_of_suite(suite)]
     table: list[dict[str, str]] = []
@@ -204,7 +208,9 @@ def _columns(family: str, values: Mapping[str, Json]) -> dict[str, str]:
 
 def _lost(suite: Suite, case: Case, row: Mapping[str, str]) -> list[str]:
     """Everything that differs when the row is read again."""
-    again = native.read_case(Document(Path("row"), "", {}, lambda pointer: None), _case(row), ())
+    from proctor.cases.formats.native.reader import read_case
+
+    again = read_case(Document(Path("row"), "", {}, lambda pointer: None), _case(row), ())
     turn, turn_again = case.turns[0], again.turns[0]
     missing = [f"turns 2 to {len(case.turns)}"] if len(case.turns) > 1 else []
     missing += [noun for name, noun in OF_A_CASE.items() if getattr(case, name) != getattr(again, name)]
@@ -227,3 +233,12 @@ def _lost_of_suite(suite: Suite) -> list[str]:
         "extra": suite.extra,
     }
     return [f"suite {suite.name!r}: {name} cannot be expressed in CSV" for name, value in given.items() if value]
+
+
+def _resembles(path: Path, text: str) -> bool:
+    columns = {name.strip().strip('"') for name in text.partition("\n")[0].split(",")}
+    wanted = {"expected", "contains", "contains_all", "tools"}
+    return path.suffix == ".csv" and "input" in columns and not columns.isdisjoint(wanted)
+
+
+DECLARED = Declaration(endings=(".csv",), written_to=("*.csv",), parsers={".csv": parse_table}, resembles=_resembles)

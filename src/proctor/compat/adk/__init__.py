@@ -14,8 +14,8 @@ from proctor.base.errors import UsageError
 from proctor.base.event_loop import without_loop
 from proctor.base.json_data import Json
 from proctor.base.records import record
-from proctor.cases.formats.adk import eval_set as adk
-from proctor.cases.formats.adk.test_config import DEFAULT_CRITERIA, FILE_NAME, read_config
+from proctor.cases.formats import adk
+from proctor.cases.formats.adk.test_config import DEFAULT_CRITERIA, read_config
 from proctor.cases.suite import Settings, Suite
 from proctor.compat.adk.agent_loading import agent_of
 from proctor.compat.adk.eval_files import read_eval_set, read_files
@@ -96,7 +96,7 @@ class AgentEvaluator:
 
         A config that cannot be used raises `InvalidSuite`; it is never replaced by the defaults.
         """
-        path = Path(test_file).parent / FILE_NAME
+        path = Path(test_file).parent / adk.CONFIG_NAME
         if not path.exists():
             return dict(DEFAULT_CRITERIA)
         from proctor.base.fields import Document

@@ -12,7 +12,8 @@ from proctor.base.errors import InvalidSuite, Problem, UsageError
 from proctor.base.fields import Document, Fields, kind
 from proctor.base.json_data import Json, plain
 from proctor.base.source import read_text
-from proctor.cases.formats.adk import eval_set as adk
+from proctor.cases.formats import adk
+from proctor.cases.formats.adk.eval_set import is_legacy
 from proctor.cases.formats.adk.test_config import DEFAULTS, Gates, keep, read_config, session_of
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import NOTHING, Suite
@@ -115,7 +116,7 @@ def _session_in(path: Path) -> _Session:
 def _with_session(suite: Suite, session: _Session) -> Suite:
     """The older format has no place for the session that conversations start in; an EvalSet has, and takes no other."""
     path = suite.path
-    if path is None or not adk.is_legacy(Document(path, read_text(path)).data):
+    if path is None or not is_legacy(Document(path, read_text(path)).data):
         raise UsageError(f"{path} is an EvalSet: give the session's state there, as sessionInput of each case")
     state, names = session
     return replace(suite, cases=tuple(replace(case, state=plain(state), extra=names) for case in suite.cases))

@@ -123,8 +123,6 @@ def _failure(
         return None
     lost = [pair for pair in scores if pair[1].value is not None and not passes(pair[1].value, threshold)]
     return Failure(
-        file, eval_id, metric, _on_adk_scale(metric, threshold), _on_adk_scale(metric, mean), _places(lost, runs, metric)
-    )
         file,
         eval_id,
         metric,

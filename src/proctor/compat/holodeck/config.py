@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from proctor.base.errors import InvalidSuite, Problem, UsageError
 from proctor.base.json_data import UNSET, Json, plain, show
-from proctor.cases.formats.holodeck import agent_file as holodeck
+from proctor.cases.formats import holodeck
 from proctor.cases.formats.holodeck.configuration import config_files, resolve_execution
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import NOTHING, Case, ExpectedCall, Suite, Turn

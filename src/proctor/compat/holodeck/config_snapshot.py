@@ -16,12 +16,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from proctor.base.environment import CONCEALED, VARIABLE, conceal
+from proctor.base.environment import CONCEALED, VARIABLE, conceal, expand_with, variables_in
 from proctor.base.errors import InvalidSuite
 from proctor.base.json_data import Json, plain, show
 from proctor.base.records import record
 from proctor.base.source import parse, read_text
-from proctor.cases.formats.holodeck.agent_file import EXTENSION, KEPT
+from proctor.cases.formats.holodeck import EXTENSION
+from proctor.cases.formats.holodeck.agent_file import KEPT
 from proctor.cases.formats.holodeck.configuration import ConfigFile, config_files, provider_defaults
 from proctor.cases.suite import Suite
 from proctor.declared.agent_reader import split_front_matter
@@ -100,7 +101,7 @@ def secrets_in(value: Json, *, secret: bool = False, widely: bool = False) -> It
         for item in value:
             yield from secrets_in(item, secret=secret, widely=widely)
     elif isinstance(value, str) and secret:
-        variables = VARIABLE.findall(value)
+        variables = variables_in(value)
         yield from (os.environ[name] for name in variables if name in os.environ)
         if not variables and value != CONCEALED:
             yield value
@@ -108,9 +109,7 @@ def secrets_in(value: Json, *, secret: bool = False, widely: bool = False) -> It
 
 def filled(text: str) -> str:
     """With the variables of the environment that hold no secret."""
-    if "${" not in text:
-        return text
-    return VARIABLE.sub(lambda v: v[0] if is_named_secret(v[1], widely=True) else os.environ.get(v[1], v[0]), text)
+    return expand_with(text, lambda name: None if is_named_secret(name, widely=True) else os.environ.get(name))
 
 
 @functools.lru_cache(maxsize=4096)

@@ -19,7 +19,7 @@ from proctor.base.records import record
 from proctor.base.references import describe
 from proctor.base.threads import call_in_thread
 from proctor.cases.files.attachments import FileText, title, with_files
-from proctor.cases.formats.holodeck.agent_file import EXTENSION
+from proctor.cases.formats.holodeck import EXTENSION
 from proctor.cases.suite import Attachment, Case, Suite, Turn
 from proctor.compat.holodeck.backend_results import TokenUsage
 from proctor.compat.holodeck.eval_kwargs import build_retrieval_context_from_tools

@@ -13,12 +13,11 @@ from pathlib import Path
 
 from proctor.base.errors import InvalidSuite, Problem, StoreError, UsageError
 from proctor.base.fields import Document
-from proctor.base.json_data import UNSET, Json, plain, show
+from proctor.base.json_data import UNSET, Json, json_text, plain, show
 from proctor.base.records import record
 from proctor.base.source import read_text
 from proctor.cases.evaluator_specs import read_specs, write_specs
 from proctor.cases.formats import pixie
-from proctor.cases.formats.format_spec import json_text
 from proctor.cases.suite import Case, EvaluatorSpec, NamedData, Suite
 from proctor.evaluators.evaluation import Evaluable
 

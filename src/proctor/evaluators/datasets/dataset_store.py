@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from proctor.base.errors import InvalidSuite
 from proctor.base.json_data import Json
+from proctor.base.names import slug
 from proctor.base.records import record
 from proctor.cases.evaluator_specs import write_specs
 from proctor.cases.suite import EvaluatorSpec
@@ -55,7 +55,7 @@ class DatasetStore:
 
     def create(self, name: str, *, runnable: str | None = None, evaluators: Names = ()) -> Dataset:
         """A new dataset without entries; `FileExistsError` if there is one of that name."""
-        path = self.folder / f"{slug(name)}.json"
+        path = self.folder / f"{file_stem(name)}.json"
         specs = read_evaluators(evaluators)
         with _CHANGING:
             if path.exists() or self._find(name) is not None:
@@ -136,7 +136,7 @@ class DatasetStore:
 
     def _find(self, name: str) -> Path | None:
         """The file named after the dataset; else the file of any name that says it is this dataset."""
-        own = self.folder / f"{_slug(name)[:LONGEST_NAME]}.json"
+        own = self.folder / f"{slug(name, longest=None)[:LONGEST_NAME]}.json"
         there = own.name in self._files()
         if there and _is_called(own, name):
             return own
@@ -154,9 +154,9 @@ class DatasetStore:
                 continue  # `proctor dataset validate` says what is wrong with it
 
 
-def slug(name: str) -> str:
+def file_stem(name: str) -> str:
     """The file that a dataset is kept in, without its ending; nothing in a name can lead out of the folder."""
-    made = _slug(name)
+    made = slug(name, longest=None)
     if not made:
         raise ValueError(f"Cannot slugify empty or non-alphanumeric name: {name!r}")
     if len(made) > LONGEST_NAME:
@@ -164,16 +164,12 @@ def slug(name: str) -> str:
     return made
 
 
-def _slug(name: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
-
-
 def _is_called(path: Path, name: str) -> bool:
     try:
         said = read_data(path).get("name", path.stem)
     except InvalidSuite:
         return True  # asked for by its file's name, it is worth saying what is wrong with it
-    return isinstance(said, str) and _slug(said) == _slug(name)
+    return isinstance(said, str) and slug(said, longest=None) == slug(name, longest=None)
 
 
 def _changed(path: Path) -> str:

@@ -32,7 +32,6 @@ class Term:
 class Denial:
     """A negation and the telling terms after it, nearest first."""
 
-    cue: str
     keys: tuple[str, ...]
     clause: frozenset[str]
     """All telling terms up to the end of the clause."""
@@ -145,7 +144,7 @@ def _denied(text: str, terms: list[Term], breaks: set[int], stops: set[int]) -> 
             denied[index] = denied.get(index, 0) + 1
         clause = reached if low == "false" else _reached(terms, stops, position, backwards=False, most=len(terms))
         keys = tuple(terms[index].key for index in reached)
-        denials.append(Denial(low, keys, frozenset(terms[index].key for index in clause)))
+        denials.append(Denial(keys, frozenset(terms[index].key for index in clause)))
     marked = [
         Term(term.text, term.key, term.weight, term.name, denied.get(index, 0) % 2 == 1, term.fact)
         for index, term in enumerate(terms)

@@ -5,19 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from proctor.agents.agent import Reply
 from proctor.base.json_data import canonical, plain, show
 from proctor.base.threads import call_in_thread
-from proctor.cases.files.attachments import FileReader, FileSettings, FileText, UnreadableFile, title, with_files
+from proctor.cases.files.attachments import FileReader, FileText, UnreadableFile, title, with_files
 from proctor.cases.suite import Attachment, Suite, Turn
 from proctor.running.engine.ask import Answer, ConversationSpoiled, User
 from proctor.running.engine.plan import PlannedTrial
+from proctor.running.suite_hooks import hooks_of
 
-DOWNLOADS = ".proctor/files"
 _READ: contextvars.ContextVar[tuple[FileText, ...]] = contextvars.ContextVar("files of the turn", default=())
 
 
@@ -43,7 +43,7 @@ class AttachedFiles:
 
     async def text(self, suite: Suite, attachment: Attachment) -> FileText:
         if id(suite) not in self._readers:
-            self._readers[id(suite)] = FileReader(suite.base or Path.cwd(), settings_of(suite))
+            self._readers[id(suite)] = FileReader(suite.base or Path.cwd(), hooks_of(suite).file_settings(suite))
         reader = self._readers[id(suite)]
         key = id(suite), canonical(plain(attachment))
         if key not in self._texts or self._texts[key].cancelled():
@@ -141,18 +141,3 @@ def _heeded(task: asyncio.Task[FileText]) -> None:
     """A trial may be over before the file it waited for proves unreadable, and nobody else is told of it."""
     if not task.cancelled():
         task.exception()
-
-
-def settings_of(suite: Suite) -> FileSettings:
-    """What an agent.yaml says of files in `execution`; other suites have the defaults."""
-    base = suite.base or Path.cwd()
-    if suite.format != "holodeck":
-        return FileSettings(cache=base / DOWNLOADS)
-    from proctor.cases.formats.holodeck.agent_file import EXTENSION
-    from proctor.cases.formats.holodeck.configuration import config_files, resolve_execution
-
-    kept = suite.extra.get(EXTENSION)
-    own = kept.get("execution") if isinstance(kept, Mapping) else None
-    found, _ = resolve_execution(own or {}, str(suite.path), config_files(base)[0])
-    cache = base / str(found["cache_dir"].value) if found["cache_enabled"].value else None
-    return FileSettings(found["file_timeout"].value, found["download_timeout"].value, cache)

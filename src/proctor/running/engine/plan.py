@@ -32,6 +32,7 @@ from proctor.running.options import (
     RunOptions,
     written_judge,
 )
+from proctor.running.suite_hooks import agent_hint, hooks_of
 
 NO_OPTIONS = RunOptions()
 
@@ -92,13 +93,6 @@ class Plan:
     trials: Sequence[PlannedTrial]
     key: str
     """Equal for two runs of the same thing, so that one can continue the other."""
-
-
-_HOW = {
-    "native": "add `agent: app.py:agent`, or ",
-    "holodeck": "describe one with `model` and `instructions`, add `agent: app.py:agent`, or ",
-    "pixie": 'add "runnable": "app.py:App", or ',
-}
 
 
 def scoring_key(suites: Iterable[PlannedSuite]) -> str:
@@ -215,7 +209,7 @@ def unresolved(suite: Suite, options: RunOptions = NO_OPTIONS) -> list[Problem]:
     problems: list[Problem] = []
     _bind_all(suite, options, problems)
     problems.extend(_unknown_tools(suite))
-    if suite.agent is not None or _describes_agent(suite):
+    if suite.agent is not None or hooks_of(suite).describes_agent(suite):
         agent = _agent_of(suite, None, problems)
         problems.extend([] if agent is None else _misfits(suite, agent))
     return problems
@@ -248,12 +242,10 @@ def _unknown_tools(suite: Suite) -> list[Problem]:
 
 def _agent_of(suite: Suite, override: Any, problems: list[Problem]) -> Agent | None:
     reference, base = (override, Path.cwd()) if override is not None else (suite.agent, suite.base)
-    if reference is None and _describes_agent(suite):
-        return _declared(suite, problems)
+    if reference is None and hooks_of(suite).describes_agent(suite):
+        return _described(suite, problems)
     if reference is None:
-        problems.append(
-            Problem(f"names no agent; {_HOW.get(suite.format, '')}give one with --agent app.py:agent", suite.path)
-        )
+        problems.append(Problem(f"names no agent; {agent_hint(suite)}give one with --agent app.py:agent", suite.path))
         return None
     try:
         return resolve_agent(reference, base)
@@ -265,20 +257,9 @@ def _agent_of(suite: Suite, override: Any, problems: list[Problem]) -> Agent | N
         return None
 
 
-def _describes_agent(suite: Suite) -> bool:
-    """Whether the suite's own file says what its agent is made of."""
-    if suite.format != "holodeck":
-        return False
-    from proctor.declared.agent_reader import describes_agent
-
-    return describes_agent(suite)
-
-
-def _declared(suite: Suite, problems: list[Problem]) -> Agent | None:
-    from proctor.declared.declared_agent import declared_agent
-
+def _described(suite: Suite, problems: list[Problem]) -> Agent | None:
     try:
-        return declared_agent(suite)
+        return hooks_of(suite).described_agent(suite)
     except InvalidSuite as error:
         problems.extend(error.problems)
         return None

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from proctor.base.errors import InvalidSuite
 from proctor.base.fields import Document
-from proctor.cases.formats.adk import eval_set as adk
+from proctor.cases.formats import adk
 
 KEYS = [
     *"evalSetId evalCases eval_cases evalId conversation conversationScenario userContent final_response".split(),

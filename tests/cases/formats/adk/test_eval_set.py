@@ -11,7 +11,7 @@ import pytest
 
 from proctor.base.errors import InvalidSuite
 from proctor.base.json_data import UNSET
-from proctor.cases.formats.adk import eval_set as adk
+from proctor.cases.formats import adk
 from proctor.cases.matchers import Equals
 from proctor.cases.scenario import Scenario
 from proctor.cases.suite import EvaluatorSpec, ExpectedCall

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor.base.errors import UsageError
-from proctor.cases.formats.adk import eval_set as adk
+from proctor.cases.formats import adk
 from proctor.cases.matchers import Equals, Regex
 from proctor.cases.scenario import Scenario
 from proctor.cases.suite import (

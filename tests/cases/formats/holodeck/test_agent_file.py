@@ -10,7 +10,7 @@ import yaml
 from proctor.base.errors import InvalidSuite
 from proctor.base.fields import Document
 from proctor.base.json_data import UNSET
-from proctor.cases.formats.holodeck import agent_file as holodeck
+from proctor.cases.formats import holodeck
 from proctor.cases.matchers import Equals, Fuzzy, Regex
 from proctor.cases.suite import Attachment, EvaluatorSpec, ExpectedCall, Settings, Suite
 

@@ -13,7 +13,7 @@ from mutated import SCALARS, VALUES, mutations
 
 from proctor.base.errors import InvalidSuite, UsageError
 from proctor.base.fields import Document
-from proctor.cases.formats.holodeck import agent_file as holodeck
+from proctor.cases.formats import holodeck
 from proctor.cases.matchers import Approx
 from proctor.cases.suite import Case, Criteria, EvaluatorSpec, Expected, ExpectedCall, Keywords, Settings, Suite, Turn
 

@@ -9,7 +9,7 @@ import pytest
 from proctor.base.environment import substitute
 from proctor.base.errors import InvalidSuite
 from proctor.base.fields import Document
-from proctor.cases.formats.holodeck import agent_file as holodeck
+from proctor.cases.formats import holodeck
 from proctor.cases.suite import Suite
 
 REST = """

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from native_documents import SUITES
 
 from proctor.base.fields import Document
-from proctor.cases.formats.native import reader as native
+from proctor.cases.formats import native
 from proctor.cases.formats.native.parts import parse_lines
 from proctor.cases.formats.native.writer import write_text
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, Suite, Turn

@@ -17,7 +17,7 @@ from native_documents import JSON as ANY_JSON
 
 from proctor.base.errors import InvalidSuite
 from proctor.base.fields import Document
-from proctor.cases.formats.native import reader as native
+from proctor.cases.formats import native
 from proctor.cases.formats.native.schema import schema_text
 
 BEYOND_A_SCHEMA = (

@@ -29,7 +29,7 @@ EVENT_NOTES = ("author", "grounding_metadata", "usage_metadata", "model_version"
 
 
 @record
-class Spoken:
+class ContentText:
     """A content as Proctor uses it: its words, and the whole of it where it holds more than words."""
 
     text: str | None = None
@@ -56,17 +56,17 @@ class _Part:
     """Whether the part is a text and nothing else."""
 
 
-def read_content(document: Document, data: Json, pointer: Pointer, role: str) -> Spoken:
+def read_content(document: Document, data: Json, pointer: Pointer, role: str) -> ContentText:
     """The words of a content, joined by line breaks as ADK joins them; a thought is not said to anyone."""
     if (text := _only_text(data)) and data == {"role": role, "parts": [{"text": text}]}:
-        return Spoken(text)
+        return ContentText(text)
     fields = Fields(document, data, pointer, camel=True)
     said_by = fields.text("role")
     parts = fields.each("parts", lambda part, place: _read_part(document, part, place))
     fields.done()
     text = "\n".join(part.text for part in parts if part.text) or None
     usual = said_by in (None, role) and len(parts) == 1 and parts[0].bare
-    return Spoken(
+    return ContentText(
         text=text,
         kept=None if usual else data,
         others=tuple(kind for part in parts for kind in part.others),

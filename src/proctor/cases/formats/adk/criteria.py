@@ -1,7 +1,4 @@
-"""ADK's metric names and criterion options, and the evaluators they stand for: there and back.
-
-ADK's custom metrics: which function measures, on which scale, and the evaluator that calls it.
-"""
+"""ADK's metric names, criterion options and custom metrics, and the evaluators they stand for; read and written."""
 
 from __future__ import annotations
 
@@ -301,7 +298,7 @@ def _read(fields: Fields, name: str, data: Json, pointer: Pointer) -> CustomMetr
 
 
 def _interval(info: Fields | None) -> tuple[float, float]:
-    """The scale on which a function measures; from 0 to 1 where nobody says."""
+    """The scale on which a function measures; from 0 to 1 unless the file says otherwise."""
     if info is None:
         return 0.0, 1.0
     info.text("metric_name")

@@ -1,23 +1,20 @@
-"""ADK's EvalSets, as ADK-TS and adk-python write them, camelCase or snake_case at every level.
+"""Reads ADK's EvalSets, camelCase or snake_case at every level, and its legacy arrays.
 
-The legacy flat arrays are recognised here too, and read by `adk_legacy`.
-
-
-ADK's legacy arrays. ADK-TS means a case by each row; adk-python means a turn by each row and a case by each file.
+In a legacy array ADK-TS means a case by each row; adk-python means a turn by each row and a case by each file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal
 
 from proctor.base.fields import Document, Fields
 from proctor.base.json_data import UNSET, Json
-from proctor.base.source import YAML_ENDINGS, Pointer
+from proctor.base.source import Pointer
+from proctor.cases.formats.adk import ID_KEYS, SET_KEYS, is_row
 from proctor.cases.formats.adk.contents import (
-    Spoken,
+    ContentText,
     ToolUse,
     expected_call,
     literal_call,
@@ -28,8 +25,6 @@ from proctor.cases.formats.adk.contents import (
 )
 from proctor.cases.formats.adk.criteria import read_rubrics
 from proctor.cases.formats.adk.test_config import (
-    FILE_NAME,
-    FORMAT,
     Draft,
     Gates,
     Placed,
@@ -38,33 +33,11 @@ from proctor.cases.formats.adk.test_config import (
     name_of,
     session_of,
 )
-from proctor.cases.formats.format_spec import Written
 from proctor.cases.scenario import Scenario
 from proctor.cases.suite import NOTHING, Case, Expected, ExpectedCall, Suite, Turn
 
-NAME = FORMAT
 
-SET_KEYS = {"evalSetId", "eval_set_id", "evalCases", "eval_cases"}
-ID_KEYS = {"evalId", "eval_id"}
-TALK_KEYS = {"conversation", "conversationScenario", "conversation_scenario"}
-ROW_KEYS = {"reference", "expected_tool_use"}
-
-
-def recognises(path: Path, data: Json) -> bool:
-    """An EvalSet, a single EvalCase, or legacy rows."""
-    if path.name == FILE_NAME or path.suffix not in (".json", *YAML_ENDINGS):
-        return False
-    if isinstance(data, dict):
-        is_case = bool(ID_KEYS & data.keys() and TALK_KEYS & data.keys())
-        return bool(SET_KEYS & data.keys()) or is_case or _is_row(data)
-    if data == []:
-        return path.name.endswith((".test.json", ".evalset.json"))
-    return isinstance(data, list) and any(
-        isinstance(row, dict) and ("query" in row or ("name" in row and "data" in row)) for row in data
-    )
-
-
-def read(document: Document, gates: Gates | None = None) -> list[Suite]:
+def read_document(document: Document, gates: Gates | None = None) -> list[Suite]:
     """The suite of a document, judged by the config beside it, or by `gates` if they are given."""
     data = document.data
     if is_legacy(data):
@@ -77,17 +50,7 @@ def read(document: Document, gates: Gates | None = None) -> list[Suite]:
 
 def is_legacy(data: Json) -> bool:
     """Whether it is an array of rows, or one row, as ADK had them before EvalSets."""
-    return isinstance(data, list) or (isinstance(data, dict) and _is_row(data))
-
-
-def write(suites: Sequence[Suite]) -> Written:
-    from proctor.cases.formats.adk.eval_set_writer import write_eval_set
-
-    return write_eval_set(suites)
-
-
-def _is_row(data: dict[str, Json]) -> bool:
-    return "query" in data and bool(ROW_KEYS & data.keys())
+    return isinstance(data, list) or (isinstance(data, dict) and is_row(data))
 
 
 def _read_set(document: Document) -> Draft:
@@ -179,7 +142,9 @@ def _rubrics(fields: Fields) -> Mapping[str, Json]:
     return {"rubrics": rubrics} if rubrics else NOTHING
 
 
-def _turn_notes(fields: Fields, asked: Spoken | None, answered: Spoken | None, used: ToolUse) -> dict[str, Json]:
+def _turn_notes(
+    fields: Fields, asked: ContentText | None, answered: ContentText | None, used: ToolUse
+) -> dict[str, Json]:
     return {
         "userContent": None if asked is None else asked.kept,
         "finalResponse": None if answered is None else answered.kept,
@@ -193,7 +158,7 @@ def _turn_notes(fields: Fields, asked: Spoken | None, answered: Spoken | None, u
     }
 
 
-def _content(fields: Fields, name: str, role: str) -> Spoken | None:
+def _content(fields: Fields, name: str, role: str) -> ContentText | None:
     data = fields.take(name)
     return None if data is None else read_content(fields.document, data, fields.at(name), role)
 
@@ -205,7 +170,7 @@ def _tool_use(fields: Fields) -> ToolUse:
     return read_tool_use(fields.document, data, fields.at("intermediate_data"))
 
 
-def _check_user(fields: Fields, asked: Spoken) -> None:
+def _check_user(fields: Fields, asked: ContentText) -> None:
     """Only text reaches the agent: without any there is no message, and what else was said is pointed out once."""
     document = fields.document
     if asked.text is None and isinstance(fields.take("user_content"), dict):

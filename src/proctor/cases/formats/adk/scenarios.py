@@ -1,4 +1,4 @@
-"""ADK's conversation scenarios and the config of the user simulator: there and back."""
+"""ADK's conversation scenarios and the config of the user simulator: read and written."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def write_simulator(cases: Sequence[Case], kept: Json, losses: list[str]) -> dic
 
 
 def _played(scenario: Scenario) -> dict[str, Any]:
-    """How the user is played, without what everybody assumes."""
+    """How the user is simulated, without the defaults."""
     usual = Scenario("", "")
     names = ("model", "max_turns", "instructions", "show_tools")
     return {name: getattr(scenario, name) for name in names if getattr(scenario, name) != getattr(usual, name)}

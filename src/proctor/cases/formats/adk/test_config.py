@@ -1,6 +1,6 @@
 """ADK's `test_config.json`: which metrics judge the files beside it, and the least score each must reach.
 
-What ADK's current and legacy readers share: cases in, a suite with the criteria that apply to each case out.
+`assemble` makes a suite of cases and these criteria, for EvalSets and legacy arrays alike.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from proctor.base.fields import Document, Fields, kind, nearest
 from proctor.base.json_data import UNSET, Json
 from proctor.base.records import record
 from proctor.base.source import Pointer, pointer_text, read_text
+from proctor.cases.formats.adk import CONFIG_NAME, NAME
 from proctor.cases.formats.adk.criteria import (
     IN_FINAL,
     INFORMING,
@@ -29,7 +30,6 @@ from proctor.cases.suite import NOTHING, Case, Criteria, EvaluatorSpec, Suite
 if TYPE_CHECKING:
     from proctor.cases.formats.adk.criteria import CustomMetric
 
-FILE_NAME = "test_config.json"
 
 UNSUPPORTED = {"live_model_config": "needs a live session, which is not available"}
 
@@ -38,7 +38,7 @@ DEFAULT_CRITERIA: Final = {"tool_trajectory_avg_score": 1.0, "response_match_sco
 
 @record
 class Gates:
-    """The evaluators of a file, and whether somebody chose them or they are ADK's defaults."""
+    """The evaluators of a file, and whether a config chose them or they are ADK's defaults."""
 
     specs: tuple[EvaluatorSpec, ...]
     chosen: bool
@@ -58,7 +58,7 @@ def load_gates(document: Document) -> Gates:
 
     A config that cannot be used is the document's problem, located in the config, and never replaced by the defaults.
     """
-    path = document.path.parent / FILE_NAME
+    path = document.path.parent / CONFIG_NAME
     if not path.exists():
         return DEFAULTS
     try:
@@ -162,7 +162,6 @@ def _threshold(document: Document, metric: Metric | CustomMetric, value: Json, p
     return metric.least
 
 
-FORMAT = "adk"
 KEPT = "x-adk"
 """Where `extra` keeps what ADK says and Proctor does not use."""
 
@@ -177,7 +176,7 @@ class Placed:
 
 @record
 class Draft:
-    """A suite that nobody has yet said how to judge."""
+    """A suite without its criteria yet."""
 
     name: str
     cases: tuple[Placed, ...]
@@ -199,7 +198,7 @@ def assemble(document: Document, draft: Draft, gates: Gates | None = None) -> li
             criteria=Criteria(trials="mean"),
             description=draft.description,
             path=document.path,
-            format=FORMAT,
+            format=NAME,
             warnings=tuple(document.warnings),
             extra=keep({**draft.extra.get(KEPT, {}), **gates.notes}),
         )
@@ -207,7 +206,7 @@ def assemble(document: Document, draft: Draft, gates: Gates | None = None) -> li
 
 
 def evaluators_for(case: Case, gates: Gates) -> tuple[EvaluatorSpec, ...]:
-    """Criteria somebody chose hold for every case; ADK's defaults only where a case has something to compare."""
+    """Criteria of a config hold for every case; ADK's defaults only where a case has something to compare."""
     specs = gates.specs if gates.chosen else tuple(spec for spec in gates.specs if _has_data(spec, case))
     return specs if case.final_state is None else (*specs, EvaluatorSpec("FinalState"))
 

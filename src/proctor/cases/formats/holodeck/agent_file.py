@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
-
 from proctor.base.environment import substitute
 from proctor.base.errors import InvalidSuite
 from proctor.base.fields import Document, Fields
 from proctor.base.json_data import Json
 from proctor.base.source import Pointer, read_text
-from proctor.cases.formats.format_spec import Written
+from proctor.cases.formats.holodeck import EXTENSION, NAME
 from proctor.cases.formats.holodeck.configuration import (
     DEFAULT,
     ConfigFile,
@@ -23,9 +20,6 @@ from proctor.cases.formats.holodeck.configuration import (
 from proctor.cases.formats.holodeck.metrics import read_metrics
 from proctor.cases.formats.holodeck.test_cases import AgentTests
 from proctor.cases.suite import NOTHING, Case, EvaluatorSpec, Settings, Suite
-
-NAME = "holodeck"
-EXTENSION = "x-holodeck"
 
 KEPT = (
     "author",
@@ -41,29 +35,14 @@ KEPT = (
 )
 """What describes the agent itself, kept as it is written."""
 
-SAID_ELSEWHERE = ("observability", "deployment")
+WITHOUT_EFFECT = ("observability", "deployment")
 """What is about running the agent for others, and changes nothing in a test."""
 
 _UNREADABLE = (EvaluatorSpec(""),)
 """Stands for metrics whose problems are reported, so that no test is also said to lack them."""
 
-_ROOT_MARKS = frozenset("model instructions evaluations execution agent".split())
-_TEST_MARKS = frozenset("ground_truth expected_tools turns retrieval_context turn_config".split())
 
-
-def recognises(path: Path, data: Json) -> bool:
-    """An agent with tests; a file of nothing but tests belongs to the agent that names it in `test_cases_file`."""
-    if not isinstance(data, dict) or data.keys() <= {"test_cases"}:
-        return False
-    if "test_cases" not in data and "test_cases_file" not in data:
-        return False
-    if not _ROOT_MARKS.isdisjoint(data):
-        return True
-    tests = data.get("test_cases")
-    return isinstance(tests, list) and any(isinstance(t, dict) and not _TEST_MARKS.isdisjoint(t) for t in tests)
-
-
-def read(document: Document) -> list[Suite]:
+def read_document(document: Document) -> list[Suite]:
     """The one suite an agent's file is."""
     fields = Fields(document, substitute(document, document.data, conceals=describes_a_model))
     name = fields.text("name", document.path.stem, required=True, blank=False)
@@ -72,7 +51,7 @@ def read(document: Document) -> list[Suite]:
     fields.text("author", blank=False)
     given = {key: fields.take(key) for key in KEPT}
     kept = {key: value for key, value in given.items() if fields.has(key)}
-    for key in SAID_ELSEWHERE:
+    for key in WITHOUT_EFFECT:
         if kept.get(key) is not None:
             document.warn((key,), "is kept, but has no effect on tests")
     for index, tool in enumerate(kept["tools"] if isinstance(kept.get("tools"), list) else ()):
@@ -109,12 +88,6 @@ def read(document: Document) -> list[Suite]:
             extra=extra or NOTHING,
         )
     ]
-
-
-def write(suites: Sequence[Suite]) -> Written:
-    from proctor.cases.formats.holodeck import agent_file_writer as holodeck_writer
-
-    return holodeck_writer.write(suites)
 
 
 def describes_a_model(pointer: Pointer) -> bool:

@@ -1,6 +1,6 @@
-"""HoloDeck's configuration files: `config.yml` beside the agent, then the one in the user's own folder.
+"""HoloDeck's configuration: `config.yml` beside the agent and in the user's own folder, and the `execution` settings.
 
-HoloDeck's `execution`: each setting, and who says so, from the agent's file down to the defaults.
+Each setting has an origin: the agent's file, a configuration file, the environment, or the default.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class ConfigFile:
 def config_files(folder: Path, home: Path | None = None) -> tuple[list[ConfigFile], list[Problem]]:
     """The files that are there, the more particular one first; what cannot be read is a problem.
 
-    A `config.yml` that has nothing HoloDeck knows is somebody else's.
+    A `config.yml` without any key of HoloDeck belongs to another tool.
     """
     found: list[ConfigFile] = []
     problems: list[Problem] = []
@@ -77,7 +77,7 @@ def config_files(folder: Path, home: Path | None = None) -> tuple[list[ConfigFil
 
 
 def _misshapen(document: Document, blocks: Mapping[str, Json]) -> list[Problem]:
-    """What is wrong with `providers` and `mcp_servers` whoever uses them."""
+    """What is wrong with `providers` and `mcp_servers`, whether this agent uses them or not."""
     apart = Document(document.path, document.text, blocks)
     fields = Fields(apart, blocks)
     for key, block in (fields.mapping("providers") or {}).items():
@@ -96,7 +96,7 @@ def _describes_a_model(pointer: Pointer) -> bool:
 def _own_folder(home: Path | None) -> Path | None:
     try:
         return (home or Path.home()) / ".holodeck"
-    except RuntimeError:  # nobody is at home here
+    except RuntimeError:  # there is no home folder
         return None
 
 
@@ -149,7 +149,7 @@ DEFAULTS: Mapping[str, Json] = {
 
 @record
 class Setting:
-    """A value, and who says so."""
+    """A value and where it comes from."""
 
     value: Json
     origin: str
@@ -170,7 +170,7 @@ def resolve_execution(
     files: Iterable[ConfigFile] = (),
     environment: Mapping[str, str] | None = None,
 ) -> tuple[dict[str, Setting], list[Problem]]:
-    """The first who says something wins: the agent's file, configuration files, environment, defaults."""
+    """The first source that gives a value wins: agent's file, configuration files, environment, defaults."""
     problems: list[Problem] = []
     layers: list[tuple[str, Mapping[str, Json]]] = [(origin, own)]
     for file in files:

@@ -121,7 +121,7 @@ def _judge_threshold(fields: Fields, top: int) -> float | None:
 
 
 def _judging(fields: Fields, metric: str | None, scale: int | None) -> dict[str, Json]:
-    """What the judge is told; metrics that nobody judges have no use for it."""
+    """What the judge is told; metrics that no judge scores have no use for it."""
     given = {"scale": scale, "custom_prompt": fields.text("custom_prompt", blank=False)}
     told = {name: value for name, value in given.items() if value is not None}
     if metric in JUDGED:

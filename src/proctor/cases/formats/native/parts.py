@@ -1,11 +1,6 @@
-"""Brings the shorter shapes of the native format, a bare list and JSON Lines, to the one with `cases`.
+"""Parts of the native format that most files do not use: bare lists and JSON Lines, tool doubles, scenarios.
 
-Positions follow: a problem is reported on the line of the file where it stands.
-
-
-Reads and writes the doubles of a case: what its tools answer instead of being called.
-
-Reads and writes the scenario of a case: what a simulated user is told.
+Bare lists and lines are brought to the one shape with `cases`; problems keep the line where they stand in the file.
 """
 
 from __future__ import annotations
@@ -18,11 +13,10 @@ from proctor.base.errors import InvalidSuite, Problem
 from proctor.base.fields import Document, Fields, kind
 from proctor.base.json_data import Json
 from proctor.base.source import Pointer, lines_of, parse_json
+from proctor.cases.formats.native import LINES
 from proctor.cases.matchers import Matcher, parse
 from proctor.cases.scenario import LONGEST, STOP, USUAL_TURNS, Scenario
 from proctor.cases.suite import NOTHING, Case, Double
-
-LINES = (".jsonl", ".ndjson")
 
 
 def parse_lines(path: Path, text: str) -> list[Json]:

@@ -1,16 +1,15 @@
-"""Proctor's own format: YAML or JSON with `cases`, or JSON Lines with one case a line."""
+"""Reads suites in Proctor's own format; `read_case` also reads a single case."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 
 from proctor.base.fields import Document, Fields, kind, nearest
 from proctor.base.json_data import UNSET, Json, show
 from proctor.base.source import Pointer
 from proctor.cases.evaluator_specs import read_specs, with_implied
-from proctor.cases.formats.format_spec import Written
-from proctor.cases.formats.native.parts import LINES, read_doubles, read_scenario, refuse_turns, whole
+from proctor.cases.formats.native import NAME
+from proctor.cases.formats.native.parts import read_doubles, read_scenario, refuse_turns, whole
 from proctor.cases.matchers import Matcher, parse
 from proctor.cases.scenario import Scenario
 from proctor.cases.suite import (
@@ -29,32 +28,14 @@ from proctor.cases.suite import (
     Turn,
 )
 
-NAME = "native"
+UNSCORED = "is scored by nothing; give it an expectation or an evaluator"
 
 
-def recognises(path: Path, data: Json) -> bool:
-    """A `cases` list, or objects with an input or turns, in a bare list or one a line."""
-    if isinstance(data, Mapping):
-        return "cases" in data
-    telling = ("input", "turns", "suite") if path.suffix in LINES else ("input", "turns")
-    return isinstance(data, list) and any(isinstance(row, Mapping) and any(k in row for k in telling) for row in data)
-
-
-def read(document: Document) -> list[Suite]:
-    if document.path.suffix in LINES or isinstance(document.data, list):
-        document = whole(document)
+def read_document(document: Document) -> list[Suite]:
+    document = whole(document)
     suite = _read_suite(document)
     document.finish(suite)
     return [suite]
-
-
-def write(suites: Sequence[Suite]) -> Written:
-    from proctor.cases.formats.native.writer import write_text
-
-    return write_text(suites)
-
-
-UNSCORED = "is scored by nothing; give it an expectation or an evaluator"
 
 
 def _read_suite(document: Document) -> Suite:

@@ -1,6 +1,6 @@
 """The native format as pydantic models, from which the JSON Schema that editors use is generated.
 
-Reading does not go through these: `native` gives better messages and costs no import. A test holds the two together.
+Reading does not go through these: the reader gives better messages and costs no import. A test holds the two together.
 `null` means the same as leaving a key out, in both.
 """
 

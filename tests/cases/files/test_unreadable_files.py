@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from proctor.cases.files.attachments import FileReader, FileSettings, FileText, UnreadableFile
 from proctor.cases.files.documents import read_document
-from proctor.cases.files.file_kinds import NOT_TEXT, Limits, kind_found
+from proctor.cases.files.file_kinds import NOT_TEXT, Limits, detected_kind
 from proctor.cases.suite import Attachment
 
 pytest.importorskip("pypdf")
@@ -80,7 +80,7 @@ def slides() -> bytes:
 def test_no_content_breaks_a_reader(kind: str, start: bytes, rest: bytes) -> None:
     content = start + rest
     try:
-        read_document(kind, kind_found(content), content, Limits())
+        read_document(kind, detected_kind(content), content, Limits())
     except UnreadableFile as error:
         assert str(error)
 
