@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, get_args
 
-from proctor.agents.agent import Reply
+from proctor.agents.agent import BaseAgent, Reply
 from proctor.agents.replies import to_reply
 from proctor.agents.sessions import Conversation
 from proctor.base.errors import AgentFailed
@@ -201,7 +201,7 @@ def _annotated(annotation: Any, function: Any) -> str | None:
     return None
 
 
-class CallableAgent:
+class CallableAgent(BaseAgent):
     """Calls one function for each turn and reads what it returns.
 
     Parameters named or annotated `turn` or `case` get the whole object, `history` the (input, answer) pairs so far,

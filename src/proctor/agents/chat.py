@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from proctor.agents.agent import Reply
+from proctor.agents.agent import BaseAgent, Reply
 from proctor.agents.chat_model import Answer, ChatLine, ChatModel, ChatTool, HttpChatModel, Request, read_tools
 from proctor.agents.http_options import HttpOptions, read_http_options
 from proctor.agents.options import Options, expand, variables
@@ -40,7 +40,7 @@ class ChatCharacter:
     """Whether the model was asked to answer in JSON."""
 
 
-class ChatAgent:
+class ChatAgent(BaseAgent):
     """A model with a character."""
 
     takes_files = False

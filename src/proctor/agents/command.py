@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from proctor.agents.agent import Reply
+from proctor.agents.agent import BaseAgent, Reply
 from proctor.agents.options import Options
 from proctor.agents.replies import to_reply
 from proctor.agents.sessions import Conversation
@@ -110,7 +110,7 @@ def _status(status: int | None) -> str:
 EXAMPLE = '{"command": ["python", "my_agent.py"], "session": false, "cwd": "agents", "env": {"MODE": "test"}}'
 
 
-class CommandAgent:
+class CommandAgent(BaseAgent):
     """Starts one process per turn or, with `session`, one per conversation that reads and writes a JSON line a turn."""
 
     takes_files = False

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from proctor.agents.agent import Reply, ToolCall, Usage
+from proctor.agents.agent import BaseAgent, Reply, ToolCall, Usage
 from proctor.agents.chat_messages import is_list, to_tool_call, to_usage
 from proctor.agents.http_options import HttpOptions, NotInInput
 from proctor.agents.replies import WORDS, read_envelope, read_words, to_reply
@@ -115,7 +115,7 @@ _MAX_REDIRECTS = 5
 _BODY_SHOWN = 300
 
 
-class HttpAgent:
+class HttpAgent(BaseAgent):
     """Asks one address; all sessions share one pool of connections."""
 
     takes_files = False

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from proctor.agents.agent import Reply, ToolCall, Usage
+from proctor.agents.agent import BaseAgent, Reply, ToolCall, Usage
 from proctor.agents.tool_doubles import needs_no_doubles
 from proctor.base.errors import UnreadableReply
 from proctor.base.json_data import UNSET, Json, plain, show
@@ -174,7 +174,7 @@ _FREE = Usage(input_tokens=0, output_tokens=0, cost_usd=0.0, model_calls=0)
 _AN_INSTANT_MS = 0.001
 
 
-class OracleAgent:
+class OracleAgent(BaseAgent):
     """Answers every turn with what is expected of it."""
 
     name = "oracle"
@@ -227,7 +227,7 @@ class OracleSession:
         return _merged(state, example_of_parts(dict(case.final_state)))
 
 
-class NopAgent:
+class NopAgent(BaseAgent):
     """Answers every turn with nothing at all."""
 
     name = "nop"

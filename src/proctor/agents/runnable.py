@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from proctor.agents.agent import Reply
+from proctor.agents.agent import BaseAgent, Reply
 from proctor.agents.replies import to_reply
 from proctor.base.errors import AgentFailed, ProctorError, UsageError
 from proctor.base.json_data import Json, plain
@@ -41,7 +41,7 @@ class Runnable(Protocol[ArgsT]):
         return
 
 
-class RunnableAgent:
+class RunnableAgent(BaseAgent):
     """Drives one Runnable class."""
 
     takes_files = False

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from contextvars import ContextVar
 from typing import Any, is_typeddict
 
-from proctor.agents.agent import Reply, ToolCall, Usage
+from proctor.agents.agent import BaseAgent, Reply, ToolCall, Usage
 from proctor.base.json_data import Json, plain, show
 from proctor.base.references import describe, source_fingerprint
 from proctor.cases.suite import Case, Turn
@@ -51,7 +51,7 @@ class Conversation:
         return said
 
 
-class FrameworkAgent:
+class FrameworkAgent(BaseAgent):
     """An agent of a framework: `name`, a fingerprint, and a session per trial."""
 
     takes_files = False

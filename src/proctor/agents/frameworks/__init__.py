@@ -10,7 +10,7 @@ import importlib
 from types import FunctionType, ModuleType
 from typing import Any
 
-from proctor.agents.agent import Agent
+from proctor.agents.agent import BaseAgent
 
 MODULES = {
     "agno": "agno",
@@ -39,7 +39,7 @@ _TAKEN = {
 }
 
 
-def adapted(target: Any, name: str) -> Agent | None:
+def adapted(target: Any, name: str) -> BaseAgent | None:
     """The agent behind an object of a known framework, or that a function makes; `None` for everything else."""
     from proctor.agents.frameworks.factories import made_by
 

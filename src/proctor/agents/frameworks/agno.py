@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from typing import Any
 from uuid import uuid4
 
-from proctor.agents.agent import Agent, Reply, ToolCall, Usage
+from proctor.agents.agent import Reply, ToolCall, Usage
 from proctor.agents.sessions import CallLog, FrameworkAgent, FrameworkSession, described_tool, text_of
 from proctor.agents.tool_doubles import answer, answer_async, is_doubled
 from proctor.base.errors import AgentFailed
@@ -242,7 +242,7 @@ def _watched(original: Any) -> Any:
     return run
 
 
-def adapt(target: Any, name: str) -> Agent | None:
+def adapt(target: Any, name: str) -> FrameworkAgent | None:
     """An agent that runs Agents and Teams."""
     from agno.agent import Agent as AgnoAgent
     from agno.team import Team

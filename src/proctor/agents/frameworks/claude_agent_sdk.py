@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from proctor.agents.agent import Agent, Reply, Usage
+from proctor.agents.agent import Reply, Usage
 from proctor.agents.sessions import CallLog, FrameworkAgent, FrameworkSession, text_of
 from proctor.agents.tool_doubles import answer_async, is_doubled
 from proctor.base.errors import AgentFailed
@@ -24,7 +24,7 @@ ClientFactory = Callable[[Any], Any]
 _BUSY = frozenset({408, 429, 500, 502, 503, 504, 529})
 
 
-def adapt(target: Any, name: str) -> Agent | None:
+def adapt(target: Any, name: str) -> FrameworkAgent | None:
     """An agent that runs what ClaudeAgentOptions describe."""
     from claude_agent_sdk import ClaudeAgentOptions
 

@@ -6,7 +6,7 @@ import functools
 import json
 from typing import Any
 
-from proctor.agents.agent import Agent, Reply, Usage
+from proctor.agents.agent import Reply, Usage
 from proctor.agents.sessions import CallLog, FrameworkAgent, FrameworkSession, described_tool, text_of
 from proctor.agents.tool_doubles import answer_async, is_doubled
 from proctor.base.errors import AgentFailed
@@ -17,7 +17,7 @@ from proctor.cases.suite import Case, Turn
 USER = "proctor"
 
 
-def adapt(target: Any, name: str) -> Agent | None:
+def adapt(target: Any, name: str) -> FrameworkAgent | None:
     """An agent that runs LlmAgents, workflow agents, Apps, and what a Runner runs."""
     from google.adk.agents import BaseAgent
     from google.adk.runners import Runner

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from proctor.agents.agent import Agent, Reply, ToolCall, Usage
+from proctor.agents.agent import Reply, ToolCall, Usage
 from proctor.agents.frameworks.langchain_inputs import Shape, described, message_text, messages_of, read_shape
 from proctor.agents.replies import to_reply
 from proctor.agents.sessions import CallLog, FrameworkAgent, FrameworkSession, context_from, state_of
@@ -105,7 +105,7 @@ def tool_result(value: Any) -> Json:
 WATCH: ContextVar[Any] = ContextVar("proctor_langchain_watch", default=None)
 
 
-def adapt(target: Any, name: str) -> Agent | None:
+def adapt(target: Any, name: str) -> FrameworkAgent | None:
     from langchain_core.runnables import Runnable
     from langchain_core.tools import BaseTool
 

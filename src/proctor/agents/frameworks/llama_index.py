@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any
 
-from proctor.agents.agent import Agent, Reply, Usage
+from proctor.agents.agent import Reply, Usage
 from proctor.agents.replies import to_reply
 from proctor.agents.sessions import CallLog, FrameworkAgent, FrameworkSession, described_tool, text_of
 from proctor.agents.tool_doubles import answer, answer_async, is_doubled
@@ -28,7 +28,7 @@ _TOKENS = (
 )
 
 
-def adapt(target: Any, name: str) -> Agent | None:
+def adapt(target: Any, name: str) -> FrameworkAgent | None:
     """An agent that runs FunctionAgents, ReActAgents, CodeActAgents, AgentWorkflows, and workflows of one's own."""
     try:
         from llama_index.core.agent.workflow import AgentWorkflow
@@ -290,7 +290,7 @@ QUESTION = ("input", "query", "question", "user_msg", "message", "topic")
 """What people call the question; a start event without fields of its own is given it under all of these."""
 
 
-def adapt_workflow(target: Any, name: str) -> Agent | None:
+def adapt_workflow(target: Any, name: str) -> FrameworkAgent | None:
     from llama_index.core.workflow import Workflow
 
     if not isinstance(target, Workflow):

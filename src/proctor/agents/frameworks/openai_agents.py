@@ -9,7 +9,7 @@ import json
 from contextvars import ContextVar
 from typing import Any, get_args
 
-from proctor.agents.agent import Agent, Reply, ToolCall, Usage
+from proctor.agents.agent import Reply, ToolCall, Usage
 from proctor.agents.chat_messages import field
 from proctor.agents.sessions import CallLog, FrameworkAgent, FrameworkSession, context_from, state_from, text_of
 from proctor.agents.tool_doubles import answer_async, is_doubled
@@ -21,7 +21,7 @@ from proctor.cases.suite import Case, Turn
 LOG: ContextVar[CallLog | None] = ContextVar("proctor_openai_agents_log", default=None)
 
 
-def adapt(target: Any, name: str) -> Agent | None:
+def adapt(target: Any, name: str) -> FrameworkAgent | None:
     try:
         from agents import Agent as SdkAgent
         from agents import FunctionTool, Runner  # noqa: F401  a package of one's own is often called agents, too

@@ -6,7 +6,7 @@ import functools
 from contextvars import ContextVar
 from typing import Any
 
-from proctor.agents.agent import Agent, Reply, Usage
+from proctor.agents.agent import Reply, Usage
 from proctor.agents.sessions import CallLog, FrameworkAgent, FrameworkSession, context_from, state_from, text_of
 from proctor.agents.tool_doubles import answer_async, is_doubled
 from proctor.base.errors import AgentFailed
@@ -17,7 +17,7 @@ from proctor.cases.suite import Case, Turn
 WATCH: ContextVar[Any] = ContextVar("proctor_pydantic_ai_watch", default=None)
 
 
-def adapt(target: Any, name: str) -> Agent | None:
+def adapt(target: Any, name: str) -> FrameworkAgent | None:
     from pydantic_ai.agent import AbstractAgent
 
     if not isinstance(target, AbstractAgent):

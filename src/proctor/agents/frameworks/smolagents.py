@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from proctor.agents.agent import Agent, Reply, Usage
+from proctor.agents.agent import Reply, Usage
 from proctor.agents.sessions import CallLog, FrameworkAgent, FrameworkSession, described_tool, text_of
 from proctor.agents.tool_doubles import answer, is_doubled
 from proctor.base.errors import AgentFailed
@@ -22,7 +22,7 @@ from proctor.cases.suite import Case, Turn
 _WORKING: contextvars.ContextVar[Bench | None] = contextvars.ContextVar("proctor_smolagents_bench", default=None)
 
 
-def adapt(target: Any, name: str) -> Agent | None:
+def adapt(target: Any, name: str) -> FrameworkAgent | None:
     """An agent that runs ToolCallingAgents, CodeAgents and other agents of several steps."""
     from smolagents import MultiStepAgent
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from proctor.agents.agent import Agent
+from proctor.agents.agent import BaseAgent
 from proctor.agents.resolving import resolve_agent
 from proctor.base.errors import InvalidSuite, Problem, UsageError
 from proctor.base.json_data import canonical, fingerprint, plain
@@ -29,7 +29,7 @@ class PlannedSuite:
     """A suite with its agent and its evaluators ready."""
 
     suite: Suite
-    agent: Agent
+    agent: BaseAgent
     agent_fingerprint: str
     limits: Limits
     judge: Any
@@ -177,8 +177,8 @@ def _plan_suite(suite: Suite, options: RunOptions, agent: Any, problems: list[Pr
     problems.extend(_unknown_tools(suite))
     if found is None:
         return None
-    mark = getattr(found, "fingerprint", None) or fingerprint(found.name)
-    planned = PlannedSuite(suite, found, str(mark), limits_of(options, suite), judge_of(options, suite).judge, bound)
+    judge = judge_of(options, suite).judge
+    planned = PlannedSuite(suite, found, found.identity, limits_of(options, suite), judge, bound)
     problems.extend(_misfits(suite, found))
     return planned
 
@@ -196,7 +196,7 @@ def _unknown_tools(suite: Suite) -> list[Problem]:
     return []
 
 
-def _agent_of(suite: Suite, override: Any, problems: list[Problem]) -> Agent | None:
+def _agent_of(suite: Suite, override: Any, problems: list[Problem]) -> BaseAgent | None:
     reference, base = (override, Path.cwd()) if override is not None else (suite.agent, suite.base)
     if reference is None and _describes_agent(suite):
         return _declared(suite, problems)
@@ -224,7 +224,7 @@ def _describes_agent(suite: Suite) -> bool:
     return describes_agent(suite)
 
 
-def _declared(suite: Suite, problems: list[Problem]) -> Agent | None:
+def _declared(suite: Suite, problems: list[Problem]) -> BaseAgent | None:
     from proctor.declared.declared_agent import declared_agent
 
     try:
@@ -287,12 +287,9 @@ def _spec_lists(suite: Suite) -> Iterable[tuple[EvaluatorSpec, ...]]:
                 yield turn.evaluators
 
 
-def _misfits(suite: Suite, agent: Agent) -> list[Problem]:
+def _misfits(suite: Suite, agent: BaseAgent) -> list[Problem]:
     """Cases whose input the agent itself says it cannot take."""
-    check = getattr(agent, "check", None)
-    if check is None:
-        return []
-    misfits = ((case, check(case)) for case in suite.cases if case.skip is None)
+    misfits = ((case, agent.check(case)) for case in suite.cases if case.skip is None)
     return [
         Problem(reason, suite.path, line_with(suite.path, case.description or case.id), f"case {case.id!r}")
         for case, reason in misfits

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
+from proctor.agents.agent import BaseAgent
 from proctor.base.errors import StoreError
 from proctor.base.json_data import fingerprint
 from proctor.base.records import record
@@ -105,7 +106,7 @@ class SessionAnswers:
         """The answers of earlier sessions that were taken: what was asked, and by which suite, if by one."""
         self._changed: dict[str, float] = {}
 
-    def find(self, question: str, agent: Any, number: int, suite: str = "") -> TrialResult | None:
+    def find(self, question: str, agent: BaseAgent, number: int, suite: str = "") -> TrialResult | None:
         """The latest answer, unless it is an earlier session's and the agent may have changed since.
 
         What `suite` asks is its own: an answer that another suite got in this session is not taken for it.
@@ -199,13 +200,13 @@ def turn_key(question: str, mark: str, number: int = 1) -> str:
     return f"{question}-{mark}-{number}"
 
 
-def mark_of(agent: Any) -> str:
-    return str(getattr(agent, "fingerprint", None) or fingerprint(agent.name))
+def mark_of(agent: BaseAgent) -> str:
+    return agent.identity
 
 
-def is_out_of_sight(agent: Any) -> bool:
+def is_out_of_sight(agent: BaseAgent) -> bool:
     """Whether an agent could change without its fingerprint changing: a service, or an object that has none."""
-    return not getattr(agent, "fingerprint", None) or type(agent).__module__ == "proctor.agents.http"
+    return not agent.fingerprint or type(agent).__module__ == "proctor.agents.http"
 
 
 def row_of(store: Store, run_id: str) -> int:
