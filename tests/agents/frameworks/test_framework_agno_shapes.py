@@ -150,5 +150,5 @@ def test_the_fingerprint_changes_with_the_code_of_a_tool(tmp_path: Path) -> None
         (tmp_path / folder / "rates_app.py").write_text(
             f"from agno.agent import Agent\ndef rate(city: str): return {said!r}\nagent = Agent(tools=[rate])\n"
         )
-        found.append(resolve_agent(f"{tmp_path / folder / 'rates_app.py'}:agent").fingerprint)  # type: ignore[attr-defined]
+        found.append(resolve_agent(f"{tmp_path / folder / 'rates_app.py'}:agent").fingerprint)
     assert found[0] == found[1] != found[2]
