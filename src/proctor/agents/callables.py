@@ -1,7 +1,4 @@
-"""Any function, method, or object that can be called, as an agent.
-
-Decides, once per function, what each of its parameters is given: the input, the turn, the case, the state.
-"""
+"""Functions and other callable objects as agents: what each parameter is given, and what the result means."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""An agent that is a program: a turn goes in as JSON on its standard input, the answer comes out on the other side.
+"""A program as an agent: a turn is JSON on its standard input, the answer is what it prints.
 
-Starts programs so that they can be ended with everything they started themselves.
+Programs run in a process group of their own, so that what they start can be ended with them.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ class LineSession:
     async def __aenter__(self) -> LineSession:
         import tempfile
 
-        # A file takes any amount of complaint without anybody having to read along.
+        # A file takes any amount of error output; a pipe would have to be read all the time.
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  closed when the session ends
         try:
             self._process = await launch(self._program, stderr=self._errors)

@@ -1,7 +1,4 @@
-"""An agent behind an HTTP address: one JSON request per turn.
-
-Reads the body of an HTTP answer as a Reply, by the selectors that were given or in the usual places.
-"""
+"""An agent behind an HTTP address: one JSON request for each turn, and the reply read from the body."""
 
 from __future__ import annotations
 
@@ -45,7 +42,7 @@ def read_body(body: str, options: HttpOptions) -> Reply:
 
 
 def _read_text(body: str, options: HttpOptions) -> Reply:
-    """A body that is no JSON is the answer itself, unless somebody said where in the JSON the answer is."""
+    """A body that is no JSON is the answer itself, unless the options say where in the JSON the answer is."""
     wanted = [s for s in (options.text, options.tool_calls, options.state) if s is not None and not s.optional]
     if wanted:
         raise UnreadableReply(f"looked for {wanted[0].text} but the answer is not JSON: {show(body.strip(), 300)}")
@@ -224,7 +221,7 @@ class HttpSession:
         )
 
     async def _follow(self, request: Any) -> Any:
-        """Redirects are followed on the same host only: elsewhere nobody said that the headers may go."""
+        """Redirects are followed on the same host only: the headers, with their keys, are not meant for another."""
         client = self._own or self._agent.client
         for _ in range(_MAX_REDIRECTS):
             response = await client.send(request)

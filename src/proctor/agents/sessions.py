@@ -1,15 +1,11 @@
-"""What an adapter remembers of one session: its id, its state, and what was said so far.
-
-What adapters share: a conversation with an id and a state of its own, and calls noted while a turn runs.
-
-The object in which a framework carries an application's own things, made from a case's state and told as one.
-"""
+"""What adapters share: the memory of a conversation, the tool calls of a turn, and state as a framework's object."""
 
 from __future__ import annotations
 
 import copy
 import dataclasses
 import itertools
+import json
 import os
 import time
 from collections.abc import Mapping
@@ -127,8 +123,8 @@ class CallLog:
             call.parent,
         )
 
-    def spend(self, usage: Usage | None) -> None:
-        """Add what one model call cost."""
+    def add_usage(self, usage: Usage | None) -> None:
+        """Add the usage of one model call."""
         if usage is not None:
             self.usage = usage if self.usage is None else self.usage + usage
 
@@ -156,7 +152,28 @@ def described_tool(tool: Any) -> Json:
 _CODE = ("func", "function", "real_fn", "entrypoint", "handler", "forward")
 
 
+def read_data(text: str) -> Json:
+    """An answer that should be JSON, as data; `None` if it is not."""
+    try:
+        return plain(json.loads(text))
+    except (ValueError, RecursionError):
+        return None
+
+
+def closure_values(function: Any) -> list[Any]:
+    """What the closure of a function holds, apart from variables that are not set yet."""
+    return [cell.cell_contents for cell in getattr(function, "__closure__", None) or () if _is_filled(cell)]
+
+
+def _is_filled(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not cell
+    except ValueError:
+        return False
+
+
 def state_of(value: Any) -> Mapping[str, Json] | None:
+    """A state as plain data; `None` for what is no mapping."""
     return plain(value) if isinstance(value, Mapping) else None
 
 

@@ -10,7 +10,6 @@ import csv
 import importlib.util
 import io
 import json
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from proctor.base.records import record
 from proctor.base.threads import call_in_thread
 from proctor.cases.suite import NOTHING
 from proctor.declared.description import RecordSpec, StoreSpec
-from proctor.judging.embeddings import Vector, embeddings_of
+from proctor.judging.embeddings import Vector, cosine, embeddings_of
 
 TEXTS = (".txt", ".md", ".markdown")
 RECORDS = (".json", ".jsonl", ".csv")
@@ -218,11 +217,3 @@ class VectorStore:
         if passage.id:
             known["id"] = passage.id
         return {**known, **passage.meta}
-
-
-def cosine(left: Vector, right: Vector) -> float:
-    """From -1 to 1; 0 where a vector has no direction."""
-    lengths = math.hypot(*left) * math.hypot(*right)
-    if not lengths or not math.isfinite(lengths):
-        return 0.0
-    return max(-1.0, min(1.0, sum(a * b for a, b in zip(left, right, strict=True)) / lengths))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from proctor.base.errors import UsageError
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.judged import JUDGE, answer_text, call_account, expected_text, spent_on
 from proctor.judging.context import docket
-from proctor.judging.embeddings import Embeddings, NoEmbeddings, embeddings_of
+from proctor.judging.embeddings import Embeddings, NoEmbeddings, cosine, embeddings_of
 from proctor.judging.judge import JudgeCall
 
 SIMILAR_FROM = 0.7
@@ -69,15 +68,7 @@ async def similarity(source: Embeddings, one: str, other: str) -> float:
     if one == other:
         return 1.0
     left, right = await source.embed([one, other])
-    return cosine_of(left, right)
-
-
-def cosine_of(left: Sequence[float], right: Sequence[float]) -> float:
-    """Between -1 and 1; 0 if either says nothing."""
-    lengths = math.sqrt(math.fsum(value * value for value in left)) * math.sqrt(math.fsum(v * v for v in right))
-    if not lengths or not math.isfinite(lengths):
-        return 0.0
-    return max(-1.0, min(1.0, math.fsum(a * b for a, b in zip(left, right, strict=True)) / lengths))
+    return cosine(left, right)
 
 
 def scaled(cosine: float, least: float) -> float:

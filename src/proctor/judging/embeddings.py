@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import functools
+import math
 import os
 import time
 from array import array
@@ -195,3 +196,11 @@ def _vector(entry: Entry) -> Vector:
     vector = array("d")
     vector.frombytes(base64.b64decode(str(entry["vector"])))
     return vector
+
+
+def cosine(left: Vector, right: Vector) -> float:
+    """How alike two embeddings are, from -1 to 1; 0 if one of them has no direction."""
+    lengths = math.hypot(*left) * math.hypot(*right)
+    if not lengths or not math.isfinite(lengths):
+        return 0.0
+    return max(-1.0, min(1.0, math.fsum(a * b for a, b in zip(left, right, strict=True)) / lengths))

@@ -53,7 +53,7 @@ class _Listener(SpanProcessor):
         self._scopes: dict[int, weakref.ref[Scope]] = {}
         """By identity of the span's context: ids are not unique where an application seeds its random numbers.
 
-        The reference is weak, because a capture that nobody holds any more needs no spans.
+        The reference is weak, because a capture that is no longer held needs no spans.
         """
 
     def on_start(self, span: SdkSpan, parent_context: otel_context.Context | None = None) -> None:

@@ -1,7 +1,4 @@
-"""Reads spans back from a file: OTLP JSON, a line of it per batch, or a pixie trace; compressed or not.
-
-Traces on their way between stores and other tools: whose they are is said beside the spans of OTLP.
-"""
+"""Reads spans from files: OTLP JSON, whole or a line for each batch, or a pixie trace; compressed or not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an application says about itself while one trial runs, kept apart from every other trial by context."""
+"""What an application reports about itself during one turn, kept apart from other trials by context."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class Recording:
     tool_calls: list[ToolCall] = field(default_factory=list)
     outputs: list[NamedData] = field(default_factory=list)
     over: bool = False
-    """The turn is answered: what a thread that outlives it does later belongs to nobody."""
+    """The turn is answered: what a thread that outlives it does later is not recorded."""
     wraps_are_spans: bool = False
     """Whether the trace shows each `wrap` as well, inputs included."""
 
     def unused(self) -> list[str]:
-        """Inputs nobody asked for, where at least one was: an application that asks for none has no use for any."""
+        """Inputs that the application did not ask for, if it asked for others: one that asks for none uses none."""
         return [name for name in self.inputs or () if name not in self.used] if self.used else []
 
 

@@ -15,6 +15,7 @@ from proctor.base.errors import ProctorError
 from proctor.base.fields import nearest
 from proctor.base.json_data import Json, plain
 from proctor.cases.suite import NamedData
+from proctor.tracing.capture import joined
 from proctor.tracing.trial_recording import Recording, current
 
 T = TypeVar("T")
@@ -101,7 +102,7 @@ def _drained(
             seen.append(chunk)
             yield chunk
     finally:
-        _record(recording, purpose, name, _joined(seen))
+        _record(recording, purpose, name, joined(seen))
 
 
 async def _drained_async(
@@ -113,12 +114,7 @@ async def _drained_async(
             seen.append(chunk)
             yield chunk
     finally:
-        _record(recording, purpose, name, _joined(seen))
-
-
-def _joined(chunks: list[Any]) -> Json:
-    """A stream of text is one text; a stream of anything else is a list."""
-    return "".join(chunks) if all(isinstance(chunk, str) for chunk in chunks) else plain(chunks)
+        _record(recording, purpose, name, joined(seen))
 
 
 def _watched(target: Any, purpose: Purpose, name: str) -> Any:

@@ -1,7 +1,4 @@
-"""Claude Agent SDK: options are the agent; each trial is a client, and a Claude Code process, of its own.
-
-Doubles for the tools of an in-process MCP server: calls of them are answered before they reach the server.
-"""
+"""Claude Agent SDK: options are the agent; each trial has a client, and a Claude Code process, of its own."""
 
 from __future__ import annotations
 
@@ -191,7 +188,7 @@ def _own_servers(options: Any) -> frozenset[str]:
 
 
 def _is_aside(result: Any) -> bool:
-    """The end of a turn that nobody asked for, such as one in which a background task reports."""
+    """The end of a turn that the user did not ask for, such as the report of a background task."""
     return bool(result.origin) and result.origin.get("kind") not in (None, "human")
 
 

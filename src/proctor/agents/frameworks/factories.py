@@ -9,6 +9,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from proctor.agents.agent import BaseAgent, Session
+from proctor.agents.sessions import closure_values
 from proctor.base.errors import AgentFailed, UsageError
 from proctor.base.references import describe, source_fingerprint
 from proctor.cases.suite import Case
@@ -93,16 +94,9 @@ def _mentioned(function: FunctionType, above: list[FunctionType]) -> Iterator[An
         beside = isinstance(value, FunctionType) and value.__globals__ is function.__globals__
         if isinstance(value, FunctionType) and beside and value not in above:
             yield from _mentioned(value, [*above, function])
-    yield from (cell.cell_contents for cell in function.__closure__ or () if _is_filled(cell))
+    yield from closure_values(function)
 
 
 def _is_ours(value: Any) -> bool:
     home = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
     return str(home).partition(".")[0] == "proctor"
-
-
-def _is_filled(cell: Any) -> bool:
-    try:
-        return cell.cell_contents is not cell
-    except ValueError:
-        return False

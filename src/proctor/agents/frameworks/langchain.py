@@ -1,7 +1,4 @@
-"""LangChain and LangGraph: agents, graphs, chains and chat models, whose tools and model calls are watched.
-
-The callback handler that a run is given: it notes what the model asked for, what it cost, and what tools did.
-"""
+"""LangChain and LangGraph: agents, graphs, chains and chat models, whose tools and model calls are watched."""
 
 from __future__ import annotations
 
@@ -47,9 +44,9 @@ def watcher_class() -> type[Any]:
             message = getattr(response.generations[0][0], "message", None)
             spent = getattr(message, "usage_metadata", None)
             if spent:
-                self.log.spend(Usage(spent["input_tokens"], spent["output_tokens"], model_calls=1))
+                self.log.add_usage(Usage(spent["input_tokens"], spent["output_tokens"], model_calls=1))
             else:
-                self.log.spend(Usage(model_calls=1))
+                self.log.add_usage(Usage(model_calls=1))
             for call in _requests(message):
                 self.asked.setdefault(str(call["id"]), call)
 
@@ -249,7 +246,7 @@ def _context(shape: Shape, case: Case) -> Any:
 
 @functools.cache
 def _watch_all_tools() -> None:
-    """Every tool, in whatever graph and however deep, is run through these two; no callback can answer in its place.
+    """Patches `run` and `arun`, through which every tool of every graph is run; a callback could not replace a result.
 
     Where no trial is under way, tools are as they were.
     """

@@ -1,7 +1,4 @@
-"""LlamaIndex: agents and workflows of agents, in a context of their own, watched through LlamaIndex's own spans.
-
-Workflows of one's own in LlamaIndex: steps between a start event and a stop event, with agents and tools inside.
-"""
+"""LlamaIndex: agents and workflows, each trial in a context of its own, watched through LlamaIndex's own spans."""
 
 from __future__ import annotations
 
@@ -188,7 +185,7 @@ def start_watching() -> None:
         def handle(self, event: Any, **_: Any) -> None:
             watched = _WATCHED.get()
             if watched is not None and isinstance(event, LLMChatEndEvent):
-                watched.log.spend(_usage(event.response))
+                watched.log.add_usage(_usage(event.response))
 
     get_dispatcher().add_span_handler(Spans())
     get_dispatcher().add_event_handler(Events())

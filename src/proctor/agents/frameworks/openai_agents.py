@@ -218,7 +218,7 @@ def _id(raw: Any) -> Any:
 
 
 def _usage(spent: Any) -> Usage:
-    """Tokens nobody told are counted as none by the SDK; here they are unknown."""
+    """The SDK counts tokens that the model does not tell as zero; here they are unknown."""
     if not spent.input_tokens and not spent.output_tokens:
         return Usage(model_calls=spent.requests)
     return Usage(spent.input_tokens, spent.output_tokens, model_calls=spent.requests)

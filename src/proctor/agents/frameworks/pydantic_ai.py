@@ -148,9 +148,9 @@ def _watcher_class() -> type[Any]:
         async def after_model_request(self, ctx: Any, *, request_context: Any, response: Any) -> Any:
             spent = response.usage
             if spent.input_tokens or spent.output_tokens:
-                self.log.spend(Usage(spent.input_tokens, spent.output_tokens, model_calls=1))
+                self.log.add_usage(Usage(spent.input_tokens, spent.output_tokens, model_calls=1))
             else:
-                self.log.spend(Usage(model_calls=1))
+                self.log.add_usage(Usage(model_calls=1))
             return response
 
         async def after_run(self, ctx: Any, *, result: Any) -> Any:
