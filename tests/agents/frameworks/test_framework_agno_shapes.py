@@ -122,7 +122,7 @@ def test_doubles_reach_the_tools_of_an_agent_that_a_tool_asks() -> None:
     assert reply.text == "doubled"
 
 
-def test_outside_a_trial_an_agent_runs_as_if_nobody_watched() -> None:
+def test_outside_a_trial_an_agent_runs_as_it_does_without_proctor() -> None:
     target = agent(asked("get_rate", city="Oslo"))
     ran(target)
     assert target.run("rate?").content == "rate of Oslo"

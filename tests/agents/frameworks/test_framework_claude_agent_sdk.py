@@ -128,7 +128,7 @@ def test_calls_of_a_subagent_are_inside_the_call_that_started_it_and_parallel_ca
     assert calls == [("Task", "the report", None), ("Read", "a file", None), ("get_rate", "rate", "t1")]
 
 
-def test_a_result_that_nobody_asked_for_does_not_end_the_turn() -> None:
+def test_the_report_of_a_background_task_does_not_end_the_turn() -> None:
     aside = result("a task has ended", origin={"kind": "task-notification"})
     (trial,) = ran(replayed([aside, result("the answer")]), Case("a", (Turn("a"),)))
     assert trial.replies[0].text == "the answer"

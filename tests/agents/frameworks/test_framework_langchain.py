@@ -289,7 +289,7 @@ def test_a_chain_takes_the_question_as_its_one_variable_and_history_where_it_has
     assert [reply.text for reply in talked(remembering, "one", "two")] == ["one", "one | two"]
 
 
-def test_outside_a_trial_an_agent_runs_as_if_nobody_watched() -> None:
+def test_outside_a_trial_an_agent_runs_as_it_does_without_proctor() -> None:
     target = agent()
     ran(target, case("Oslo"))
     result = asyncio.run(target.ainvoke({"messages": [("user", "Rome")]}))

@@ -278,7 +278,7 @@ def test_nothing_is_traced_also_not_by_agents_with_a_configuration_of_their_own(
     assert heard == []
 
 
-def test_outside_a_trial_an_agent_runs_as_if_nobody_watched() -> None:
+def test_outside_a_trial_an_agent_runs_as_it_does_without_proctor() -> None:
     target = agent()
     before = list(target.tools)
     ran(target, case("Oslo"))

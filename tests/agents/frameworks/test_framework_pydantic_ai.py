@@ -161,7 +161,7 @@ def test_an_answer_with_a_type_is_data_and_its_output_tool_is_no_call() -> None:
     assert (reply.structured, reply.text, reply.tool_calls) == ({"rate": 4.5}, '{"rate": 4.5}', ())
 
 
-def test_outside_a_trial_an_agent_runs_as_if_nobody_watched() -> None:
+def test_outside_a_trial_an_agent_runs_as_it_does_without_proctor() -> None:
     target = agent()
     ran(target, case("Oslo"))
     assert asyncio.run(target.run("Rome")).output == "1: {'rate': 'rate of Rome'}"

