@@ -170,7 +170,7 @@ def _observed(function: Callable[..., Any], title: str | None) -> Callable[..., 
         async def asynchronous(*args: Any, **kwargs: Any) -> Any:
             if not wanted(SCOPE.get()):
                 return await function(*args, **kwargs)
-            observation = Observation(name, _bound(signature, args, kwargs))
+            observation = Observation(name, named_arguments(signature, args, kwargs, defaults=True))
             with observation.lasting():
                 result = await function(*args, **kwargs)
                 observation.set_output(result)
@@ -182,7 +182,9 @@ def _observed(function: Callable[..., Any], title: str | None) -> Callable[..., 
     def synchronous(*args: Any, **kwargs: Any) -> Any:
         if not wanted(SCOPE.get()):
             return function(*args, **kwargs)
-        return _called(Observation(name, _bound(signature, args, kwargs)), function, args, kwargs)
+        return _called(
+            Observation(name, named_arguments(signature, args, kwargs, defaults=True)), function, args, kwargs
+        )
 
     return synchronous
 
@@ -287,15 +289,18 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
         return None
 
 
-def _bound(signature: inspect.Signature | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The arguments by name, defaults included; a method's `self` is not an argument."""
+def named_arguments(
+    signature: inspect.Signature | None, args: tuple[Any, ...], kwargs: dict[str, Any], *, defaults: bool
+) -> dict[str, Any]:
+    """The arguments of a call by name; a method's `self` is not an argument."""
     try:
         if signature is None:
             raise TypeError("no signature")
         bound = signature.bind(*args, **kwargs)
     except TypeError:
         return {str(index): value for index, value in enumerate(args)} | kwargs
-    bound.apply_defaults()
+    if defaults:
+        bound.apply_defaults()
     named: dict[str, Any] = {}
     for name, value in bound.arguments.items():
         if signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:

@@ -16,6 +16,7 @@ from proctor.base.fields import nearest
 from proctor.base.json_data import Json, plain
 from proctor.cases.suite import NamedData
 from proctor.tracing.capture import joined
+from proctor.tracing.observing import Observation
 from proctor.tracing.trial_recording import Recording, current
 
 T = TypeVar("T")
@@ -75,8 +76,6 @@ def _show(recording: Recording, purpose: str, name: str, value: Any) -> None:
     """A span of no length, at the place in the trace where the value passed."""
     if not recording.wraps_are_spans:
         return
-    from proctor.tracing.observing import Observation
-
     passed = Observation(name, value if purpose == "input" else None, kind="wrap")
     passed.begin()
     passed.set_metadata("purpose", purpose)
