@@ -107,7 +107,8 @@ class Session(Protocol):
 class Agent(Protocol):
     """The least that an object needs to be an agent; it may hold many sessions at once.
 
-    It may also have what `BaseAgent` gives a default for.
+    It may also have `start`, `stop`, `check`, `fingerprint`, `takes_files` and `start_seconds`; what these mean, and
+    their defaults, are in `proctor.agents.agent.BaseAgent`.
     """
 
     @property

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, get_args
 
 from proctor.agents.agent import BaseAgent, Reply
 from proctor.agents.replies import to_reply
-from proctor.agents.sessions import Conversation
+from proctor.agents.sessions import BaseSession, Conversation
 from proctor.base.errors import AgentFailed
 from proctor.base.json_data import Json, fingerprint, plain, show
 from proctor.base.records import record
@@ -230,18 +230,13 @@ class CallableAgent(BaseAgent):
         return None
 
 
-class CallableSession:
+class CallableSession(BaseSession):
     """One conversation with a function; it remembers what functions themselves do not."""
 
     def __init__(self, agent: CallableAgent, case: Case) -> None:
+        super().__init__(case)
         self._agent = agent
         self._conversation = Conversation(case)
-
-    async def __aenter__(self) -> CallableSession:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        return None
 
     async def send(self, turn: Turn) -> Reply:
         agent, conversation = self._agent, self._conversation

@@ -29,7 +29,7 @@ _NAME = r"[A-Za-z0-9_-]{1,64}"
 
 @record
 class ChatTool:
-    """Something a model may call; where it comes from does not matter to those who call it."""
+    """A tool that a model may call: a Python function, or a tool of a server."""
 
     name: str
     description: str
@@ -164,10 +164,6 @@ class HttpChatConnection(HttpSession):
     def __init__(self, model: HttpChatModel, http: HttpAgent, case: Case) -> None:
         super().__init__(http, case)
         self._model = model
-
-    async def __aenter__(self) -> HttpChatConnection:
-        await super().__aenter__()
-        return self
 
     async def complete(self, messages: Sequence[Json], tools: Sequence[ChatTool]) -> Answer:
         body = {"model": self._model.model, "messages": list(messages), **self._model.settings}

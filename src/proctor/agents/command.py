@@ -19,7 +19,7 @@ from typing import Any
 from proctor.agents.agent import BaseAgent, Reply
 from proctor.agents.options import Options
 from proctor.agents.replies import to_reply
-from proctor.agents.sessions import Conversation
+from proctor.agents.sessions import BaseSession, Conversation
 from proctor.base.errors import AgentFailed, UnreadableReply, UsageError
 from proctor.base.json_data import Json, fingerprint, plain
 from proctor.base.records import record
@@ -139,18 +139,13 @@ class CommandAgent(BaseAgent):
         return LineSession(self, case) if self.is_session else OnceSession(self, case)
 
 
-class OnceSession:
+class OnceSession(BaseSession):
     """A new process for every turn, which is told everything that was said before."""
 
     def __init__(self, agent: CommandAgent, case: Case) -> None:
+        super().__init__(case)
         self._program = agent.program
         self._conversation = Conversation(case)
-
-    async def __aenter__(self) -> OnceSession:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        return None
 
     async def send(self, turn: Turn) -> Reply:
         import asyncio.subprocess as streams

@@ -11,7 +11,7 @@ from proctor.agents.agent import BaseAgent, Reply, ToolCall, Usage
 from proctor.agents.chat_messages import is_list, to_tool_call, to_usage
 from proctor.agents.http_options import HttpOptions, NotInInput
 from proctor.agents.replies import WORDS, read_envelope, read_words, to_reply
-from proctor.agents.sessions import Conversation
+from proctor.agents.sessions import BaseSession, Conversation
 from proctor.base.errors import AgentFailed, UnreadableReply
 from proctor.base.fields import kind
 from proctor.base.json_data import UNSET, Json, Unset, fingerprint, plain, show
@@ -161,21 +161,21 @@ class HttpAgent(BaseAgent):
         return None
 
 
-class HttpSession:
+class HttpSession(BaseSession):
     """One conversation; it has a connection pool of its own only where the agent was not started."""
 
     def __init__(self, agent: HttpAgent, case: Case) -> None:
+        super().__init__(case)
         self._agent = agent
         self._options = agent.options
         self._conversation = Conversation(case)
         self._own: Any = None
 
-    async def __aenter__(self) -> HttpSession:
+    async def open(self) -> None:
         if self._agent.client is None:
             self._own = self._agent.connect()
-        return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def close(self) -> None:
         own, self._own = self._own, None
         if own is not None:
             await own.aclose()

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from proctor.agents.agent import BaseAgent, Reply, ToolCall, Usage
+from proctor.agents.sessions import BaseSession
 from proctor.agents.tool_doubles import needs_no_doubles
 from proctor.base.errors import UnreadableReply
 from proctor.base.json_data import UNSET, Json, plain, show
@@ -32,19 +33,15 @@ class OracleAgent(BaseAgent):
         return OracleSession(case)
 
 
-class OracleSession:
+class OracleSession(BaseSession):
     """Knows which turn is the last, after which the final state must be reached."""
 
     def __init__(self, case: Case) -> None:
-        self._case = case
+        super().__init__(case)
         self._left = len(case.turns)
 
-    async def __aenter__(self) -> OracleSession:
+    async def open(self) -> None:
         needs_no_doubles()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        return None
 
     async def send(self, turn: Turn) -> Reply:
         self._left -= 1
@@ -66,7 +63,7 @@ class OracleSession:
         )
 
     def _state(self) -> Mapping[str, Json] | None:
-        case = self._case
+        case = self.case
         if case.final_state is None and not case.state:
             return None
         state = copy.deepcopy(dict(case.state))
@@ -82,18 +79,14 @@ class NopAgent(BaseAgent):
     fingerprint = "nop-1"
 
     def session(self, case: Case) -> NopSession:
-        return NopSession()
+        return NopSession(case)
 
 
-class NopSession:
+class NopSession(BaseSession):
     """Has nothing to remember."""
 
-    async def __aenter__(self) -> NopSession:
+    async def open(self) -> None:
         needs_no_doubles()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        return None
 
     async def send(self, turn: Turn) -> Reply:
         return Reply()

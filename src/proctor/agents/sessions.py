@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Mapping
 from contextvars import ContextVar
-from typing import Any, is_typeddict
+from typing import Any, Self, is_typeddict
 
 from proctor.agents.agent import BaseAgent, Reply, ToolCall, Usage
 from proctor.base.json_data import Json, plain, show
@@ -60,17 +60,17 @@ class FrameworkAgent(BaseAgent):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name})"
 
-    def session(self, case: Case) -> FrameworkSession:
+    def session(self, case: Case) -> BaseSession:
         raise NotImplementedError
 
 
-class FrameworkSession:
+class BaseSession:
     """One conversation; what must be opened and closed with it goes into `open` and `close`."""
 
     def __init__(self, case: Case) -> None:
         self.case = case
 
-    async def __aenter__(self) -> FrameworkSession:
+    async def __aenter__(self) -> Self:
         await self.open()
         return self
 

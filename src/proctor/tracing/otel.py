@@ -47,7 +47,7 @@ def attach() -> bool:
 
 
 class _Listener(SpanProcessor):
-    """Turns each finished span into one of ours, for those who looked when it began."""
+    """Delivers each finished span to the scope in which it began."""
 
     def __init__(self) -> None:
         self._scopes: dict[int, weakref.ref[Scope]] = {}

@@ -13,7 +13,7 @@ from typing import Any
 from uuid import uuid4
 
 from proctor.agents.agent import Reply, ToolCall, Usage
-from proctor.agents.sessions import CallLog, FrameworkAgent, FrameworkSession, described_tool, text_of
+from proctor.agents.sessions import BaseSession, CallLog, FrameworkAgent, described_tool, text_of
 from proctor.agents.tool_doubles import answer, answer_async, is_doubled
 from proctor.base.errors import AgentFailed
 from proctor.base.json_data import fingerprint, plain, show
@@ -256,7 +256,7 @@ class AgnoAdapter(FrameworkAgent):
         return AgnoSession(self.target, case)
 
 
-class AgnoSession(FrameworkSession):
+class AgnoSession(BaseSession):
     """One session id and one copy; a database is replaced by an empty one in memory, so nothing is left behind."""
 
     def __init__(self, target: Any, case: Case) -> None:

@@ -40,7 +40,7 @@ class AwaitedAgent(BaseAgent):
         self.name = name
         self.fingerprint = source_fingerprint(make)
         self.target: Any = None
-        """What was made; those who look for its tools find them here."""
+        """What was made; `toolbox` looks for tools here."""
         self._make = make
         self._agent: BaseAgent | None = None
 

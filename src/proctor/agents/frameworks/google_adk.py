@@ -6,7 +6,7 @@ import functools
 from typing import Any
 
 from proctor.agents.agent import Reply, Usage
-from proctor.agents.sessions import CallLog, FrameworkAgent, FrameworkSession, described_tool, read_data, text_of
+from proctor.agents.sessions import BaseSession, CallLog, FrameworkAgent, described_tool, read_data, text_of
 from proctor.agents.tool_doubles import answer_async, is_doubled
 from proctor.base.errors import AgentFailed
 from proctor.base.json_data import Json, fingerprint, plain
@@ -58,7 +58,7 @@ class GoogleAdkAgent(FrameworkAgent):
         return getattr(speaker, "output_schema", None) is not None
 
 
-class GoogleAdkSession(FrameworkSession):
+class GoogleAdkSession(BaseSession):
     """One session of an in-memory runner."""
 
     def __init__(self, agent: GoogleAdkAgent, case: Case) -> None:

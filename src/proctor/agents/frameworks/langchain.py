@@ -12,7 +12,7 @@ from typing import Any
 from proctor.agents.agent import Reply, ToolCall, Usage
 from proctor.agents.frameworks.langchain_inputs import Shape, described, message_text, messages_of, read_shape
 from proctor.agents.replies import to_reply
-from proctor.agents.sessions import CallLog, FrameworkAgent, FrameworkSession, context_from, state_of
+from proctor.agents.sessions import BaseSession, CallLog, FrameworkAgent, context_from, state_of
 from proctor.agents.tool_doubles import answer, answer_async, is_doubled
 from proctor.base.errors import AgentFailed
 from proctor.base.json_data import Json, fingerprint, plain, show
@@ -122,7 +122,7 @@ class LangChainAgent(FrameworkAgent):
 
     @property
     def tools(self) -> dict[str, Any]:
-        """The functions behind the tools that a graph's own nodes run, for those who call them again."""
+        """The functions behind the tools that a graph's own nodes run, which evaluators may call again."""
         nodes = getattr(self.target, "nodes", None)
         bound = [getattr(node, "bound", node) for node in nodes.values()] if isinstance(nodes, dict) else []
         tools = [tool for node in bound for tool in getattr(node, "tools_by_name", {}).values()]
@@ -140,7 +140,7 @@ class LangChainAgent(FrameworkAgent):
         return next((reason for turn in case.turns if (reason := self.shape.misfit(turn.input, case.state))), None)
 
 
-class LangChainSession(FrameworkSession):
+class LangChainSession(BaseSession):
     """One conversation."""
 
     def __init__(self, target: Any, shape: Shape, case: Case) -> None:

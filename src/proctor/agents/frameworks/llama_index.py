@@ -12,7 +12,7 @@ from typing import Any
 
 from proctor.agents.agent import Reply, Usage
 from proctor.agents.replies import to_reply
-from proctor.agents.sessions import CallLog, FrameworkAgent, FrameworkSession, described_tool, text_of
+from proctor.agents.sessions import BaseSession, CallLog, FrameworkAgent, described_tool, text_of
 from proctor.agents.tool_doubles import answer, answer_async, is_doubled
 from proctor.base.json_data import Json, fingerprint, plain, show
 from proctor.base.references import source_fingerprint
@@ -43,7 +43,7 @@ class LlamaIndexAgent(FrameworkAgent):
 
     @property
     def tools(self) -> dict[str, Any]:
-        """The functions behind the tools, for those who call them again."""
+        """The functions behind the tools, which evaluators may call again."""
         agents = getattr(self.target, "agents", None) or {"": self.target}
         listed = [tool for agent in agents.values() for tool in agent.tools or () if hasattr(tool, "metadata")]
         code = {tool.metadata.get_name(): getattr(tool, "real_fn", None) for tool in listed}
@@ -53,7 +53,7 @@ class LlamaIndexAgent(FrameworkAgent):
         return LlamaIndexSession(self.target, case)
 
 
-class LlamaIndexSession(FrameworkSession):
+class LlamaIndexSession(BaseSession):
     """One context, with the memory of the conversation and the state of the case."""
 
     def __init__(self, target: Any, case: Case) -> None:
@@ -284,7 +284,7 @@ def _fingerprint(target: Any) -> str:
 
 
 QUESTION = ("input", "query", "question", "user_msg", "message", "topic")
-"""What people call the question; a start event without fields of its own is given it under all of these."""
+"""Usual names of the question; a start event without fields of its own is given it under all of these."""
 
 
 def adapt_workflow(target: Any, name: str) -> FrameworkAgent | None:
@@ -312,7 +312,7 @@ class LlamaIndexWorkflow(FrameworkAgent):
         return None
 
 
-class WorkflowSession(FrameworkSession):
+class WorkflowSession(BaseSession):
     """One context, which the turns of a case share; the case's state is what it holds at first."""
 
     def __init__(self, target: Any, case: Case) -> None:

@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 from proctor.agents.agent import Reply, ToolCall, Usage
 from proctor.agents.chat_messages import field
-from proctor.agents.sessions import CallLog, FrameworkAgent, FrameworkSession, context_from, state_from, text_of
+from proctor.agents.sessions import BaseSession, CallLog, FrameworkAgent, context_from, state_from, text_of
 from proctor.agents.tool_doubles import answer_async, is_doubled
 from proctor.base.errors import AgentFailed
 from proctor.base.json_data import Json, fingerprint, plain, show
@@ -37,7 +37,7 @@ class OpenAiAgent(FrameworkAgent):
 
     @property
     def tools(self) -> dict[str, Any]:
-        """The functions behind the tools, for those who call them again."""
+        """The functions behind the tools, which evaluators may call again."""
         code = {getattr(tool, "name", ""): getattr(tool, "__wrapped__", None) for tool in self.target.tools}
         return {name: function for name, function in code.items() if callable(function)}
 
@@ -52,7 +52,7 @@ class OpenAiAgent(FrameworkAgent):
         return None
 
 
-class OpenAiSession(FrameworkSession):
+class OpenAiSession(BaseSession):
     """One conversation; after a handoff, the agent that took over answers the next turn."""
 
     def __init__(self, target: Any, case: Case) -> None:

@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from proctor.agents.agent import Reply, Usage
-from proctor.agents.sessions import CallLog, FrameworkAgent, FrameworkSession, context_from, state_from, text_of
+from proctor.agents.sessions import BaseSession, CallLog, FrameworkAgent, context_from, state_from, text_of
 from proctor.agents.tool_doubles import answer_async, is_doubled
 from proctor.base.errors import AgentFailed
 from proctor.base.json_data import Json, fingerprint, plain, show
@@ -30,7 +30,7 @@ class PydanticAiAgent(FrameworkAgent):
 
     @property
     def tools(self) -> dict[str, Any]:
-        """The functions behind the tools, for those who call them again."""
+        """The functions behind the tools, which evaluators may call again."""
         named = [getattr(toolset, "tools", None) for toolset in self.target.toolsets]
         return {name: tool.function for tools in named if isinstance(tools, dict) for name, tool in tools.items()}
 
@@ -45,7 +45,7 @@ class PydanticAiAgent(FrameworkAgent):
         return None
 
 
-class PydanticAiSession(FrameworkSession):
+class PydanticAiSession(BaseSession):
     """One conversation: the messages of a turn are the history of the next."""
 
     def __init__(self, target: Any, case: Case) -> None:

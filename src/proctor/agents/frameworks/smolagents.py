@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from proctor.agents.agent import Reply, Usage
-from proctor.agents.sessions import CallLog, FrameworkAgent, FrameworkSession, described_tool, text_of
+from proctor.agents.sessions import BaseSession, CallLog, FrameworkAgent, described_tool, text_of
 from proctor.agents.tool_doubles import answer, is_doubled
 from proctor.base.errors import AgentFailed
 from proctor.base.json_data import fingerprint, plain, show
@@ -42,7 +42,7 @@ class SmolagentsAgent(FrameworkAgent):
         return SmolagentsSession(self.target, case)
 
 
-class SmolagentsSession(FrameworkSession):
+class SmolagentsSession(BaseSession):
     """One copy of the agent, whose memory lasts for the turns of one case; it works in a thread."""
 
     def __init__(self, target: Any, case: Case) -> None:
