@@ -120,7 +120,7 @@ def test_a_parameter_named_turn_that_is_annotated_as_text_gets_the_input() -> No
     assert ask(agent, "hi")[0].text == "hi"
 
 
-def test_somebody_elses_class_called_case_is_not_ours() -> None:
+def test_a_class_of_another_library_called_case_is_not_ours() -> None:
     namespace: dict[str, Any] = {}
     exec("class Case: pass\ndef agent(question: 'Case'): return question", namespace)
     assert ask(namespace["agent"], "hi")[0].text == "hi"

@@ -246,7 +246,7 @@ def _with_python(options: Any) -> Any:
 
 
 def _is_gone(pid: int) -> bool:
-    """Whether the process has ended; a zombie that nobody has collected yet has ended too."""
+    """Whether the process has ended; a zombie that is not collected yet has ended too."""
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
         try:

@@ -225,7 +225,7 @@ def test_a_retry_after_of_the_past_or_of_nonsense_does_no_harm(server: Server, v
     assert caught.value.retry_after in (0.0, None)  # type: ignore[attr-defined]
 
 
-def test_an_address_where_nobody_listens_is_a_transient_failure() -> None:
+def test_an_address_without_a_server_is_a_transient_failure() -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{probe.getsockname()[1]}/x"

@@ -18,6 +18,7 @@ from proctor.agents.http import HttpAgent
 from proctor.agents.oracle_and_nop import NopAgent, OracleAgent
 from proctor.agents.resolving import resolve_agent
 from proctor.agents.runnable import RunnableAgent
+from proctor.agents.toolbox import shown_by
 from proctor.base.errors import UsageError
 from proctor.cases.suite import Case, Turn
 
@@ -91,9 +92,53 @@ def test_objects_are_agents_by_what_they_can_do() -> None:
             return OracleAgent().session(case)
 
     own = Own()
-    assert resolve_agent(own) is own
-    assert isinstance(resolve_agent(Own), Own)
+    assert resolve_agent(own) == resolve_agent(own) != resolve_agent(Own)
+    assert (resolve_agent(own).name, ask(resolve_agent(Own)).text) == ("own", "")
     assert isinstance(resolve_agent(lambda question: question), CallableAgent)
+
+
+def test_an_object_of_the_users_needs_a_name_and_sessions_alone() -> None:
+    class Least:
+        name = "least"
+
+        def session(self, case: Case) -> Any:
+            return OracleAgent().session(case)
+
+    agent = resolve_agent(Least())
+    asyncio.run(agent.start())
+    asyncio.run(agent.stop())
+    assert agent.check(Case("one", (Turn("hello"),))) is None
+    assert (agent.fingerprint, agent.takes_files, agent.start_seconds) == ("", True, 0.0)
+    assert agent.identity == resolve_agent(Least()).identity
+
+
+def test_what_an_object_of_the_users_has_beyond_that_is_used() -> None:
+    class Most:
+        name, fingerprint, takes_files, start_seconds, tools = "most", "most-1", False, 9, [print]
+
+        def __init__(self) -> None:
+            self.steps: list[str] = []
+
+        def start(self) -> None:
+            self.steps.append("start")
+
+        async def stop(self) -> None:
+            self.steps.append("stop")
+
+        def check(self, case: Case) -> str | None:
+            return f"not {case.id}"
+
+        def session(self, case: Case) -> Any:
+            return OracleAgent().session(case)
+
+    most = Most()
+    agent = resolve_agent(most)
+    asyncio.run(agent.start())
+    asyncio.run(agent.stop())
+    assert most.steps == ["start", "stop"]
+    assert agent.check(Case("one", (Turn("hello"),))) == "not one"
+    assert (agent.identity, agent.takes_files, agent.start_seconds) == ("most-1", False, 9.0)
+    assert list(shown_by(agent)) == ["print"]
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_arguments_that_are_no_object_are_told(raw: str) -> None:
     assert "not a JSON object" in found.error
 
 
-def test_annotations_that_nobody_understands_leave_the_value_as_it_is() -> None:
+def test_annotations_that_cannot_be_understood_leave_the_value_as_it_is() -> None:
     def odd(value: NoSuchType) -> Any:  # type: ignore[name-defined]  # noqa: F821
         return value
 

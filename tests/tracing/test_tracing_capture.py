@@ -154,7 +154,7 @@ def test_a_removed_handler_sees_nothing_more() -> None:
         remove_handler(keeping)
 
 
-def test_a_handler_without_the_method_and_one_that_raises_harm_nobody(
+def test_a_handler_without_the_method_and_one_that_raises_do_no_harm(
     handler: Keeping, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Broken:

@@ -257,10 +257,10 @@ def test_a_block_of_code_can_be_one_step() -> None:
     assert second.name == "(unnamed)"
 
 
-def test_where_nobody_looks_nothing_is_recorded_and_nothing_changes() -> None:
+def test_without_a_capture_nothing_is_recorded_and_nothing_changes() -> None:
     class Touchy:
         def __repr__(self) -> str:
-            raise AssertionError("somebody looked")
+            raise AssertionError("the argument was read")
 
     touchy = Touchy()
     stream = iter(())

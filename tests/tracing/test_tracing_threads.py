@@ -66,7 +66,7 @@ def test_subclasses_and_timers_are_carried_too() -> None:
     assert outputs(handler) == ["own", "timer"]
 
 
-def test_the_worker_of_a_pool_belongs_to_nobody() -> None:
+def test_the_worker_of_a_pool_belongs_to_no_trial() -> None:
     with carry_context_into_threads(), ThreadPoolExecutor(1) as pool, capture_traces() as first:
         assert pool.submit(work, 1).result() == 1
         elsewhere = contextvars.Context().run(pool.submit, work, 2)
@@ -105,7 +105,7 @@ def test_the_standard_library_is_put_back_exactly_as_it_was() -> None:
     assert (threading.Thread.__dict__["start"], ThreadPoolExecutor.__dict__["submit"]) == before
 
 
-def test_somebody_who_came_after_is_left_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_function_that_another_library_put_in_place_later_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threading.Thread, "start", threading.Thread.start)
     with carry_context_into_threads():
         ours = threading.Thread.start
@@ -122,7 +122,7 @@ def test_somebody_who_came_after_is_left_in_place(monkeypatch: pytest.MonkeyPatc
     assert (outputs(handler), outputs(carried)) == ([], [2])
 
 
-def test_a_thread_that_nobody_looks_at_is_started_as_ever() -> None:
+def test_a_thread_outside_a_trial_is_started_as_ever() -> None:
     done: list[bool] = []
     with carry_context_into_threads():
         thread = threading.Thread(target=done.append, args=(True,))

@@ -83,7 +83,7 @@ def test_in_a_trial_a_call_is_recorded_and_seen_and_counted_once() -> None:
     assert [(call.name, call.arguments, call.result) for call in tool_calls_of(spans)] == [("add", {"a": 1}, 2)]
 
 
-def test_a_tool_called_after_its_turn_is_over_belongs_to_nobody() -> None:
+def test_a_tool_called_after_its_turn_is_over_is_not_recorded() -> None:
     recording = Recording(over=True)
     token = CURRENT.set(recording)
     try:

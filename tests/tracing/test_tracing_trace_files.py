@@ -44,7 +44,7 @@ def test_spans_of_a_trial_stay_together_and_others_go_by_their_trace(tmp_path: P
 
 
 @pytest.mark.parametrize("number", ["two", None, 1.5])
-def test_a_resource_that_only_half_says_whose_it_is_is_nobodys(tmp_path: Path, number: Any) -> None:
+def test_a_resource_that_only_half_names_a_trial_belongs_to_none(tmp_path: Path, number: Any) -> None:
     document = {"resourceSpans": [trial_resource([span("t", "a")], **{**TRIAL, "number": number})]}
     [found] = find_traces(write(tmp_path, json.dumps(document).encode()))
     assert found.about == {}

@@ -61,7 +61,7 @@ def test_an_input_that_the_case_lacks_is_an_error_of_that_case_and_not_the_agent
     assert "did you mean 'profile'" in trial.reason
 
 
-def test_an_input_nobody_asks_for_is_warned_about_only_if_others_are_asked_for() -> None:
+def test_an_input_that_is_not_asked_for_is_warned_about_only_if_others_are_asked_for() -> None:
     def asks(question: str) -> str:
         return wrap("x", purpose="input", name="a")
 

@@ -1,1 +1,1 @@
-"""Who answers: one adapter per kind of agent."""
+"""The agents under test: one adapter for each kind of agent."""

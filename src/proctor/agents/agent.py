@@ -1,13 +1,14 @@
-"""Who answers: the protocols every agent adapter fulfils, and the reply it brings back."""
+"""What an agent is, the reply that it gives, and the defaults for what an agent may leave out."""
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, runtime_checkable
 
-from proctor.base.json_data import Json
+from proctor.base.json_data import Json, fingerprint
 from proctor.base.records import record
 from proctor.cases.suite import NOTHING, Case, NamedData, Turn
 
@@ -104,14 +105,95 @@ class Session(Protocol):
 
 @runtime_checkable
 class Agent(Protocol):
-    """One per suite; may hold many sessions at once.
+    """The least that an object needs to be an agent; it may hold many sessions at once.
 
-    An agent may also have `async def start()` and `async def stop()`, called once around all of its sessions, a
-    `fingerprint` that changes when the agent changes, `check(case)` that says why a case cannot be put to it, and
-    `takes_files = False` if it does not see the files of a turn.
+    It may also have `start`, `stop`, `check`, `fingerprint`, `takes_files` and `start_seconds`; what these mean, and
+    their defaults, are in `proctor.agents.agent.BaseAgent`.
     """
 
     @property
     def name(self) -> str: ...
 
     def session(self, case: Case) -> AbstractAsyncContextManager[Session]: ...
+
+
+class BaseAgent:
+    """An agent with a default for everything but its name and its sessions; the engine runs no other kind."""
+
+    name: str
+    fingerprint: str = ""
+    """Changes when the agent changes; empty if the agent cannot tell."""
+    takes_files: bool = True
+    """Whether it reads the files of a turn itself; if not, the engine puts their text into the input."""
+    start_seconds: float = 0.0
+    """`start` may take this long even if the time limit of a trial is shorter."""
+
+    @property
+    def identity(self) -> str:
+        """Tells this agent from others in stored results: its fingerprint, or else its name."""
+        return self.fingerprint or fingerprint(self.name)
+
+    async def start(self) -> None:
+        """Called once before the first session."""
+        return
+
+    async def stop(self) -> None:
+        """Called once after the last session."""
+        return
+
+    def check(self, case: Case) -> str | None:
+        """Why the case cannot be put to this agent; asked of every case before any is run."""
+        return None
+
+    def session(self, case: Case) -> AbstractAsyncContextManager[Session]:
+        raise NotImplementedError
+
+
+class GivenAgent(BaseAgent):
+    """An object of the user's with a name and sessions, and the defaults for what it leaves out.
+
+    Its other attributes, such as `tools`, are found here too. Two of these are equal if they stand for the same object,
+    so that an object which several suites name is started once.
+    """
+
+    def __init__(self, given: Agent) -> None:
+        self.given = given
+        self.name = given.name
+        self.fingerprint = str(getattr(given, "fingerprint", None) or "")
+        self.takes_files = bool(getattr(given, "takes_files", True))
+        self.start_seconds = float(getattr(given, "start_seconds", 0.0))
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "given":  # not set yet while the object is being copied
+            raise AttributeError(name)
+        return getattr(self.given, name)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, GivenAgent) and self.given is other.given
+
+    def __hash__(self) -> int:
+        return id(self.given)
+
+    async def start(self) -> None:
+        await self._step("start")
+
+    async def stop(self) -> None:
+        await self._step("stop")
+
+    async def _step(self, name: str) -> None:
+        step = getattr(self.given, name, None)
+        done = step() if callable(step) else None
+        if inspect.isawaitable(done):
+            await done
+
+    def check(self, case: Case) -> str | None:
+        check = getattr(self.given, "check", None)
+        return check(case) if callable(check) else None
+
+    def session(self, case: Case) -> AbstractAsyncContextManager[Session]:
+        return self.given.session(case)
+
+
+def with_defaults(agent: Agent) -> BaseAgent:
+    """The agent itself, or, if it is an object of the user's, one that stands for it and has the defaults."""
+    return agent if isinstance(agent, BaseAgent) else GivenAgent(agent)

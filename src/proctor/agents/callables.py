@@ -1,7 +1,4 @@
-"""Any function, method, or object that can be called, as an agent.
-
-Decides, once per function, what each of its parameters is given: the input, the turn, the case, the state.
-"""
+"""Functions and other callable objects as agents: what each parameter is given, and what the result means."""
 
 from __future__ import annotations
 
@@ -13,9 +10,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, get_args
 
-from proctor.agents.agent import Reply
+from proctor.agents.agent import BaseAgent, Reply
 from proctor.agents.replies import to_reply
-from proctor.agents.sessions import Conversation
+from proctor.agents.sessions import BaseSession, Conversation
 from proctor.base.errors import AgentFailed
 from proctor.base.json_data import Json, fingerprint, plain, show
 from proctor.base.records import record
@@ -201,7 +198,7 @@ def _annotated(annotation: Any, function: Any) -> str | None:
     return None
 
 
-class CallableAgent:
+class CallableAgent(BaseAgent):
     """Calls one function for each turn and reads what it returns.
 
     Parameters named or annotated `turn` or `case` get the whole object, `history` the (input, answer) pairs so far,
@@ -233,20 +230,15 @@ class CallableAgent:
         return None
 
 
-class CallableSession:
+class CallableSession(BaseSession):
     """One conversation with a function; it remembers what functions themselves do not."""
 
     def __init__(self, agent: CallableAgent, case: Case) -> None:
+        super().__init__(case)
         self._agent = agent
         self._case = case
         remembers = agent.signature.takes("history", "state", "session", "session_id")
         self._conversation = Conversation(case) if remembers else None
-
-    async def __aenter__(self) -> CallableSession:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        return None
 
     async def send(self, turn: Turn) -> Reply:
         agent, conversation = self._agent, self._conversation

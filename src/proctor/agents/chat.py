@@ -1,7 +1,4 @@
-"""An agent that is a chat model with instructions and tools: the loop that every such agent has, with nothing added.
-
-How a chat model with tools is written down in a suite or on the command line.
-"""
+"""A chat model with instructions and tools as an agent, and how it is described in a suite."""
 
 from __future__ import annotations
 
@@ -12,11 +9,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from proctor.agents.agent import Reply
-from proctor.agents.chat_model import Answer, ChatLine, ChatModel, ChatTool, HttpChatModel, Request, read_tools
+from proctor.agents.agent import BaseAgent, Reply
+from proctor.agents.chat_model import ChatConnection, ChatModel, ChatTool, HttpChatModel, Request, read_tools
 from proctor.agents.http_options import HttpOptions, read_http_options
 from proctor.agents.options import Options
-from proctor.agents.sessions import CallLog, text_of
+from proctor.agents.sessions import CallLog, read_data, text_of
 from proctor.agents.tool_doubles import answer_async, is_doubled
 from proctor.base.environment import expand, variables_in
 from proctor.base.errors import AgentFailed
@@ -30,7 +27,7 @@ MAX_TURNS = 10
 
 
 @record
-class ChatCharacter:
+class ChatSetup:
     """What a model is told and given, the same in every conversation."""
 
     instructions: str = ""
@@ -41,18 +38,18 @@ class ChatCharacter:
     """Whether the model was asked to answer in JSON."""
 
 
-class ChatAgent:
-    """A model with a character."""
+class ChatAgent(BaseAgent):
+    """A chat model with instructions and tools."""
 
     takes_files = False
 
-    def __init__(self, model: ChatModel, character: ChatCharacter, name: str = "") -> None:
+    def __init__(self, model: ChatModel, setup: ChatSetup, name: str = "") -> None:
         self.model = model
-        self.character = character
-        self.tools = character.tools
+        self.setup = setup
+        self.tools = setup.tools
         self.name = name or model.name
-        tools = [[tool.name, tool.description, tool.parameters, tool.fingerprint] for tool in character.tools]
-        self.fingerprint = fingerprint(model.fingerprint, character.instructions, tools, character.max_turns)
+        tools = [[tool.name, tool.description, tool.parameters, tool.fingerprint] for tool in setup.tools]
+        self.fingerprint = fingerprint(model.fingerprint, setup.instructions, tools, setup.max_turns)
 
     def __repr__(self) -> str:
         return f"ChatAgent({self.name})"
@@ -71,14 +68,14 @@ class ChatSession:
     """One conversation, of which the model is told everything each time."""
 
     def __init__(self, agent: ChatAgent, case: Case) -> None:
-        self._character = agent.character
-        self._opening = agent.model.line(case)
-        self._tools = {tool.name: tool for tool in agent.character.tools}
-        told = agent.character.instructions
+        self._setup = agent.setup
+        self._opening = agent.model.connection(case)
+        self._tools = {tool.name: tool for tool in agent.setup.tools}
+        told = agent.setup.instructions
         self._messages: list[Json] = [{"role": "system", "content": told}] if told else []
 
     async def __aenter__(self) -> ChatSession:
-        self._line: ChatLine = await self._opening.__aenter__()
+        self._connection: ChatConnection = await self._opening.__aenter__()
         return self
 
     async def __aexit__(self, *problem: object) -> None:
@@ -87,15 +84,16 @@ class ChatSession:
     async def send(self, turn: Turn) -> Reply:
         log = CallLog()
         self._messages.append({"role": "user", "content": text_of(turn)})
-        for _ in range(self._character.max_turns):
-            answer = await self._line.complete(self._messages, self._character.tools)
-            log.spend(answer.usage)
+        for _ in range(self._setup.max_turns):
+            answer = await self._connection.complete(self._messages, self._setup.tools)
+            log.add_usage(answer.usage)
             self._messages.append(answer.message)
             if not answer.requests:
-                return Reply(answer.text, log.calls, log.usage, structured=self._data(answer))
+                data = read_data(answer.text) if self._setup.answers_data else None
+                return Reply(answer.text, log.calls, log.usage, structured=data)
             self._messages += [await self._serve(request, log) for request in answer.requests]
         names = ", ".join(sorted({call.name for call in log.calls}))
-        limit = self._character.max_turns
+        limit = self._setup.max_turns
         raise AgentFailed(
             f"gave no answer after {limit} model calls (max_turns), all of which asked for tools: {names}"
         )
@@ -119,16 +117,8 @@ class ChatSession:
             return await answer_async(request.name, arguments)
         tool = self._tools.get(request.name)
         if tool is None:
-            raise LookupError(f"there is no tool {request.name}; there is {_names(self._character.tools)}")
+            raise LookupError(f"there is no tool {request.name}; there is {_names(self._setup.tools)}")
         return await tool.call(arguments)
-
-    def _data(self, answer: Answer) -> Json:
-        if not self._character.answers_data:
-            return None
-        try:
-            return plain(json.loads(answer.text))
-        except (ValueError, RecursionError):
-            return None
 
 
 def _names(tools: Sequence[ChatTool]) -> str:
@@ -169,12 +159,12 @@ def read_chat(data: Json, base: Path | None) -> ChatAgent:
         raise options.wrong("max_turns", "must be at least 1")
     tools = _texts(options, "tools")
     options.done()
-    character = ChatCharacter(instructions, read_tools(tools, base), max_turns, "response_format" in settings)
-    return ChatAgent(HttpChatModel(model, service, settings), character)
+    setup = ChatSetup(instructions, read_tools(tools, base), max_turns, "response_format" in settings)
+    return ChatAgent(HttpChatModel(model, service, settings), setup)
 
 
 def _service(options: Options) -> HttpOptions:
-    """Where the model is, and the key; the usual key goes to its own service and to nobody else."""
+    """Where the model is, and the key; the usual key goes to its own service only."""
     given = options.text("base_url", "")
     headers = options.texts_by_name("headers")
     variable = options.text("api_key_env", "" if given else "OPENAI_API_KEY")

@@ -1,7 +1,4 @@
-"""Reads chat messages as vendors and frameworks write them: roles, content in parts, calls and their results.
-
-Reads tool calls and token counts in whatever shape a vendor, a framework or a person writes them.
-"""
+"""Reads chat messages, tool calls and token counts in the shapes that vendors and frameworks use."""
 
 from __future__ import annotations
 
@@ -157,7 +154,7 @@ _PARTS = frozenset((*_TEXT_PARTS, *_CALL_PARTS, *_OTHER_PARTS))
 
 @record
 class Message:
-    """One message of a conversation, whoever's object it is."""
+    """One message of a conversation, from any library's object."""
 
     role: str
     content: Any

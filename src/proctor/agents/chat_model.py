@@ -1,7 +1,4 @@
-"""A model behind an OpenAI-compatible chat interface: messages in, words and requests for tools out.
-
-Python functions as tools of a chat model: described by their signatures, called with what the model wrote.
-"""
+"""A model behind an OpenAI-compatible chat interface, and Python functions as its tools."""
 
 from __future__ import annotations
 
@@ -32,7 +29,7 @@ _NAME = r"[A-Za-z0-9_-]{1,64}"
 
 @record
 class ChatTool:
-    """Something a model may call; where it comes from does not matter to those who call it."""
+    """A tool that a model may call: a Python function, or a tool of a server."""
 
     name: str
     description: str
@@ -119,7 +116,7 @@ class Answer:
         return said | {"tool_calls": calls} if calls else said
 
 
-class ChatLine(Protocol):
+class ChatConnection(Protocol):
     """A model as one conversation has it."""
 
     async def complete(self, messages: Sequence[Json], tools: Sequence[ChatTool]) -> Answer: ...
@@ -138,7 +135,7 @@ class ChatModel(Protocol):
 
     async def stop(self) -> None: ...
 
-    def line(self, case: Case) -> AbstractAsyncContextManager[ChatLine]: ...
+    def connection(self, case: Case) -> AbstractAsyncContextManager[ChatConnection]: ...
 
 
 class HttpChatModel:
@@ -157,20 +154,16 @@ class HttpChatModel:
     async def stop(self) -> None:
         await self._http.stop()
 
-    def line(self, case: Case) -> HttpChatLine:
-        return HttpChatLine(self, self._http, case)
+    def connection(self, case: Case) -> HttpChatConnection:
+        return HttpChatConnection(self, self._http, case)
 
 
-class HttpChatLine(HttpSession):
+class HttpChatConnection(HttpSession):
     """Puts requests as any agent behind HTTP is asked: the same failures, the same secrets kept."""
 
     def __init__(self, model: HttpChatModel, http: HttpAgent, case: Case) -> None:
         super().__init__(http, case)
         self._model = model
-
-    async def __aenter__(self) -> HttpChatLine:
-        await super().__aenter__()
-        return self
 
     async def complete(self, messages: Sequence[Json], tools: Sequence[ChatTool]) -> Answer:
         body = {"model": self._model.model, "messages": list(messages), **self._model.settings}

@@ -1,6 +1,6 @@
-"""An agent that is a program: a turn goes in as JSON on its standard input, the answer comes out on the other side.
+"""A program as an agent: a turn is JSON on its standard input, the answer is what it prints.
 
-Starts programs so that they can be ended with everything they started themselves.
+Programs run in a process group of their own, so that what they start can be ended with them.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from proctor.agents.agent import Reply
+from proctor.agents.agent import BaseAgent, Reply
 from proctor.agents.options import Options
 from proctor.agents.replies import to_reply
-from proctor.agents.sessions import Conversation
+from proctor.agents.sessions import BaseSession, Conversation
 from proctor.base.errors import AgentFailed, UnreadableReply, UsageError
 from proctor.base.json_data import Json, fingerprint, plain
 from proctor.base.records import record
@@ -110,7 +110,7 @@ def _status(status: int | None) -> str:
 EXAMPLE = '{"command": ["python", "my_agent.py"], "session": false, "cwd": "agents", "env": {"MODE": "test"}}'
 
 
-class CommandAgent:
+class CommandAgent(BaseAgent):
     """Starts one process per turn or, with `session`, one per conversation that reads and writes a JSON line a turn."""
 
     takes_files = False
@@ -139,18 +139,13 @@ class CommandAgent:
         return LineSession(self, case) if self.is_session else OnceSession(self, case)
 
 
-class OnceSession:
+class OnceSession(BaseSession):
     """A new process for every turn, which is told everything that was said before."""
 
     def __init__(self, agent: CommandAgent, case: Case) -> None:
+        super().__init__(case)
         self._program = agent.program
         self._conversation = Conversation(case)
-
-    async def __aenter__(self) -> OnceSession:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        return None
 
     async def send(self, turn: Turn) -> Reply:
         import asyncio.subprocess as streams
@@ -178,7 +173,7 @@ class LineSession:
     async def __aenter__(self) -> LineSession:
         import tempfile
 
-        # A file takes any amount of complaint without anybody having to read along.
+        # A file takes any amount of error output; a pipe would have to be read all the time.
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  closed when the session ends
         try:
             self._process = await launch(self._program, stderr=self._errors)

@@ -1,7 +1,4 @@
-"""An agent behind an HTTP address: one JSON request per turn.
-
-Reads the body of an HTTP answer as a Reply, by the selectors that were given or in the usual places.
-"""
+"""An agent behind an HTTP address: one JSON request for each turn, and the reply read from the body."""
 
 from __future__ import annotations
 
@@ -10,11 +7,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from proctor.agents.agent import Reply, ToolCall, Usage
+from proctor.agents.agent import BaseAgent, Reply, ToolCall, Usage
 from proctor.agents.chat_messages import is_list, to_tool_call, to_usage
 from proctor.agents.http_options import HttpOptions, NotInInput
 from proctor.agents.replies import WORDS, read_envelope, read_words, to_reply
-from proctor.agents.sessions import Conversation
+from proctor.agents.sessions import BaseSession, Conversation
 from proctor.base.errors import AgentFailed, UnreadableReply
 from proctor.base.fields import kind
 from proctor.base.json_data import UNSET, Json, Unset, fingerprint, plain, show
@@ -45,7 +42,7 @@ def read_body(body: str, options: HttpOptions) -> Reply:
 
 
 def _read_text(body: str, options: HttpOptions) -> Reply:
-    """A body that is no JSON is the answer itself, unless somebody said where in the JSON the answer is."""
+    """A body that is no JSON is the answer itself, unless the options say where in the JSON the answer is."""
     wanted = [s for s in (options.text, options.tool_calls, options.state) if s is not None and not s.optional]
     if wanted:
         raise UnreadableReply(f"looked for {wanted[0].text} but the answer is not JSON: {show(body.strip(), 300)}")
@@ -115,7 +112,7 @@ _MAX_REDIRECTS = 5
 _BODY_SHOWN = 300
 
 
-class HttpAgent:
+class HttpAgent(BaseAgent):
     """Asks one address; all sessions share one pool of connections."""
 
     takes_files = False
@@ -164,21 +161,21 @@ class HttpAgent:
         return None
 
 
-class HttpSession:
+class HttpSession(BaseSession):
     """One conversation; it has a connection pool of its own only where the agent was not started."""
 
     def __init__(self, agent: HttpAgent, case: Case) -> None:
+        super().__init__(case)
         self._agent = agent
         self._options = agent.options
         self._conversation = Conversation(case)
         self._own: Any = None
 
-    async def __aenter__(self) -> HttpSession:
+    async def open(self) -> None:
         if self._agent.client is None:
             self._own = self._agent.connect()
-        return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def close(self) -> None:
         own, self._own = self._own, None
         if own is not None:
             await own.aclose()
@@ -224,7 +221,7 @@ class HttpSession:
         )
 
     async def _follow(self, request: Any) -> Any:
-        """Redirects are followed on the same host only: elsewhere nobody said that the headers may go."""
+        """Redirects are followed on the same host only: the headers, with their keys, are not meant for another."""
         client = self._own or self._agent.client
         for _ in range(_MAX_REDIRECTS):
             response = await client.send(request)

@@ -1,9 +1,8 @@
-"""How an agent behind HTTP is described: where it is, what a request looks like, where the answer stands.
+"""How an agent behind HTTP is described: its address, the template of a request, and where the answer is.
 
-JSON with placeholders, to say what a request looks like: `{"question": "{{input}}", "user": "{{state.user}}"}`.
-
-A text that is nothing but one placeholder becomes the value itself, with its type; inside a longer text the value is
-written out. What is filled in is never searched for placeholders again.
+A template is JSON with placeholders: `{"question": "{{input}}", "user": "{{state.user}}"}`. A text that is one
+placeholder becomes the value itself, with its type; inside a longer text the value is written out. Values that were
+filled in are not searched for placeholders again.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ class Template:
         selectors: dict[str, Selector] = {}
         for text in _texts(data):
             for name in _PLACEHOLDER.findall(text):
-                selectors[name] = _selector_templates(name)
+                selectors[name] = _placeholder_selector(name)
         return cls(data, selectors)
 
     def fill(self, values: Mapping[str, Json]) -> Json:
@@ -76,7 +75,7 @@ class Template:
         return found
 
 
-def _selector_templates(name: str) -> Selector:
+def _placeholder_selector(name: str) -> Selector:
     try:
         selector = parse_selector(name)
     except UsageError:

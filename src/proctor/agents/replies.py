@@ -1,7 +1,7 @@
-"""Turns whatever an agent hands back - text, data, a framework's object - into a Reply, or says why it cannot.
+"""Turns what an agent returns - text, data, an object of a framework - into a Reply, or says why it cannot.
 
-Words are looked for under the names people use, so that `{"answer": ..., "tool_calls": [...]}`, a chat completion and
-a framework's result object all read the same. What has no words in it is data, and data is an answer too.
+The text is looked for under the usual names, so that `{"answer": ..., "tool_calls": [...]}`, a chat completion and a
+framework's result object all read the same. A value without text is data, and data is an answer too.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from proctor.agents.chat_messages import (
     to_tool_calls,
     to_usage,
 )
+from proctor.agents.sessions import state_of
 from proctor.base.errors import UnreadableReply
 from proctor.base.json_data import Json, plain, show
 from proctor.cases.suite import NamedData
@@ -63,7 +64,7 @@ def read_envelope(value: Any) -> Reply | None:
         usage=to_usage(field(value, *_USAGE)),
         outputs=_outputs(field(value, "outputs")),
         structured=plain(field(value, "structured")) if structured is None else structured,
-        state=_state(field(value, "state")),
+        state=state_of(field(value, "state")),
         retrieval_context=_passages(field(value, "retrieval_context")),
         raw=value,
     )
@@ -139,7 +140,7 @@ def _has_parts(value: Any) -> bool:
 
 
 def _rest(value: Any) -> Any:
-    """The answer of a mapping that says its parts by name but not its words: whatever else it holds."""
+    """The answer of a mapping that names its parts but has no text: everything else in it."""
     parts = {"tool_calls", "outputs", "state", "retrieval_context", "structured", *_USAGE}
     return {k: v for k, v in value.items() if k not in parts} or None if isinstance(value, Mapping) else None
 
@@ -177,10 +178,6 @@ def _outputs(value: Any) -> tuple[NamedData, ...]:
     if isinstance(value, Mapping):
         return tuple(NamedData(str(name), plain(item)) for name, item in value.items())
     return tuple(NamedData(field(item, "name"), plain(field(item, "value"))) for item in value)
-
-
-def _state(value: Any) -> Mapping[str, Json] | None:
-    return plain(value) if isinstance(value, Mapping) else None
 
 
 def _passages(value: Any) -> tuple[str, ...] | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-from proctor.agents.agent import Agent
+from proctor.agents.agent import BaseAgent, with_defaults
 from proctor.base.errors import UsageError
 from proctor.base.fields import kind
 from proctor.base.json_data import Json, fingerprint
@@ -21,7 +21,7 @@ WAYS = (
 _KEYS = ("http", "chat", "command", "python")
 
 
-def resolve_agent(reference: Json | object, base: Path | None = None) -> Agent:
+def resolve_agent(reference: Json | object, base: Path | None = None) -> BaseAgent:
     """The agent that `reference` means; files and folders are looked up from `base`."""
     if reference is None or reference == "":
         raise UsageError(f"no agent is named; {WAYS}")
@@ -34,7 +34,7 @@ def resolve_agent(reference: Json | object, base: Path | None = None) -> Agent:
     return _from_entry_points(reference, base) if agent is None else agent
 
 
-def _from_text(text: str, base: Path | None) -> Agent | None:
+def _from_text(text: str, base: Path | None) -> BaseAgent | None:
     if text in ("oracle", "nop"):
         from proctor.agents.oracle_and_nop import NopAgent, OracleAgent
 
@@ -66,7 +66,7 @@ def _parsed(text: str) -> Json:
         raise UsageError(f"the agent looks like an object and is not JSON: {error}") from None
 
 
-def _from_mapping(data: Mapping[str, Json], base: Path | None) -> Agent | None:
+def _from_mapping(data: Mapping[str, Json], base: Path | None) -> BaseAgent | None:
     ways = [way for way in _KEYS if way in data]
     if len(ways) > 1:
         raise UsageError(f"an agent is either {' or '.join(ways)}; give only one of these keys")
@@ -81,20 +81,20 @@ def _from_mapping(data: Mapping[str, Json], base: Path | None) -> Agent | None:
     return _python(data, base) if ways else None
 
 
-def _http(data: Json) -> Agent:
+def _http(data: Json) -> BaseAgent:
     from proctor.agents.http import HttpAgent
     from proctor.agents.http_options import read_http_options
 
     return HttpAgent(read_http_options(data))
 
 
-def _chat(data: Json, base: Path | None) -> Agent:
+def _chat(data: Json, base: Path | None) -> BaseAgent:
     from proctor.agents.chat import read_chat
 
     return read_chat(data, base)
 
 
-def _python(data: Mapping[str, Json], base: Path | None) -> Agent:
+def _python(data: Mapping[str, Json], base: Path | None) -> BaseAgent:
     """A reference with arguments: a class is made with them, a function is always called with them."""
     from proctor.agents.options import Options
 
@@ -110,11 +110,11 @@ def _python(data: Mapping[str, Json], base: Path | None) -> Agent:
         target = functools.partial(target, **arguments) if callable(target) else target
     agent = _from_object(target, name or reference)
     if agent is not None and arguments:
-        agent.fingerprint = fingerprint(getattr(agent, "fingerprint", agent.name), arguments)  # type: ignore[attr-defined]
+        agent.fingerprint = fingerprint(agent.fingerprint or agent.name, arguments)
     return _from_entry_points(target, base) if agent is None else agent
 
 
-def _from_object(target: Any, name: str) -> Agent | None:
+def _from_object(target: Any, name: str) -> BaseAgent | None:
     if isinstance(target, type) and all(callable(getattr(target, method, None)) for method in ("create", "run")):
         from proctor.agents.runnable import RunnableAgent
 
@@ -130,7 +130,7 @@ def _from_object(target: Any, name: str) -> Agent | None:
     if callable(getattr(target, "session", None)):
         if not isinstance(getattr(target, "name", None), str):
             raise UsageError(f"{_title(target)} has a session but no name; give it a name attribute with a text")
-        return target  # type: ignore[no-any-return]
+        return with_defaults(target)
     if callable(target):
         from proctor.agents.callables import CallableAgent
 
@@ -152,7 +152,7 @@ def _make(target: type[Any], arguments: Mapping[str, Any]) -> Any:
         raise UsageError(f"{target.__name__} cannot be made with {given}: {describe(error)}{hint}") from error
 
 
-def _from_entry_points(reference: Any, base: Path | None) -> Agent:
+def _from_entry_points(reference: Any, base: Path | None) -> BaseAgent:
     """Installed packages may know more kinds of agents; they are asked last."""
     from importlib.metadata import entry_points
 
@@ -166,7 +166,7 @@ def _from_entry_points(reference: Any, base: Path | None) -> Agent:
             failures.append(f"; the plugin {entry.name} failed: {describe(error)}")
             continue
         if agent is not None:
-            return agent  # type: ignore[no-any-return]
+            return with_defaults(agent)
     raise UsageError(f"{_title(reference)} is not an agent{_hint(reference)}; {WAYS}{''.join(failures)}")
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import inspect
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from proctor.agents.agent import Reply
+from proctor.agents.agent import BaseAgent, Reply
 from proctor.agents.replies import to_reply
+from proctor.agents.sessions import BaseSession
 from proctor.base.errors import AgentFailed, ProctorError, UsageError
 from proctor.base.json_data import Json, plain
 from proctor.base.references import describe, source_fingerprint
@@ -41,7 +42,7 @@ class Runnable(Protocol[ArgsT]):
         return
 
 
-class RunnableAgent:
+class RunnableAgent(BaseAgent):
     """Drives one Runnable class."""
 
     takes_files = False
@@ -93,7 +94,7 @@ class RunnableAgent:
             raise AgentFailed(f"{self.name}.{name}() raised {describe(error)}") from error
 
     def session(self, case: Case) -> RunnableSession:
-        return RunnableSession(self)
+        return RunnableSession(self, case)
 
     def check(self, case: Case) -> str | None:
         """Why the arguments of a turn do not fit `run`, field by field; asked of every case before any is run."""
@@ -114,20 +115,20 @@ class RunnableAgent:
         return [self._validator(plain(value))]
 
 
-class RunnableSession:
+class RunnableSession(BaseSession):
     """One conversation; it shares the agent's instance, or has its own where the agent was not started."""
 
-    def __init__(self, agent: RunnableAgent) -> None:
+    def __init__(self, agent: RunnableAgent, case: Case) -> None:
+        super().__init__(case)
         self._agent = agent
         self._instance: Any = None
         self._own = False
 
-    async def __aenter__(self) -> RunnableSession:
+    async def open(self) -> None:
         self._own = self._agent.instance is None
         self._instance = await self._agent.open() if self._own else self._agent.instance
-        return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def close(self) -> None:
         if self._own:
             await self._agent.close(self._instance)
 

@@ -1,22 +1,18 @@
-"""What an adapter remembers of one session: its id, its state, and what was said so far.
-
-What adapters share: a conversation with an id and a state of its own, and calls noted while a turn runs.
-
-The object in which a framework carries an application's own things, made from a case's state and told as one.
-"""
+"""What adapters share: the memory of a conversation, the tool calls of a turn, and state as a framework's object."""
 
 from __future__ import annotations
 
 import copy
 import dataclasses
 import itertools
+import json
 import os
 import time
 from collections.abc import Mapping
 from contextvars import ContextVar
-from typing import Any, is_typeddict
+from typing import Any, Self, is_typeddict
 
-from proctor.agents.agent import Reply, ToolCall, Usage
+from proctor.agents.agent import BaseAgent, Reply, ToolCall, Usage
 from proctor.base.json_data import Json, plain, show
 from proctor.base.references import describe, source_fingerprint
 from proctor.cases.suite import Case, Turn
@@ -51,7 +47,7 @@ class Conversation:
         return said
 
 
-class FrameworkAgent:
+class FrameworkAgent(BaseAgent):
     """An agent of a framework: `name`, a fingerprint, and a session per trial."""
 
     takes_files = False
@@ -64,17 +60,17 @@ class FrameworkAgent:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name})"
 
-    def session(self, case: Case) -> FrameworkSession:
+    def session(self, case: Case) -> BaseSession:
         raise NotImplementedError
 
 
-class FrameworkSession:
+class BaseSession:
     """One conversation; what must be opened and closed with it goes into `open` and `close`."""
 
     def __init__(self, case: Case) -> None:
         self.case = case
 
-    async def __aenter__(self) -> FrameworkSession:
+    async def __aenter__(self) -> Self:
         await self.open()
         return self
 
@@ -127,8 +123,8 @@ class CallLog:
             call.parent,
         )
 
-    def spend(self, usage: Usage | None) -> None:
-        """Add what one model call cost."""
+    def add_usage(self, usage: Usage | None) -> None:
+        """Add the usage of one model call."""
         if usage is not None:
             self.usage = usage if self.usage is None else self.usage + usage
 
@@ -156,7 +152,28 @@ def described_tool(tool: Any) -> Json:
 _CODE = ("func", "function", "real_fn", "entrypoint", "handler", "forward")
 
 
+def read_data(text: str) -> Json:
+    """An answer that should be JSON, as data; `None` if it is not."""
+    try:
+        return plain(json.loads(text))
+    except (ValueError, RecursionError):
+        return None
+
+
+def closure_values(function: Any) -> list[Any]:
+    """What the closure of a function holds, apart from variables that are not set yet."""
+    return [cell.cell_contents for cell in getattr(function, "__closure__", None) or () if _is_filled(cell)]
+
+
+def _is_filled(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not cell
+    except ValueError:
+        return False
+
+
 def state_of(value: Any) -> Mapping[str, Json] | None:
+    """A state as plain data; `None` for what is no mapping."""
     return plain(value) if isinstance(value, Mapping) else None
 
 

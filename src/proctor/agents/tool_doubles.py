@@ -68,7 +68,7 @@ def is_doubled(tool: str) -> bool:
 
 
 def needs_no_doubles() -> None:
-    """Said by an agent that calls no tool, whatever it reports."""
+    """For agents that only report tool calls: their doubles are not counted as unused."""
     DOUBLES.set(None)
 
 

@@ -1,4 +1,4 @@
-"""Calls an agent's tools again with the agent's own arguments: what they give now is what an answer is held against."""
+"""Calls an agent's tools again with the agent's own arguments, to compare an answer with what they return now."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def _differs(call: ToolCall, result: Json, raw: Any) -> bool | None:
 
 
 def _is_what_was_seen(seen: Json, result: Json, raw: Any) -> bool:
-    """Frameworks hand results to the model as text: JSON, or whatever `str` makes of them."""
+    """Frameworks hand results to the model as text: JSON, or the result of `str`."""
     if same(seen, result):
         return True
     if not isinstance(seen, str) or isinstance(result, str):

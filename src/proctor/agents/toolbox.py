@@ -1,7 +1,4 @@
-"""The tools an agent may use, by name: those marked with `@proctor.tool`, given as a table, or shown by the agent.
-
-Makes the arguments of a model's tool call, which are JSON, into what the tool's own code takes.
-"""
+"""The tools of an agent by name, and the arguments of a call, which are JSON, as the types that a tool takes."""
 
 from __future__ import annotations
 
@@ -55,7 +52,7 @@ def register(tool: Tool) -> None:
 def registered(base: Path | None = None) -> dict[str, Tool]:
     """The tools that were marked with `@proctor.tool` so far; of several of one name, the one below `base`.
 
-    A name that still means several tools is left out: nobody can say which of them the agent called.
+    A name that still means several tools is left out: it is not known which of them the agent called.
     """
     found: dict[str, Tool] = {}
     for name, tools in _REGISTERED.items():

@@ -133,7 +133,7 @@ def _show(kept: Store, trace_id: str, verbose: bool, as_json: bool) -> int:
     spans = kept.traces.spans(row.no)
     if as_json:
         from proctor.base.json_data import plain
-        from proctor.tracing.otlp import span_to_json
+        from proctor.tracing.trace_packing import span_to_json
 
         document = {**_as_json(row), "spans": [plain(span_to_json(span)) for span in spans]}
         say(json.dumps(document, indent=2))

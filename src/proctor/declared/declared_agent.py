@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Any
 
-from proctor.agents.agent import Agent, Reply, Session, ToolCall
+from proctor.agents.agent import Agent, BaseAgent, Reply, Session, ToolCall
 from proctor.base.errors import AgentFailed, InvalidSuite
 from proctor.base.json_data import Json, fingerprint, show
 from proctor.base.records import record
@@ -85,7 +85,7 @@ def declared_agent(suite: Suite) -> DeclaredAgent:
     return DeclaredAgent(*backend_for(suite))
 
 
-class DeclaredAgent:
+class DeclaredAgent(BaseAgent):
     """An agent made by its backend in `start`, and unmade in `stop`.
 
     Both happen in one task of its own: what MCP servers open must be closed by the task that opened it.

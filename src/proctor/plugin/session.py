@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from proctor.agents.agent import Agent
+from proctor.agents.agent import BaseAgent
 from proctor.agents.resolving import resolve_agent
 from proctor.base.json_data import canonical, plain
 from proctor.cases.suite import Suite
@@ -51,13 +51,13 @@ class SessionSettings:
         self.session = SessionId(**(given or sharing_of(config)), several=given is not None)
 
     @functools.cached_property
-    def agent(self) -> Agent | None:
+    def agent(self) -> BaseAgent | None:
         """Instead of the agents that suites name."""
         given = self.config.getoption("proctor_agent")
         return resolve_agent(given, Path.cwd()) if given else None
 
     @functools.cached_property
-    def usual_agent(self) -> Agent | None:
+    def usual_agent(self) -> BaseAgent | None:
         """For suites that name none."""
         usual = self.config.getini("proctor_agent")
         return resolve_agent(usual, self.config.rootpath) if usual else None
@@ -65,7 +65,7 @@ class SessionSettings:
     def has_agent_for(self, named: Any) -> bool:
         return named is not None or self.agent is not None or self.usual_agent is not None
 
-    def agent_for(self, named: Any) -> Agent | None:
+    def agent_for(self, named: Any) -> BaseAgent | None:
         """The agent to be asked instead of the one that a suite names; `None` leaves it to the suite."""
         return self.agent or (None if named is not None else self.usual_agent)
 
@@ -100,7 +100,7 @@ class ProctorSession:
         """The run that the present test looked at last."""
         self.result: tuple[Run, RunVerdict] | None = None
         self.trouble = ""
-        self._agents: dict[str, Agent] = {}
+        self._agents: dict[str, BaseAgent] = {}
         self._waiting: dict[int, list[TrialItem]] = {}
         self._made: dict[Address, TrialResult] = {}
 
@@ -124,7 +124,7 @@ class ProctorSession:
             self._agents.setdefault(_reference(suite), plan.suites[0].agent)
         return plan
 
-    def agent_of(self, suite: Suite) -> Agent:
+    def agent_of(self, suite: Suite) -> BaseAgent:
         """The agent that a suite names; the same one all along, since it may load more of itself once it is asked."""
         reference = _reference(suite)
         if reference not in self._agents:

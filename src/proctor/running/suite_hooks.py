@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from proctor.agents.agent import Agent
+from proctor.agents.agent import BaseAgent
 from proctor.base.json_data import Json
 from proctor.base.records import record
 from proctor.cases.files.attachments import FileSettings
@@ -41,7 +41,7 @@ class SuiteHooks:
         """Whether the suite's own file says what its agent is made of."""
         return False
 
-    def described_agent(self, suite: Suite) -> Agent:
+    def described_agent(self, suite: Suite) -> BaseAgent:
         """The agent that the file describes; raises `InvalidSuite`."""
         raise NotImplementedError(f"the format {suite.format!r} describes no agents")
 

@@ -1,6 +1,6 @@
-"""Who sees the spans: each capture those of its own context, and handlers that were added for everything.
+"""Where spans go: to the captures of their context, and to handlers that were added for the whole process.
 
-Shows finished spans to handlers, apart from the application: a slow or broken handler must not touch it.
+Handlers run in a thread of their own, because a slow or broken one must not affect the application.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
+from proctor.base.json_data import Json, plain
 from proctor.base.references import describe
 
-if TYPE_CHECKING:
-    from proctor.tracing.spans import Span
+if TYPE_CHECKING:  # a run in which nothing is observed does not load spans
+    from proctor.tracing.spans import ObservationNode, Span
 
 LONGEST_QUEUE = 100_000
 """Spans that wait for a handler; what comes on top is lost, and said to be."""
@@ -118,10 +119,6 @@ async def _awaited(result: Any) -> Any:
 DELIVERY = Delivery()
 
 
-if TYPE_CHECKING:  # a run in which nothing is observed does without spans
-    from proctor.tracing.spans import ObservationNode, Span
-
-
 class MemoryTraceHandler:
     """Keeps the spans of one capture; those that end after the capture are not part of it."""
 
@@ -173,21 +170,21 @@ class Scope:
     def __init__(self, captures: tuple[MemoryTraceHandler, ...], muted: bool) -> None:
         self.captures = captures
         self.muted = muted
-        """Whether handlers for everything are to be spared."""
+        """Whether the handlers of the process are left out."""
 
 
 SCOPE: ContextVar[Scope | None] = ContextVar("proctor_trace_scope", default=None)
 
 
 def wanted(scope: Scope | None) -> bool:
-    """Whether anybody looks at spans of this scope; asked for every call of an observed function, so it is short."""
+    """Whether spans of this scope go anywhere; asked for every call of an observed function, so it is short."""
     if scope is None:
         return bool(DELIVERY.handlers)
     return bool(scope.captures) or (not scope.muted and bool(DELIVERY.handlers))
 
 
 def deliver(scope: Scope | None, span: Span) -> None:
-    """Hand a finished span to everybody who looks at its scope."""
+    """Hand a finished span to the captures of its scope and to the handlers."""
     if scope is not None:
         for handler in scope.captures:
             handler.add(span)
@@ -205,7 +202,7 @@ def capture_traces() -> Iterator[MemoryTraceHandler]:
 
 @contextlib.contextmanager
 def capturing() -> Iterator[MemoryTraceHandler]:
-    """Like `capture_traces`, but an OpenTelemetry that nobody has loaded is left alone: loading it takes its time."""
+    """Like `capture_traces`, but OpenTelemetry is not loaded for it, since that takes time."""
     if "opentelemetry.trace" in sys.modules:
         listen_to_opentelemetry()
     handler = MemoryTraceHandler()
@@ -233,6 +230,11 @@ def _in_scope(scope: Scope) -> Iterator[None]:
     finally:
         with contextlib.suppress(ValueError):  # a test fixture may be left in another context than it was entered in
             SCOPE.reset(token)
+
+
+def joined(chunks: list[Any]) -> Json:
+    """A finished stream as one value: chunks of text as one text, anything else as a list."""
+    return "".join(chunks) if all(isinstance(chunk, str) for chunk in chunks) else plain(chunks)
 
 
 def listen_to_opentelemetry() -> bool:

@@ -1,6 +1,6 @@
 """The GenAI semantic conventions of OpenTelemetry (`gen_ai.*`), today's and those that libraries still write.
 
-Reads attributes that libraries set more or less as agreed: numbers that may be text, and lists spread over keys.
+Libraries set attributes more or less as agreed: numbers may be text, and lists may be spread over keys.
 """
 
 from __future__ import annotations

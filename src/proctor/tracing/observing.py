@@ -1,6 +1,6 @@
-"""`observe` and `start_observation`: mark a step of an application, so that a trace shows what went in and came out.
+"""`observe` and `start_observation`: mark a step of an application, so that a trace shows its input and output.
 
-Where nobody looks, an observed function is called as if it were not marked.
+Where no trace is captured, an observed function is called as if it were not marked.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeVar, overload
 
 from proctor.base.json_data import Json, plain
 from proctor.base.references import describe
-from proctor.tracing.capture import SCOPE, Scope, deliver, wanted
+from proctor.tracing.capture import SCOPE, Scope, deliver, joined, wanted
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -49,7 +49,7 @@ class Observation:
     def begin(self) -> None:
         self._started_at = time.time()
         self._clock = time.perf_counter()
-        # loaded as soon as somebody listens to OpenTelemetry; another thread may be in the middle of that
+        # loaded with the first listener to OpenTelemetry; another thread may be loading it just now
         begin = getattr(sys.modules.get("proctor.tracing.otel"), "begin", None)
         self._foreign = None if begin is None else begin(self._name, self._kind, self._input)
         if self._foreign is not None:
@@ -125,7 +125,7 @@ class Observing(Protocol):
 
 
 class _Unobserved:
-    """Stands for an observation where nobody looks."""
+    """Stands for an observation where no trace is captured."""
 
     def set_output(self, value: Any) -> None: ...
 
@@ -170,7 +170,7 @@ def _observed(function: Callable[..., Any], title: str | None) -> Callable[..., 
         async def asynchronous(*args: Any, **kwargs: Any) -> Any:
             if not wanted(SCOPE.get()):
                 return await function(*args, **kwargs)
-            observation = Observation(name, _bound(signature, args, kwargs))
+            observation = Observation(name, named_arguments(signature, args, kwargs, defaults=True))
             with observation.lasting():
                 result = await function(*args, **kwargs)
                 observation.set_output(result)
@@ -182,7 +182,9 @@ def _observed(function: Callable[..., Any], title: str | None) -> Callable[..., 
     def synchronous(*args: Any, **kwargs: Any) -> Any:
         if not wanted(SCOPE.get()):
             return function(*args, **kwargs)
-        return _called(Observation(name, _bound(signature, args, kwargs)), function, args, kwargs)
+        return _called(
+            Observation(name, named_arguments(signature, args, kwargs, defaults=True)), function, args, kwargs
+        )
 
     return synchronous
 
@@ -246,7 +248,7 @@ def _drained(observation: Observation, steps: Generator[Any, Any, Any]) -> Gener
         error = raised
         raise
     finally:
-        observation.set_output(_joined(seen))
+        observation.set_output(joined(seen) if seen else [])
         observation.end(error)
 
 
@@ -276,13 +278,8 @@ async def _drained_async(observation: Observation, steps: AsyncGenerator[Any, An
         error = raised
         raise
     finally:
-        observation.set_output(_joined(seen))
+        observation.set_output(joined(seen) if seen else [])
         observation.end(error)
-
-
-def _joined(chunks: list[Any]) -> Json:
-    """A stream of text is one text; a stream of anything else is a list."""
-    return "".join(chunks) if chunks and all(isinstance(chunk, str) for chunk in chunks) else plain(chunks)
 
 
 def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
@@ -292,15 +289,18 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature | None:
         return None
 
 
-def _bound(signature: inspect.Signature | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The arguments by name, defaults included; a method's `self` is not an argument."""
+def named_arguments(
+    signature: inspect.Signature | None, args: tuple[Any, ...], kwargs: dict[str, Any], *, defaults: bool
+) -> dict[str, Any]:
+    """The arguments of a call by name; a method's `self` is not an argument."""
     try:
         if signature is None:
             raise TypeError("no signature")
         bound = signature.bind(*args, **kwargs)
     except TypeError:
         return {str(index): value for index, value in enumerate(args)} | kwargs
-    bound.apply_defaults()
+    if defaults:
+        bound.apply_defaults()
     named: dict[str, Any] = {}
     for name, value in bound.arguments.items():
         if signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:

@@ -47,13 +47,13 @@ def attach() -> bool:
 
 
 class _Listener(SpanProcessor):
-    """Turns each finished span into one of ours, for those who looked when it began."""
+    """Delivers each finished span to the scope in which it began."""
 
     def __init__(self) -> None:
         self._scopes: dict[int, weakref.ref[Scope]] = {}
         """By identity of the span's context: ids are not unique where an application seeds its random numbers.
 
-        The reference is weak, because a capture that nobody holds any more needs no spans.
+        The reference is weak, because a capture that is no longer held needs no spans.
         """
 
     def on_start(self, span: SdkSpan, parent_context: otel_context.Context | None = None) -> None:

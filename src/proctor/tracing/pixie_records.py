@@ -1,16 +1,20 @@
-"""A trace as the records of a pixie trace file: the arguments, what passed through `wrap`, and the model calls."""
+"""Traces as pixie writes them, one record a line: the arguments of a run, what `wrap` saw, and model calls."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
-from proctor.base.json_data import Json
-from proctor.tracing.model_messages import write_tool
+from proctor.base.json_data import Json, fingerprint, plain
+from proctor.tracing.genai import number, text, texts, whole
+from proctor.tracing.model_messages import read_messages, read_tools, write_tool
 from proctor.tracing.spans import AssistantMessage, Content, LLMSpan, Message, ObserveSpan, Span, ToolResultMessage
 from proctor.tracing.spans import TextContent as Text
 
+RECORDS = ("kwargs", "wrap", "llm_span", "llm_span_trace")
+"""The types of records; the last two are model calls."""
 SAID = ("operation", "provider", "request_model", "response_model", "output_type", "error_type")
 COUNTED = ("input_tokens", "output_tokens", "duration_ms")
 
@@ -86,3 +90,62 @@ def _part(part: Content) -> dict[str, Json]:
 
 def _time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat()
+
+
+def from_records(records: list[tuple[int, Mapping[str, Any]]]) -> list[Span]:
+    """The records of one run: its arguments hold everything else, in the order of the file."""
+    trace_id = fingerprint([plain(record) for _, record in records]).zfill(32)
+    parent: str | None = None
+    times = [_seconds(record.get("started_at") or record.get("captured_at")) for _, record in records]
+    ends = [_seconds(record.get("ended_at")) for _, record in records]
+    now = next((time for time in times if time is not None), 0.0)
+    end = max((time for time in (*times, *ends) if time is not None), default=now)
+    spans: list[Span] = []
+    for line, entry in records:
+        now = _seconds(entry.get("started_at") or entry.get("captured_at")) or now
+        place = (f"{line:016x}", trace_id, parent)
+        if entry["type"] == "kwargs":
+            parent = place[0]
+            took = (end - now) * 1000
+            spans.append(ObserveSpan(place[0], trace_id, None, now, end, took, "run", input=entry.get("value")))
+        elif entry["type"] == "wrap":
+            spans.append(_read_wrap(place, now, entry))
+        else:
+            spans.append(_read_call(place, now, entry))
+    return spans
+
+
+def _read_wrap(place: tuple[str, str, str | None], now: float, record: Mapping[str, Any]) -> ObserveSpan:
+    purpose, data = text(record.get("purpose")) or "output", record.get("data")
+    said: dict[str, Json] = {key: record[key] for key in ("purpose", "description") if record.get(key) is not None}
+    given, taken = (data, None) if purpose == "input" else (None, data)
+    return ObserveSpan(*place, now, now, 0.0, str(record.get("name") or "wrap"), given, taken, said, kind="wrap")
+
+
+def _read_call(place: tuple[str, str, str | None], now: float, record: Mapping[str, Any]) -> LLMSpan:
+    duration_ms = number(record.get("duration_ms")) or 0.0
+    said: dict[str, Any] = {
+        name: text(record.get(name))
+        for name in ("provider", "request_model", "response_model", "output_type", "error_type")
+    }
+    said |= {side: read_messages(record.get(side)) for side in ("input_messages", "output_messages")}
+    said |= {side: whole(record.get(side)) for side in ("input_tokens", "output_tokens")}
+    return LLMSpan(
+        *place,
+        now,
+        _seconds(record.get("ended_at")) or now + duration_ms / 1000,
+        duration_ms,
+        text(record.get("operation")) or "chat",
+        finish_reasons=texts(record.get("finish_reasons")),
+        tool_definitions=read_tools(record.get("tool_definitions")),
+        **said,
+    )
+
+
+def _seconds(value: Any) -> float | None:
+    if not isinstance(value, str):
+        return number(value)
+    try:
+        return datetime.fromisoformat(value).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return None

@@ -1,4 +1,4 @@
-"""Carries a trial into the plain threads that an application starts: Python itself would leave them without context."""
+"""Makes plain threads that an application starts belong to the trial: Python gives them no context."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ def carry_context_into_threads() -> Iterator[None]:
 
     Several may be inside at once; the last to leave puts back what the first one found.
     """
-    _CARRIER.enter()
+    _PATCH.enter()
     try:
         yield
     finally:
-        _CARRIER.leave()
+        _PATCH.leave()
 
 
-class _Carrier:
-    """Counts who is inside, and stands in for the two functions of the standard library as long as anybody is."""
+class _ThreadPatch:
+    """Replaces two functions of the standard library while at least one run is inside, and counts the runs."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -56,7 +56,7 @@ class _Carrier:
         setattr(owner, name, ours)
 
         def put_back() -> None:
-            if owner.__dict__[name] is ours:  # somebody else may stand in front by now, and passes through us
+            if owner.__dict__[name] is ours:  # another library may have replaced it since, and calls ours
                 setattr(owner, name, found)
 
         self._put_back.append(put_back)
@@ -82,7 +82,7 @@ class _Carrier:
 
 
 def _outlives_its_starter(thread: threading.Thread) -> bool:
-    """A worker of a pool serves whoever comes next as well, so that it must not belong to who came first."""
+    """A worker of a pool serves later jobs too, so it must not belong to the trial that started it."""
     from concurrent.futures import thread as pool
 
     from proctor.base import threads
@@ -103,4 +103,4 @@ def _carry(thread: threading.Thread) -> None:
         thread.run = run  # type: ignore[method-assign]
 
 
-_CARRIER = _Carrier()
+_PATCH = _ThreadPatch()

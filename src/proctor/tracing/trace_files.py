@@ -1,24 +1,19 @@
-"""Reads spans back from a file: OTLP JSON, a line of it per batch, or a pixie trace; compressed or not.
-
-Traces on their way between stores and other tools: whose they are is said beside the spans of OTLP.
-"""
+"""Reads spans from files: OTLP JSON, whole or a line for each batch, or a pixie trace; compressed or not."""
 
 from __future__ import annotations
 
 import json
 import zlib
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from proctor.base.errors import InvalidSuite, Problem
-from proctor.base.json_data import Json, canonical, fingerprint, plain
+from proctor.base.json_data import Json, canonical
 from proctor.base.records import record
-from proctor.tracing.genai import number, text, texts, whole
-from proctor.tracing.model_messages import read_messages, read_tools
 from proctor.tracing.otlp import from_resources, to_resource
-from proctor.tracing.spans import LLMSpan, ObserveSpan, Span
+from proctor.tracing.pixie_records import RECORDS, from_records
+from proctor.tracing.spans import Span
 
 ATTRIBUTES = {
     "run": "proctor.run.id",
@@ -51,8 +46,6 @@ def trial_of(attributes: Mapping[str, Any]) -> dict[str, Json]:
     return said if texts and isinstance(said["number"], int) else {}
 
 
-CALLS = ("llm_span", "llm_span_trace")
-RECORDS = ("kwargs", "wrap", *CALLS)
 GZIP = b"\x1f\x8b"
 
 
@@ -80,7 +73,7 @@ def find_traces(path: Path) -> list[FoundTrace]:
     if problems:
         raise InvalidSuite(problems)
     found = [FoundTrace(tuple(spans), about) for about, spans in groups.values()]
-    return found + ([FoundTrace(tuple(_from_records(records)), {})] if records else [])
+    return found + ([FoundTrace(tuple(from_records(records)), {})] if records else [])
 
 
 def _sort_in(groups: dict[str, tuple[dict[str, Json], list[Span]]], document: Any) -> None:
@@ -125,62 +118,3 @@ def _documents(content: str, path: Path, problems: list[Problem]) -> list[tuple[
         at = getattr(whole_error, "lineno", None)
         problems[:] = [Problem(f"is not JSON: {whole_error}", path, at)]
     return found
-
-
-def _from_records(records: list[tuple[int, Mapping[str, Any]]]) -> list[Span]:
-    """The records of one run: its arguments hold everything else, in the order of the file."""
-    trace_id = fingerprint([plain(record) for _, record in records]).zfill(32)
-    parent: str | None = None
-    times = [_time(record.get("started_at") or record.get("captured_at")) for _, record in records]
-    ends = [_time(record.get("ended_at")) for _, record in records]
-    now = next((time for time in times if time is not None), 0.0)
-    end = max((time for time in (*times, *ends) if time is not None), default=now)
-    spans: list[Span] = []
-    for line, entry in records:
-        now = _time(entry.get("started_at") or entry.get("captured_at")) or now
-        place = (f"{line:016x}", trace_id, parent)
-        if entry["type"] == "kwargs":
-            parent = place[0]
-            took = (end - now) * 1000
-            spans.append(ObserveSpan(place[0], trace_id, None, now, end, took, "run", input=entry.get("value")))
-        elif entry["type"] == "wrap":
-            spans.append(_wrapped(place, now, entry))
-        else:
-            spans.append(_call(place, now, entry))
-    return spans
-
-
-def _wrapped(place: tuple[str, str, str | None], now: float, record: Mapping[str, Any]) -> ObserveSpan:
-    purpose, data = text(record.get("purpose")) or "output", record.get("data")
-    said: dict[str, Json] = {key: record[key] for key in ("purpose", "description") if record.get(key) is not None}
-    given, taken = (data, None) if purpose == "input" else (None, data)
-    return ObserveSpan(*place, now, now, 0.0, str(record.get("name") or "wrap"), given, taken, said, kind="wrap")
-
-
-def _call(place: tuple[str, str, str | None], now: float, record: Mapping[str, Any]) -> LLMSpan:
-    duration_ms = number(record.get("duration_ms")) or 0.0
-    said: dict[str, Any] = {
-        name: text(record.get(name))
-        for name in ("provider", "request_model", "response_model", "output_type", "error_type")
-    }
-    said |= {side: read_messages(record.get(side)) for side in ("input_messages", "output_messages")}
-    said |= {side: whole(record.get(side)) for side in ("input_tokens", "output_tokens")}
-    return LLMSpan(
-        *place,
-        now,
-        _time(record.get("ended_at")) or now + duration_ms / 1000,
-        duration_ms,
-        text(record.get("operation")) or "chat",
-        finish_reasons=texts(record.get("finish_reasons")),
-        tool_definitions=read_tools(record.get("tool_definitions")),
-        **said,
-    )
-
-
-def _time(value: Any) -> float | None:
-    if not isinstance(value, str):
-        return number(value)
-    try:
-        return datetime.fromisoformat(value).timestamp()
-    except (ValueError, OverflowError, OSError):
-        return None

@@ -1,17 +1,20 @@
-"""Makes of a trace what is kept: small, without secrets, and never too large to be kept."""
+"""Spans as the store keeps them: JSON by field name, without secrets, cut if too large, compressed."""
 
 from __future__ import annotations
 
+import functools
 import json
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, fields
+from typing import Any
 
 from proctor.base.json_data import Json, plain
 from proctor.base.records import record
 from proctor.base.references import describe
-from proctor.tracing.otlp import span_from_json, span_to_json
+from proctor.tracing.model_messages import read_messages, read_tools, write_message, write_tool
 from proctor.tracing.secrets import may_hold_secrets, without_secrets
-from proctor.tracing.spans import Span
+from proctor.tracing.spans import LLMSpan, ObserveSpan, Span
 
 LARGEST = 2_000_000
 """Characters of JSON that are kept of one trace; most need a hundredth of it."""
@@ -19,6 +22,7 @@ LENGTHS = (50_000, 5_000, 500)
 """What texts of a trace that is too large are cut to, the first that suffices."""
 IDENTITY = ("type", "span_id", "trace_id", "parent_span_id")
 TIMES = ("started_at", "ended_at", "duration_ms")
+MESSAGES = ("input_messages", "output_messages")
 OFFERED = "tool_definitions"
 
 _encode = json.JSONEncoder(separators=(",", ":"), default=plain, allow_nan=False).encode
@@ -112,3 +116,39 @@ def _short(value: Json, longest: int) -> Json:
         items = [_short(item, longest) for item in value[:most]]
         return items if len(value) <= most else [*items, f"… (cut: {len(value):,} items)"]
     return value
+
+
+def span_to_json(span: Span) -> dict[str, Json]:
+    """What is said of a span; `type` tells a model call from any other step."""
+    data: dict[str, Json] = {"type": "llm" if isinstance(span, LLMSpan) else "observe"}
+    kind: Any = type(span)
+    for name, default in _fields(kind):
+        value = getattr(span, name)
+        if value != default:
+            data[name] = value
+    if isinstance(span, LLMSpan):
+        for side in MESSAGES:
+            if side in data:
+                data[side] = [write_message(message) for message in data[side]]
+        if span.tool_definitions:
+            data["tool_definitions"] = [write_tool(tool) for tool in span.tool_definitions]
+    return data
+
+
+def span_from_json(data: Mapping[str, Any]) -> Span:
+    """The span that `span_to_json` wrote."""
+    kind: Any = LLMSpan if data.get("type") == "llm" else ObserveSpan
+    known = {name: data[name] for name, _ in _fields(kind) if name in data}
+    if kind is LLMSpan:
+        known |= {side: read_messages(known[side]) for side in MESSAGES if side in known}
+        if "tool_definitions" in known:
+            known["tool_definitions"] = read_tools(known["tool_definitions"])
+        if "finish_reasons" in known:
+            known["finish_reasons"] = tuple(known["finish_reasons"])
+    span: Span = kind(**known)
+    return span
+
+
+@functools.cache
+def _fields(kind: type[Any]) -> tuple[tuple[str, Any], ...]:
+    return tuple((item.name, None if item.default is MISSING else item.default) for item in fields(kind))

@@ -1,4 +1,4 @@
-"""What an application says about itself while one trial runs, kept apart from every other trial by context."""
+"""What an application reports about itself during one turn, kept apart from other trials by context."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from proctor.base.json_data import Json, plain
 from proctor.base.references import describe
 from proctor.cases.suite import NamedData
 from proctor.tracing.capture import SCOPE, wanted
+from proctor.tracing.observing import Observation, named_arguments
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -33,12 +34,12 @@ class Recording:
     tool_calls: list[ToolCall] = field(default_factory=list)
     outputs: list[NamedData] = field(default_factory=list)
     over: bool = False
-    """The turn is answered: what a thread that outlives it does later belongs to nobody."""
+    """The turn is answered: what a thread that outlives it does later is not recorded."""
     wraps_are_spans: bool = False
     """Whether the trace shows each `wrap` as well, inputs included."""
 
     def unused(self) -> list[str]:
-        """Inputs nobody asked for, where at least one was: an application that asks for none has no use for any."""
+        """Inputs that the application did not ask for, if it asked for others: one that asks for none uses none."""
         return [name for name in self.inputs or () if name not in self.used] if self.used else []
 
 
@@ -118,7 +119,7 @@ class _Call:
     ) -> None:
         self._recording = recording
         self._name = name
-        self.arguments = _bind(signature, args, kwargs)
+        self.arguments: dict[str, Json] = plain(named_arguments(signature, args, kwargs, defaults=False))
         self._step: Any = None
         self.result: Any = None
 
@@ -126,8 +127,6 @@ class _Call:
         self._started_at = time.time()
         self._clock = time.perf_counter()
         if wanted(SCOPE.get()):
-            from proctor.tracing.observing import Observation
-
             self._step = Observation(self._name, self.arguments, kind="tool")
             self._step.begin()
             self._active = self._step.active()
@@ -152,20 +151,3 @@ class _Call:
                 duration_ms=(time.perf_counter() - self._clock) * 1000,
             )
         )
-
-
-def _bind(signature: inspect.Signature, args: Any, kwargs: Any) -> dict[str, Any]:
-    """The arguments by name, defaults left out; a method's `self` is not an argument."""
-    try:
-        bound = signature.bind(*args, **kwargs).arguments
-    except TypeError:
-        return {str(index): plain(value) for index, value in enumerate(args)} | dict(plain(kwargs))
-    named: dict[str, Any] = {}
-    for name, value in bound.items():
-        if name in ("self", "cls"):
-            continue
-        if signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD:
-            named.update(plain(value))
-        else:
-            named[name] = plain(value)
-    return named

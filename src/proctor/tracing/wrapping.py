@@ -15,6 +15,8 @@ from proctor.base.errors import ProctorError
 from proctor.base.fields import nearest
 from proctor.base.json_data import Json, plain
 from proctor.cases.suite import NamedData
+from proctor.tracing.capture import joined
+from proctor.tracing.observing import Observation
 from proctor.tracing.trial_recording import Recording, current
 
 T = TypeVar("T")
@@ -74,8 +76,6 @@ def _show(recording: Recording, purpose: str, name: str, value: Any) -> None:
     """A span of no length, at the place in the trace where the value passed."""
     if not recording.wraps_are_spans:
         return
-    from proctor.tracing.observing import Observation
-
     passed = Observation(name, value if purpose == "input" else None, kind="wrap")
     passed.begin()
     passed.set_metadata("purpose", purpose)
@@ -101,7 +101,7 @@ def _drained(
             seen.append(chunk)
             yield chunk
     finally:
-        _record(recording, purpose, name, _joined(seen))
+        _record(recording, purpose, name, joined(seen))
 
 
 async def _drained_async(
@@ -113,12 +113,7 @@ async def _drained_async(
             seen.append(chunk)
             yield chunk
     finally:
-        _record(recording, purpose, name, _joined(seen))
-
-
-def _joined(chunks: list[Any]) -> Json:
-    """A stream of text is one text; a stream of anything else is a list."""
-    return "".join(chunks) if all(isinstance(chunk, str) for chunk in chunks) else plain(chunks)
+        _record(recording, purpose, name, joined(seen))
 
 
 def _watched(target: Any, purpose: Purpose, name: str) -> Any:

@@ -122,7 +122,7 @@ def test_doubles_reach_the_tools_of_an_agent_that_a_tool_asks() -> None:
     assert reply.text == "doubled"
 
 
-def test_outside_a_trial_an_agent_runs_as_if_nobody_watched() -> None:
+def test_outside_a_trial_an_agent_runs_as_it_does_without_proctor() -> None:
     target = agent(asked("get_rate", city="Oslo"))
     ran(target)
     assert target.run("rate?").content == "rate of Oslo"
@@ -150,5 +150,5 @@ def test_the_fingerprint_changes_with_the_code_of_a_tool(tmp_path: Path) -> None
         (tmp_path / folder / "rates_app.py").write_text(
             f"from agno.agent import Agent\ndef rate(city: str): return {said!r}\nagent = Agent(tools=[rate])\n"
         )
-        found.append(resolve_agent(f"{tmp_path / folder / 'rates_app.py'}:agent").fingerprint)  # type: ignore[attr-defined]
+        found.append(resolve_agent(f"{tmp_path / folder / 'rates_app.py'}:agent").fingerprint)
     assert found[0] == found[1] != found[2]

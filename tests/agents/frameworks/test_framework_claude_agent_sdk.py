@@ -5,36 +5,29 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from repository import ROOT
+from framework_contract import EXAMPLES, HEARD, TOUCHED, FrameworkContract, case, ran, rate_of, two_turns
 
 import proctor
 from proctor.agents.frameworks.claude_agent_sdk import ClaudeAgent
-from proctor.cases.suite import Case, Double, EvaluatorSpec, Expected, ExpectedCall, Suite, Turn
+from proctor.cases.suite import Case, Double, Turn
 
 pytest.importorskip("claude_agent_sdk", reason="claude-agent-sdk has an environment of its own: make frameworks-all")
 
 from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, HookMatcher, create_sdk_mcp_server, tool
 
-sys.path.insert(0, str(ROOT / "examples" / "frameworks" / "claude_agent_sdk"))
+sys.path.insert(0, str(EXAMPLES / "claude_agent_sdk"))
 from claude_code import RuledClaudeCode
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-EXAMPLE = ROOT / "examples" / "frameworks"
-TOUCHED: list[str] = []
-
 
 @tool("get_rate", "The rate in a city.", {"city": str})
 async def get_rate(arguments: dict[str, Any]) -> dict[str, Any]:
-    TOUCHED.append(arguments["city"])
-    if arguments["city"] == "Atlantis":
-        raise ValueError("no such city")
-    return {"content": [{"type": "text", "text": f"rate of {arguments['city']}"}]}
+    return {"content": [{"type": "text", "text": rate_of(arguments["city"])}]}
 
 
 OPTIONS = ClaudeAgentOptions(
@@ -44,6 +37,7 @@ OPTIONS = ClaudeAgentOptions(
 
 def step(questions: list[str], result: Any) -> Any:
     """Calls one tool with the user's words, then tells its result."""
+    HEARD.append(list(questions))
     return f"It says {result}" if result else SimpleNamespace(name="get_rate", arguments={"city": questions[-1]})
 
 
@@ -54,17 +48,6 @@ def agent(decide: Any = step, options: Any = OPTIONS, seen: list[Any] | None = N
         return ClaudeSDKClient(given, RuledClaudeCode("rates", decide))
 
     return ClaudeAgent(options, "rates", client)
-
-
-def case(name: str, **more: Any) -> Case:
-    expected = Expected(tool_calls=(ExpectedCall("get_rate", {"city": name}),))
-    return Case(name, (Turn(name, expected),), **more)
-
-
-def ran(target: Any, *cases: Case) -> list[proctor.TrialResult]:
-    TOUCHED.clear()
-    suite = Suite("claude", cases, evaluators=(EvaluatorSpec("ToolTrajectory"),))
-    return list(proctor.run(suite, agent=target).trials)
 
 
 class Replay(RuledClaudeCode):
@@ -98,35 +81,26 @@ def result(text: str = "done", **more: Any) -> dict[str, Any]:
     return {**fixed, "duration_ms": 1, "duration_api_ms": 1, "result": text, **more}
 
 
-def test_text_calls_with_results_tokens_and_costs_are_seen() -> None:
-    (trial,) = ran(agent(), case("Oslo"))
-    (reply,) = trial.replies
-    (call,) = reply.tool_calls
-    assert trial.outcome == "passed", trial.reason
-    assert reply.text == "It says rate of Oslo"
-    assert (call.name, dict(call.arguments), call.result) == ("get_rate", {"city": "Oslo"}, "rate of Oslo")
-    assert call.duration_ms is not None
-    assert call.started_at is not None
-    assert reply.usage is not None
-    assert (reply.usage.input_tokens, reply.usage.output_tokens, reply.usage.model_calls) == (22, 14, 2)
-    assert reply.usage.cost_usd == pytest.approx(0.01)
+class TestClaudeAgentSdk(FrameworkContract):
+    adapter = "ClaudeAgent"
+    folder = "claude_agent_sdk"
+    source = "from claude_agent_sdk import ClaudeAgentOptions\nagent = ClaudeAgentOptions(system_prompt='Be kind')\n"
+
+    def agent(self) -> Any:
+        return agent()
+
+    def broken_agent(self) -> Any:
+        return replayed([result("the model is on strike", is_error=True)])
+
+    def other_agents(self) -> list[Any]:
+        return [agent(options=dataclasses.replace(OPTIONS, system_prompt="Be brief"))]
+
+    def result(self, told: str) -> Any:
+        return told
 
 
-def test_many_at_once_have_clients_of_their_own() -> None:
-    names = [f"city{i}" for i in range(24)]
-    for trial in ran(agent(), *map(case, names)):
-        assert trial.outcome == "passed", trial.reason
-        assert trial.replies[0].text == f"It says rate of {trial.case.id}"
-    assert sorted(TOUCHED) == sorted(names)
-
-
-def test_turns_of_one_case_share_a_client_and_each_tells_its_own_cost() -> None:
-    def remembering(questions: list[str], told: Any) -> Any:
-        return " then ".join(questions) if told else step(questions, told)
-
-    (trial,) = ran(agent(remembering), Case("two", (Turn("Oslo"), Turn("Rome"))))
-    assert [reply.text for reply in trial.replies] == ["Oslo", "Oslo then Rome"]
-    assert [len(reply.tool_calls) for reply in trial.replies] == [1, 1]
+def test_each_turn_tells_its_own_cost() -> None:
+    (trial,) = ran(agent(), two_turns())
     assert [reply.usage and reply.usage.cost_usd for reply in trial.replies] == pytest.approx([0.01, 0.01])
 
 
@@ -154,24 +128,13 @@ def test_calls_of_a_subagent_are_inside_the_call_that_started_it_and_parallel_ca
     assert calls == [("Task", "the report", None), ("Read", "a file", None), ("get_rate", "rate", "t1")]
 
 
-def test_a_result_that_nobody_asked_for_does_not_end_the_turn() -> None:
+def test_the_report_of_a_background_task_does_not_end_the_turn() -> None:
     aside = result("a task has ended", origin={"kind": "task-notification"})
     (trial,) = ran(replayed([aside, result("the answer")]), Case("a", (Turn("a"),)))
     assert trial.replies[0].text == "the answer"
 
 
-def test_a_tool_that_raises_is_an_error_of_the_call() -> None:
-    (trial,) = ran(agent(), case("Atlantis"))
-    assert trial.replies[0].tool_calls[0].error == "no such city"
-
-
-def test_a_doubled_tool_of_the_application_is_not_called() -> None:
-    (trial,) = ran(agent(), case("Oslo", doubles={"get_rate": (Double(result="doubled"),)}))
-    assert TOUCHED == []
-    assert trial.replies[0].text == "It says doubled"
-    assert trial.replies[0].tool_calls[0].result == "doubled"
-    (trial,) = ran(agent(), case("Oslo", doubles={"get_rate": (Double(error="out of order"),)}))
-    assert "out of order" in str(trial.replies[0].tool_calls[0].error)
+def test_a_tool_beside_a_doubled_one_is_called() -> None:
     (trial,) = ran(agent(), case("Oslo", doubles={"another": (Double(result="doubled"),)}))
     assert TOUCHED == ["Oslo"]
     assert trial.outcome == "passed"
@@ -242,25 +205,3 @@ def test_a_busy_service_is_not_held_against_the_agent() -> None:
     with pytest.raises(proctor.base.errors.AgentFailed) as caught:
         asyncio.run(ask())
     assert caught.value.transient
-
-
-def test_options_that_differ_have_other_fingerprints() -> None:
-    changed = dataclasses.replace(OPTIONS, system_prompt="Be brief")
-    assert agent().fingerprint == agent().fingerprint
-    assert agent().fingerprint != agent(options=changed).fingerprint
-
-
-def test_options_are_recognised_by_their_type_from_a_reference(tmp_path: Path) -> None:
-    (tmp_path / "app.py").write_text(
-        "from claude_agent_sdk import ClaudeAgentOptions\nagent = ClaudeAgentOptions(system_prompt='Be kind')\n"
-    )
-    from proctor.agents.resolving import resolve_agent
-
-    found = resolve_agent("app.py:agent", tmp_path)
-    assert type(found).__name__ == "ClaudeAgent"
-    assert found.name == "app.py:agent"
-
-
-def test_the_example_passes() -> None:
-    run = proctor.run(EXAMPLE / "cases.yaml", agent=f"{EXAMPLE / 'claude_agent_sdk' / 'agent.py'}:agent")
-    assert [trial.outcome for trial in run.trials] == ["passed"] * 3, [trial.reason for trial in run.trials]

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
+from framework_contract import HEARD, FrameworkContract, rate_of
 
-import proctor
-from proctor.agents.resolving import resolve_agent
-from proctor.agents.tool_reexecution import reexecute
-from proctor.agents.toolbox import toolbox
-from proctor.cases.suite import Case, Double, EvaluatorSpec, Expected, ExpectedCall, Suite, Turn
 from proctor.compat.adk import AgentEvaluationFailed, AgentEvaluator
 from proctor.compat.adk.eval_files import read_eval_set
 
@@ -25,8 +20,6 @@ from google.genai import types
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-TOUCHED: list[str] = []
-
 
 def part(text: str = "", call: tuple[str, dict[str, Any]] | None = None) -> LlmResponse:
     content = (
@@ -38,9 +31,9 @@ def part(text: str = "", call: tuple[str, dict[str, Any]] | None = None) -> LlmR
     return LlmResponse(content=types.Content(role="model", parts=[content]), usage_metadata=usage)
 
 
-def asked(request: Any) -> str:
-    """The latest thing the user said."""
-    return next(p.text for c in reversed(request.contents) if c.role == "user" for p in c.parts if p.text)
+def asked(request: Any) -> list[str]:
+    """What the user said so far."""
+    return [part.text for content in request.contents if content.role == "user" for part in content.parts if part.text]
 
 
 class Scripted(BaseLlm):
@@ -50,17 +43,18 @@ class Scripted(BaseLlm):
     tool: str = "get_rate"
 
     async def generate_content_async(self, llm_request: Any, stream: bool = False) -> Any:
+        said = asked(llm_request)
+        HEARD.append(said)
         last = llm_request.contents[-1].parts[-1]
         if last.function_response is None:
-            yield part(call=(self.tool, {"request" if self.tool.endswith("agent") else "city": asked(llm_request)}))
+            yield part(call=(self.tool, {"request" if self.tool.endswith("agent") else "city": said[-1]}))
         else:
             yield part(f"It says {last.function_response.response}")
 
 
 def get_rate(city: str, tool_context: Any = None) -> dict[str, Any]:
     "The rate in a city."
-    TOUCHED.append(city)
-    return {"rate": f"rate of {city}"}
+    return {"rate": rate_of(city)}
 
 
 def get_rate_with_state(city: str, tool_context) -> dict[str, Any]:  # type: ignore[no-untyped-def]
@@ -73,98 +67,39 @@ def get_rate_with_state(city: str, tool_context) -> dict[str, Any]:  # type: ign
 get_rate_with_state.__name__ = "get_rate"
 
 
-def agent(tool: Any = get_rate) -> LlmAgent:
-    return LlmAgent(name="rates", model=Scripted(), instruction="Use tools.", tools=[tool])
+def agent(tool: Any = get_rate, **more: Any) -> LlmAgent:
+    settings = {"name": "rates", "model": Scripted(), "instruction": "Use tools.", **more}
+    return LlmAgent(tools=[tool], **settings)
 
 
-def case(name: str, **more: Any) -> Case:
-    expected = Expected(tool_calls=(ExpectedCall("get_rate", {"city": name}),))
-    return Case(name, (Turn(name, expected),), **more)
+class Broken(Scripted):
+    async def generate_content_async(self, llm_request: Any, stream: bool = False) -> Any:
+        raise RuntimeError("the model is on strike")
+        yield
 
 
-def ran(target: Any, *cases: Case) -> list[proctor.TrialResult]:
-    TOUCHED.clear()
-    suite = Suite("adk", cases, evaluators=(EvaluatorSpec("ToolTrajectory"),))
-    return list(proctor.run(suite, agent=target).trials)
+class TestGoogleAdk(FrameworkContract):
+    adapter = "GoogleAdkAgent"
+    folder = "google_adk"
+    source = "from google.adk.agents import LlmAgent\nagent = LlmAgent(name='rates', model='gemini-2.5-flash')\n"
+    raising_tool_fails_the_run = True
+    outer_tool = "rate_agent"
 
+    def agent(self) -> Any:
+        return agent()
 
-def test_text_calls_with_results_and_tokens_are_seen() -> None:
-    (trial,) = ran(agent(), case("Oslo"))
-    (reply,) = trial.replies
-    (call,) = reply.tool_calls
-    assert trial.outcome == "passed", trial.reason
-    assert reply.text == "It says {'rate': 'rate of Oslo'}"
-    assert (call.name, dict(call.arguments), call.result) == ("get_rate", {"city": "Oslo"}, {"rate": "rate of Oslo"})
-    assert call.duration_ms is not None
-    assert reply.usage is not None
-    assert (reply.usage.input_tokens, reply.usage.output_tokens, reply.usage.model_calls) == (22, 14, 2)
+    def broken_agent(self) -> Any:
+        return agent(model=Broken())
 
+    def other_agents(self) -> list[Any]:
+        return [agent(instruction="Be brief."), agent(get_rate_with_state)]
 
-def test_many_at_once_keep_their_sessions_and_state_apart() -> None:
-    names = [f"city{i}" for i in range(24)]
-    cases = [case(name, state={"customer": name.upper()}) for name in names]
-    for trial in ran(agent(get_rate_with_state), *cases):
-        (reply,) = trial.replies
-        name = trial.case.id
-        assert reply.text == f"It says {{'rate': 'rate of {name} for {name.upper()}'}}"
-        assert reply.state is not None
-        assert (reply.state["customer"], reply.state["seen"]) == (name.upper(), [name])
+    def visiting_agent(self) -> Any:
+        return agent(get_rate_with_state)
 
-
-def test_turns_of_one_case_share_a_session() -> None:
-    (trial,) = ran(
-        agent(get_rate_with_state),
-        Case("two", (Turn("Oslo"), Turn("Rome")), evaluators=(EvaluatorSpec("ToolCount", {"exactly": 1}),)),
-    )
-    assert [reply.state and reply.state["seen"] for reply in trial.replies] == [["Oslo"], ["Oslo", "Rome"]]
-
-
-def test_calls_inside_an_agent_used_as_a_tool_are_seen_with_what_they_are_inside_of() -> None:
-    inner = LlmAgent(
-        name="rate_agent", model=Scripted(), instruction="Use tools.", tools=[get_rate], description="rates"
-    )
-    outer = LlmAgent(name="desk", model=Scripted(tool="rate_agent"), instruction="Delegate.", tools=[AgentTool(inner)])
-    suite = Suite(
-        "adk",
-        (Case("Oslo", (Turn("Oslo"),)),),
-        evaluators=(
-            EvaluatorSpec("Trajectory", {"steps": [{"name": "rate_agent", "steps": ["get_rate"]}], "extra": False}),
-        ),
-    )
-    (trial,) = proctor.run(suite, agent=outer).trials
-    outside, inside = trial.replies[0].tool_calls
-    assert (outside.name, inside.name, inside.parent) == ("rate_agent", "get_rate", outside.id)
-    assert trial.outcome == "passed", trial.scores
-    assert trial.replies[0].usage.model_calls == 4  # type: ignore[union-attr]
-
-
-def test_a_doubled_tool_is_not_called() -> None:
-    doubles = {"get_rate": (Double(result={"rate": "doubled"}),)}
-    (trial,) = ran(agent(), case("Oslo", doubles=doubles))
-    assert TOUCHED == []
-    assert trial.replies[0].text == "It says {'rate': 'doubled'}"
-    assert trial.replies[0].tool_calls[0].result == {"rate": "doubled"}
-
-
-def test_a_tool_that_raises_is_an_error_of_the_call() -> None:
-    def get_rate(city: str) -> dict[str, Any]:
-        "The rate in a city."
-        raise ValueError("no such city")
-
-    (trial,) = ran(agent(get_rate), case("Oslo"))
-    assert trial.outcome == "failed"
-    assert "no such city" in trial.reason
-
-
-def test_the_object_is_recognised_by_its_type_from_a_reference(tmp_path: Any) -> None:
-    (tmp_path / "app.py").write_text(
-        "from google.adk.agents import LlmAgent\nroot_agent = LlmAgent(name='rates', model='gemini-2.5-flash')\n"
-    )
-    from proctor.agents.resolving import resolve_agent
-
-    found = resolve_agent("app.py:root_agent", tmp_path)
-    assert type(found).__name__ == "GoogleAdkAgent"
-    assert found.name == "app.py:root_agent"
+    def nested_agent(self) -> Any:
+        inner = agent(name="rate_agent", description="rates")
+        return agent(AgentTool(inner), name="desk", model=Scripted(tool="rate_agent"), instruction="Delegate.")
 
 
 def eval_set(*cases: dict[str, Any]) -> dict[str, Any]:
@@ -179,14 +114,6 @@ def eval_case(name: str, **more: Any) -> dict[str, Any]:
         "creationTimestamp": 0,
     }
     return {"evalId": name, "conversation": [turn], **more}
-
-
-def test_tools_can_be_called_again_with_what_the_agent_gave_them() -> None:
-    (trial,) = ran(agent(), case("Oslo"))
-    tools = toolbox(agent=resolve_agent(agent()))
-    (again,) = asyncio.run(reexecute(trial.replies[0].tool_calls, tools))
-    assert (again.differs, again.error, again.skipped) == (False, None, None)
-    assert again.result == {"rate": "rate of Oslo"}
 
 
 def test_an_agent_is_evaluated_as_it_is() -> None:

@@ -169,5 +169,5 @@ def test_the_fingerprint_changes_with_the_code_of_a_tool(tmp_path: Path) -> None
             f"def rate(city: str):\n    'Rate.'\n    return {said!r}\n"
             "agent = FunctionAgent(name='rates', tools=[rate], llm=MockLLM())\n"
         )
-        found.append(resolve_agent(f"{tmp_path / folder / 'rates_app.py'}:agent").fingerprint)  # type: ignore[attr-defined]
+        found.append(resolve_agent(f"{tmp_path / folder / 'rates_app.py'}:agent").fingerprint)
     assert found[0] == found[1] != found[2]

@@ -6,18 +6,15 @@ import asyncio
 import subprocess
 import sys
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
-from repository import ROOT
+from framework_contract import HEARD, TOUCHED, FrameworkContract, case, ran, rate_of
 
 import proctor
 from proctor.agents.resolving import resolve_agent
-from proctor.agents.tool_reexecution import reexecute
-from proctor.agents.toolbox import toolbox
 from proctor.base.errors import InvalidSuite, UsageError
-from proctor.cases.suite import Case, Double, EvaluatorSpec, Expected, ExpectedCall, Suite, Turn
+from proctor.cases.suite import Case, Expected, Turn
 
 pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed")
 
@@ -27,9 +24,6 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.usage import RequestUsage
 
-EXAMPLES = ROOT / "examples" / "frameworks"
-TOUCHED: list[str] = []
-
 
 def scripted(tool: str = "get_rate", argument: str = "city", usage: RequestUsage | None = None) -> FunctionModel:
     """Calls one tool with the user's words, then tells what it said, be it a result or a complaint."""
@@ -37,6 +31,7 @@ def scripted(tool: str = "get_rate", argument: str = "city", usage: RequestUsage
     def think(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         parts = [part for message in messages for part in message.parts]
         asked = [part.content for part in parts if isinstance(part, UserPromptPart)]
+        HEARD.append(asked)
         spent = RequestUsage(input_tokens=11, output_tokens=7) if usage is None else usage
         if isinstance(parts[-1], UserPromptPart):
             return ModelResponse(parts=[ToolCallPart(tool, {argument: asked[-1]})], usage=spent)
@@ -48,35 +43,11 @@ def scripted(tool: str = "get_rate", argument: str = "city", usage: RequestUsage
 
 def get_rate(city: str) -> dict[str, str]:
     """The rate in a city."""
-    TOUCHED.append(city)
-    return {"rate": f"rate of {city}"}
+    return {"rate": rate_of(city)}
 
 
 def agent(*tools: Any, model: FunctionModel | None = None, **more: Any) -> Agent[Any, Any]:
     return Agent(model or scripted(), instructions="Use tools.", tools=tools or (get_rate,), **more)
-
-
-def case(name: str, **more: Any) -> Case:
-    return Case(name, (Turn(name, Expected(tool_calls=(ExpectedCall("get_rate", {"city": name}),))),), **more)
-
-
-def ran(target: Any, *cases: Case) -> list[proctor.TrialResult]:
-    TOUCHED.clear()
-    suite = Suite("pydantic-ai", cases, evaluators=(EvaluatorSpec("ToolTrajectory"),))
-    return list(proctor.run(suite, agent=target).trials)
-
-
-def test_text_calls_with_results_and_tokens_are_seen() -> None:
-    (trial,) = ran(agent(), case("Oslo"))
-    (reply,) = trial.replies
-    (call,) = reply.tool_calls
-    assert trial.outcome == "passed", trial.reason
-    assert reply.text == "1: {'rate': 'rate of Oslo'}"
-    assert (call.name, dict(call.arguments), call.result) == ("get_rate", {"city": "Oslo"}, {"rate": "rate of Oslo"})
-    assert call.duration_ms is not None
-    assert call.started_at is not None
-    assert reply.usage is not None
-    assert (reply.usage.input_tokens, reply.usage.output_tokens, reply.usage.model_calls) == (22, 14, 2)
 
 
 @dataclass
@@ -88,32 +59,57 @@ class Visit:
 def rate_for_visitor(ctx: RunContext[Visit], city: str) -> str:
     """The rate in a city, for this customer."""
     ctx.deps.seen.append(city)
-    return f"{city} for {ctx.deps.customer}"
+    return f"rate of {city} for {ctx.deps.customer}"
 
 
-def test_many_at_once_keep_their_history_and_dependencies_apart() -> None:
-    names = [f"city{i}" for i in range(24)]
-    target = Agent(scripted(), deps_type=Visit)
-    target.tool(name="get_rate")(rate_for_visitor)
-    for trial in ran(target, *(case(name, state={"customer": name.upper()}) for name in names)):
-        name = trial.case.id
-        assert trial.replies[0].text == f"1: {name} for {name.upper()}"
-        assert trial.replies[0].state == {"customer": name.upper(), "seen": [name]}
-        assert [call.arguments["city"] for call in trial.replies[0].tool_calls] == [name]
+def other(city: str) -> str:
+    """Another tool."""
+    return city
 
 
-def test_turns_of_one_case_share_history_and_dependencies() -> None:
-    target = Agent(scripted(), deps_type=dict[str, Any])
+class Silent(FunctionModel):
+    """Counts no tokens."""
 
-    @target.tool
-    def get_rate(ctx: RunContext[dict[str, Any]], city: str) -> str:
-        ctx.deps.setdefault("seen", []).append(city)
-        return ", ".join(ctx.deps["seen"])
+    async def request(self, *given: Any, **named: Any) -> ModelResponse:
+        response = await super().request(*given, **named)
+        response.usage = RequestUsage()
+        return response
 
-    evaluators = (EvaluatorSpec("ToolCount", {"exactly": 1}),)
-    (trial,) = ran(target, Case("two", (Turn("Oslo"), Turn("Rome")), evaluators=evaluators))
-    assert [reply.text for reply in trial.replies] == ["1: Oslo", "2: Oslo, Rome"]
-    assert [reply.state for reply in trial.replies] == [{"seen": ["Oslo"]}, {"seen": ["Oslo", "Rome"]}]
+
+class TestPydanticAi(FrameworkContract):
+    adapter = "PydanticAiAgent"
+    folder = "pydantic_ai"
+    source = "from pydantic_ai import Agent\nagent = Agent('test', name='rates')\n"
+    raising_tool_fails_the_run = True
+
+    def agent(self) -> Any:
+        return agent()
+
+    def broken_agent(self) -> Any:
+        def strike(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+            raise RuntimeError("the model is on strike")
+
+        return agent(model=FunctionModel(strike))
+
+    def other_agents(self) -> list[Any]:
+        return [agent(other), Agent(scripted(), instructions="Be brief.", tools=(get_rate,))]
+
+    def visiting_agent(self) -> Any:
+        target = Agent(scripted(), deps_type=Visit)
+        target.tool(name="get_rate")(rate_for_visitor)
+        return target
+
+    def silent_agent(self) -> Any:
+        return agent(model=Silent(scripted().function))  # type: ignore[arg-type]
+
+    def nested_agent(self) -> Any:
+        inner = agent()
+
+        async def ask_rates(request: str) -> str:
+            """Delegate."""
+            return (await inner.run(request)).output
+
+        return agent(ask_rates, model=scripted("ask_rates", "request"))
 
 
 def test_a_state_that_does_not_fit_the_dependencies_is_refused_before_anything_runs() -> None:
@@ -131,37 +127,6 @@ def test_dependencies_that_no_state_can_make_are_none() -> None:
     assert (trial.outcome, trial.replies[0].state) == ("passed", None)
 
 
-def test_calls_of_an_agent_that_a_tool_asks_are_seen_with_what_they_are_inside_of() -> None:
-    inner = agent()
-
-    async def ask_rates(request: str) -> str:
-        """Delegate."""
-        return (await inner.run(request)).output
-
-    outer = agent(ask_rates, model=scripted("ask_rates", "request"))
-    steps = {"steps": [{"name": "ask_rates", "steps": ["get_rate"]}], "extra": False}
-    suite = Suite("nested", (Case("Oslo", (Turn("Oslo"),)),), evaluators=(EvaluatorSpec("Trajectory", steps),))
-    (trial,) = proctor.run(suite, agent=outer).trials
-    outside, inside = trial.replies[0].tool_calls
-    assert (outside.name, inside.name, inside.parent) == ("ask_rates", "get_rate", outside.id)
-    assert trial.outcome == "passed", trial.scores
-    assert trial.replies[0].usage.model_calls == 4  # type: ignore[union-attr]
-
-
-def test_a_doubled_tool_is_not_called_not_even_inside_another_agent() -> None:
-    doubles = {"get_rate": (Double(result={"rate": "doubled"}),)}
-    (trial,) = ran(agent(), case("Oslo", doubles=doubles))
-    assert TOUCHED == []
-    assert trial.replies[0].text == "1: {'rate': 'doubled'}"
-    assert trial.replies[0].tool_calls[0].result == {"rate": "doubled"}
-
-
-def test_a_double_that_fails_is_told_to_the_model_and_is_an_error_of_the_call() -> None:
-    (trial,) = ran(agent(), case("Oslo", doubles={"get_rate": (Double(error="the bank is closed"),)}))
-    assert "the bank is closed" in trial.replies[0].text
-    assert "the bank is closed" in str(trial.replies[0].tool_calls[0].error)
-
-
 def test_a_tool_that_asks_for_a_retry_is_an_error_of_the_call() -> None:
     def get_rate(city: str) -> str:
         """The rate in a city."""
@@ -169,16 +134,6 @@ def test_a_tool_that_asks_for_a_retry_is_an_error_of_the_call() -> None:
 
     (trial,) = ran(agent(get_rate), case("Oslo"))
     assert "no such city" in str(trial.replies[0].tool_calls[0].error)
-
-
-def test_a_tool_that_raises_fails_the_run_as_it_would_without_us() -> None:
-    def get_rate(city: str) -> str:
-        """The rate in a city."""
-        raise ValueError("no such city")
-
-    (trial,) = ran(agent(get_rate), case("Oslo"))
-    assert trial.outcome == "failed"
-    assert "no such city" in trial.reason
 
 
 @pytest.mark.parametrize(("tool", "argument"), [("get_rate", "town"), ("get_rates", "city")])
@@ -206,37 +161,10 @@ def test_an_answer_with_a_type_is_data_and_its_output_tool_is_no_call() -> None:
     assert (reply.structured, reply.text, reply.tool_calls) == ({"rate": 4.5}, '{"rate": 4.5}', ())
 
 
-def test_tokens_that_the_model_does_not_tell_are_unknown_rather_than_zero() -> None:
-    class Silent(FunctionModel):
-        async def request(self, *given: Any, **named: Any) -> ModelResponse:
-            response = await super().request(*given, **named)
-            response.usage = RequestUsage()
-            return response
-
-    silent = Silent(scripted().function)  # type: ignore[arg-type]
-    (trial,) = ran(agent(model=silent), case("Oslo"))
-    assert trial.replies[0].usage == proctor.Usage(model_calls=2)
-
-
-def test_tools_can_be_called_again_with_what_the_agent_gave_them() -> None:
-    (trial,) = ran(agent(), case("Oslo"))
-    tools = toolbox(agent=resolve_agent(agent()))
-    (again,) = asyncio.run(reexecute(trial.replies[0].tool_calls, tools))
-    assert (again.differs, again.error, again.skipped) == (False, None, None)
-    assert again.result == {"rate": "rate of Oslo"}
-
-
-def test_outside_a_trial_an_agent_runs_as_if_nobody_watched() -> None:
+def test_outside_a_trial_an_agent_runs_as_it_does_without_proctor() -> None:
     target = agent()
     ran(target, case("Oslo"))
     assert asyncio.run(target.run("Rome")).output == "1: {'rate': 'rate of Rome'}"
-
-
-def test_the_object_is_recognised_by_its_type_from_a_reference(tmp_path: Path) -> None:
-    (tmp_path / "pydantic_app.py").write_text("from pydantic_ai import Agent\nagent = Agent('test', name='rates')\n")
-    found = resolve_agent("pydantic_app.py:agent", tmp_path)
-    assert type(found).__name__ == "PydanticAiAgent"
-    assert found.name == "pydantic_app.py:agent"
 
 
 def make_agent() -> Agent[Any, Any]:
@@ -282,19 +210,6 @@ def test_a_call_that_waits_for_approval_is_one_that_was_not_made() -> None:
     assert (call.error, TOUCHED) == ("not called: it waits for a person", [])
 
 
-def test_the_fingerprint_changes_with_instructions_and_tools() -> None:
-    def other(city: str) -> str:
-        """Another tool."""
-        return city
-
-    prints = [
-        resolve_agent(target).fingerprint  # type: ignore[attr-defined]
-        for target in (agent(), agent(), agent(other), Agent(scripted(), instructions="Be brief.", tools=(get_rate,)))
-    ]
-    assert prints[0] == prints[1]
-    assert len(set(prints)) == 3
-
-
 def test_an_agent_that_is_no_pydantic_agent_does_not_import_the_package() -> None:
     code = (
         "import sys, proctor\n"
@@ -303,8 +218,3 @@ def test_an_agent_that_is_no_pydantic_agent_does_not_import_the_package() -> Non
         "assert 'pydantic_ai' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_the_example_passes_the_three_cases() -> None:
-    run = proctor.run(EXAMPLES / "cases.yaml", agent=f"{EXAMPLES}/pydantic_ai/agent.py:agent")
-    assert [str(trial.outcome) for trial in run.trials] == ["passed"] * 3

@@ -1,7 +1,7 @@
-"""Agents written with somebody's framework, recognised by where their class comes from.
+"""Agents written with a framework, recognised by the package that their class comes from.
 
-One module per framework, the only one that knows it; it imports the framework inside the functions that need it. Each
-has `adapt(target, name)`, which gives an Agent, or `None` for an object of the framework that is no agent.
+Each framework has one module, the only one that knows it; it imports the framework inside the functions that need it.
+Its `adapt(target, name)` gives an agent, or `None` for an object of the framework that is no agent.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import importlib
 from types import FunctionType, ModuleType
 from typing import Any
 
-from proctor.agents.agent import Agent
+from proctor.agents.agent import BaseAgent
 
 MODULES = {
     "agno": "agno",
@@ -39,7 +39,7 @@ _TAKEN = {
 }
 
 
-def adapted(target: Any, name: str) -> Agent | None:
+def adapted(target: Any, name: str) -> BaseAgent | None:
     """The agent behind an object of a known framework, or that a function makes; `None` for everything else."""
     from proctor.agents.frameworks.factories import made_by
 
@@ -57,7 +57,7 @@ def advice(target: Any) -> str:
 
 
 def is_at_home(value: Any) -> bool:
-    """Whether a name in somebody's code stands for something of a known framework."""
+    """Whether a value in the user's code belongs to a known framework."""
     if isinstance(value, ModuleType):
         return _module(value.__name__) is not None
     if isinstance(value, FunctionType):

@@ -1,7 +1,4 @@
-"""Agno: an agent or a team, copied for each trial so that hooks, sessions and state of one never reach another.
-
-How Agno's runs are watched: a hook around every tool, in copies of all agents that take part in a trial.
-"""
+"""Agno: an agent or a team, copied for each trial and watched by a hook around every tool."""
 
 from __future__ import annotations
 
@@ -15,8 +12,8 @@ from contextvars import ContextVar
 from typing import Any
 from uuid import uuid4
 
-from proctor.agents.agent import Agent, Reply, ToolCall, Usage
-from proctor.agents.sessions import CallLog, FrameworkAgent, FrameworkSession, described_tool, text_of
+from proctor.agents.agent import Reply, ToolCall, Usage
+from proctor.agents.sessions import BaseSession, CallLog, FrameworkAgent, described_tool, text_of
 from proctor.agents.tool_doubles import answer, answer_async, is_doubled
 from proctor.base.errors import AgentFailed
 from proctor.base.json_data import fingerprint, plain, show
@@ -37,21 +34,21 @@ class Watch:
         self.log = CallLog()
         self.failure: Exception | None = None
         self._numbers = itertools.count(1)
-        self._twins: dict[int, tuple[Any, Any]] = {}
+        self._copies: dict[int, tuple[Any, Any]] = {}
 
-    def twin(self, agent: Any) -> Any:
+    def copy_of(self, agent: Any) -> Any:
         """The copy of an agent that a tool asks: one for the whole trial, so that it remembers what it is meant to."""
         if self.around in (agent.tool_hooks or ()):
             return agent
-        if id(agent) not in self._twins:
-            self._twins[id(agent)] = agent, copied(agent, self)
-        return self._twins[id(agent)][1]
+        if id(agent) not in self._copies:
+            self._copies[id(agent)] = agent, copied(agent, self)
+        return self._copies[id(agent)][1]
 
     def counted(self, run: Any) -> Any:
         """A run that a tool started: its tokens are the trial's too, where it is not a stream of events."""
         if inspect.iscoroutine(run):
             return self._counted_later(run)
-        self.log.spend(usage_of(run) if hasattr(run, "metrics") else None)
+        self.log.add_usage(usage_of(run) if hasattr(run, "metrics") else None)
         return run
 
     async def _counted_later(self, run: Any) -> Any:
@@ -59,7 +56,7 @@ class Watch:
 
     def model(self, model: Any) -> Any:
         """The model, seen to fail."""
-        twin = copy.copy(model)
+        own = copy.copy(model)
 
         async def ainvoke(*args: Any, **kwargs: Any) -> Any:
             try:
@@ -68,8 +65,8 @@ class Watch:
                 self.failure = error
                 raise
 
-        twin.ainvoke = ainvoke
-        return twin
+        own.ainvoke = ainvoke
+        return own
 
     def around(self, function_name: str, function_call: Hook, arguments: dict[str, Any]) -> Any:
         call = (f"{function_name}-{next(self._numbers)}", function_name, arguments)
@@ -152,10 +149,10 @@ def copied(target: Any, watch: Watch) -> Any:
     members = getattr(target, "members", None)
     if isinstance(members, list):
         changed["members"] = [copied(one, watch) if hasattr(one, "tool_hooks") else one for one in members]
-    return _twin_of(target, changed)
+    return _copied_with(target, changed)
 
 
-def _twin_of(target: Any, changed: dict[str, Any]) -> Any:
+def _copied_with(target: Any, changed: dict[str, Any]) -> Any:
     """A class of one's own may be made with other arguments: then it is copied as the class it extends."""
     from agno.agent import Agent as AgnoAgent
     from agno.team import Team
@@ -165,11 +162,11 @@ def _twin_of(target: Any, changed: dict[str, Any]) -> Any:
         return target.deep_copy(update=changed)
     plainly = copy.copy(target)
     plainly.__class__ = base
-    twin = base.deep_copy(plainly, update=changed)
+    own = base.deep_copy(plainly, update=changed)
     for name, value in vars(target).items():
-        vars(twin).setdefault(name, value)
-    twin.__class__ = type(target)
-    return twin
+        vars(own).setdefault(name, value)
+    own.__class__ = type(target)
+    return own
 
 
 def _hooks_of_tools(tools: Any) -> list[Hook]:
@@ -235,14 +232,14 @@ def _watched(original: Any) -> Any:
     @functools.wraps(original)
     def run(self: Any, *given: Any, **named: Any) -> Any:
         watch = WATCH.get()
-        twin = self if watch is None else watch.twin(self)
-        result = original(twin, *given, **named)
-        return result if watch is None or twin is self else watch.counted(result)
+        own = self if watch is None else watch.copy_of(self)
+        result = original(own, *given, **named)
+        return result if watch is None or own is self else watch.counted(result)
 
     return run
 
 
-def adapt(target: Any, name: str) -> Agent | None:
+def adapt(target: Any, name: str) -> FrameworkAgent | None:
     """An agent that runs Agents and Teams."""
     from agno.agent import Agent as AgnoAgent
     from agno.team import Team
@@ -259,7 +256,7 @@ class AgnoAdapter(FrameworkAgent):
         return AgnoSession(self.target, case)
 
 
-class AgnoSession(FrameworkSession):
+class AgnoSession(BaseSession):
     """One session id and one copy; a database is replaced by an empty one in memory, so nothing is left behind."""
 
     def __init__(self, target: Any, case: Case) -> None:
@@ -290,7 +287,7 @@ class AgnoSession(FrameworkSession):
             key = log.begin(waiting.tool_call_id, waiting.tool_name or "", waiting.tool_args)
             log.end(key, error="not called: it waits for a person")
         _note_refusals(run, log)
-        log.spend(usage_of(run))
+        log.add_usage(usage_of(run))
         answered = run.content
         structured = None if answered is None or isinstance(answered, str) else plain(answered)
         text = answered or "" if structured is None else show(structured)

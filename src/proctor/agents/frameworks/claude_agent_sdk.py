@@ -1,7 +1,4 @@
-"""Claude Agent SDK: options are the agent; each trial is a client, and a Claude Code process, of its own.
-
-Doubles for the tools of an in-process MCP server: calls of them are answered before they reach the server.
-"""
+"""Claude Agent SDK: options are the agent; each trial has a client, and a Claude Code process, of its own."""
 
 from __future__ import annotations
 
@@ -10,8 +7,8 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from proctor.agents.agent import Agent, Reply, Usage
-from proctor.agents.sessions import CallLog, FrameworkAgent, FrameworkSession, text_of
+from proctor.agents.agent import Reply, Usage
+from proctor.agents.sessions import BaseSession, CallLog, FrameworkAgent, text_of
 from proctor.agents.tool_doubles import answer_async, is_doubled
 from proctor.base.errors import AgentFailed
 from proctor.base.json_data import fingerprint, plain, show
@@ -19,12 +16,12 @@ from proctor.base.references import describe
 from proctor.cases.suite import Case, Turn
 
 ClientFactory = Callable[[Any], Any]
-"""Makes a ClaudeSDKClient from options, for those who bring a transport of their own."""
+"""Makes a ClaudeSDKClient from options, for users who bring a transport of their own."""
 
 _BUSY = frozenset({408, 429, 500, 502, 503, 504, 529})
 
 
-def adapt(target: Any, name: str) -> Agent | None:
+def adapt(target: Any, name: str) -> FrameworkAgent | None:
     """An agent that runs what ClaudeAgentOptions describe."""
     from claude_agent_sdk import ClaudeAgentOptions
 
@@ -47,7 +44,7 @@ class ClaudeAgent(FrameworkAgent):
         return ClaudeSession(self.target, case, self._client)
 
 
-class ClaudeSession(FrameworkSession):
+class ClaudeSession(BaseSession):
     """One client, which remembers the turns of one case."""
 
     def __init__(self, options: Any, case: Case, client: ClientFactory | None) -> None:
@@ -96,7 +93,7 @@ class ClaudeSession(FrameworkSession):
         return Reply(text, calls.log.calls, self._usage(result, model_calls), structured=structured)
 
     def _usage(self, result: Any, model_calls: int) -> Usage:
-        """Costs and tokens by model are told for the whole session so far, subagents included; tokens alone are not."""
+        """The SDK tells costs and tokens by model for the whole session so far, but tokens alone for the turn."""
         before, self._spent = self._spent, _totals(result)
         cost = _since(self._spent.cost_usd, before.cost_usd)
         if self._spent.input_tokens is None:
@@ -191,7 +188,7 @@ def _own_servers(options: Any) -> frozenset[str]:
 
 
 def _is_aside(result: Any) -> bool:
-    """The end of a turn that nobody asked for, such as one in which a background task reports."""
+    """The end of a turn that the user did not ask for, such as the report of a background task."""
     return bool(result.origin) and result.origin.get("kind") not in (None, "human")
 
 

@@ -8,13 +8,14 @@ from contextlib import AbstractAsyncContextManager
 from types import FunctionType, ModuleType
 from typing import Any
 
-from proctor.agents.agent import Agent, Session
+from proctor.agents.agent import BaseAgent, Session
+from proctor.agents.sessions import closure_values
 from proctor.base.errors import AgentFailed, UsageError
 from proctor.base.references import describe, source_fingerprint
 from proctor.cases.suite import Case
 
 
-def made_by(function: Any, name: str) -> Agent | None:
+def made_by(function: Any, name: str) -> BaseAgent | None:
     """The agent that a function without parameters makes; `None` if it has any, or has to do with no framework.
 
     Such a function could not be told the question; and one that mentions no framework is not called to find out.
@@ -30,7 +31,7 @@ def made_by(function: Any, name: str) -> Agent | None:
     return _adapted(_called(function), name or function.__name__)
 
 
-class AwaitedAgent:
+class AwaitedAgent(BaseAgent):
     """An agent that an async function makes, in the loop in which it is asked."""
 
     takes_files = False
@@ -39,9 +40,9 @@ class AwaitedAgent:
         self.name = name
         self.fingerprint = source_fingerprint(make)
         self.target: Any = None
-        """What was made; those who look for its tools find them here."""
+        """What was made; `toolbox` looks for tools here."""
         self._make = make
-        self._agent: Agent | None = None
+        self._agent: BaseAgent | None = None
 
     def __repr__(self) -> str:
         return f"AwaitedAgent({self.name})"
@@ -52,12 +53,11 @@ class AwaitedAgent:
         if self._agent is None:
             kind = type(self.target).__name__
             raise AgentFailed(f"{self.name} takes no question, and what it makes is no agent but {kind}")
-        if callable(start := getattr(self._agent, "start", None)):
-            await start()
+        await self._agent.start()
 
     async def stop(self) -> None:
-        if callable(stop := getattr(self._agent, "stop", None)):
-            await stop()
+        if self._agent is not None:
+            await self._agent.stop()
 
     def session(self, case: Case) -> AbstractAsyncContextManager[Session]:
         if self._agent is None:
@@ -65,7 +65,7 @@ class AwaitedAgent:
         return self._agent.session(case)
 
 
-def _adapted(target: Any, name: str) -> Agent | None:
+def _adapted(target: Any, name: str) -> BaseAgent | None:
     from proctor.agents.frameworks import adapted
 
     return None if isinstance(target, FunctionType) else adapted(target, name)
@@ -94,16 +94,9 @@ def _mentioned(function: FunctionType, above: list[FunctionType]) -> Iterator[An
         beside = isinstance(value, FunctionType) and value.__globals__ is function.__globals__
         if isinstance(value, FunctionType) and beside and value not in above:
             yield from _mentioned(value, [*above, function])
-    yield from (cell.cell_contents for cell in function.__closure__ or () if _is_filled(cell))
+    yield from closure_values(function)
 
 
 def _is_ours(value: Any) -> bool:
     home = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
     return str(home).partition(".")[0] == "proctor"
-
-
-def _is_filled(cell: Any) -> bool:
-    try:
-        return cell.cell_contents is not cell
-    except ValueError:
-        return False

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import functools
-import json
 from typing import Any
 
-from proctor.agents.agent import Agent, Reply, Usage
-from proctor.agents.sessions import CallLog, FrameworkAgent, FrameworkSession, described_tool, text_of
+from proctor.agents.agent import Reply, Usage
+from proctor.agents.sessions import BaseSession, CallLog, FrameworkAgent, described_tool, read_data, text_of
 from proctor.agents.tool_doubles import answer_async, is_doubled
 from proctor.base.errors import AgentFailed
 from proctor.base.json_data import Json, fingerprint, plain
@@ -17,7 +16,7 @@ from proctor.cases.suite import Case, Turn
 USER = "proctor"
 
 
-def adapt(target: Any, name: str) -> Agent | None:
+def adapt(target: Any, name: str) -> FrameworkAgent | None:
     """An agent that runs LlmAgents, workflow agents, Apps, and what a Runner runs."""
     from google.adk.agents import BaseAgent
     from google.adk.runners import Runner
@@ -59,7 +58,7 @@ class GoogleAdkAgent(FrameworkAgent):
         return getattr(speaker, "output_schema", None) is not None
 
 
-class GoogleAdkSession(FrameworkSession):
+class GoogleAdkSession(BaseSession):
     """One session of an in-memory runner."""
 
     def __init__(self, agent: GoogleAdkAgent, case: Case) -> None:
@@ -85,13 +84,13 @@ class GoogleAdkSession(FrameworkSession):
 
         self._watch.log = log = CallLog()
         message = types.Content(role="user", parts=[types.Part(text=text_of(turn))])
-        answer = Spoken()
+        answer = FinalAnswer()
         async for event in self._runner.run_async(user_id=self._user, session_id=self._session.id, new_message=message):
             if event.error_code and event.error_message:
                 raise self._failure(event)
-            answer.hear(event)
+            answer.read(event)
         text = answer.text
-        structured = _data(text) if self._agent.answers_data(answer.author) else None
+        structured = read_data(text) if self._agent.answers_data(answer.author) else None
         return Reply(text, log.calls, log.usage, structured=structured, state=await self._state(), raw=None)
 
     def _failure(self, event: Any) -> Exception:
@@ -108,7 +107,7 @@ class GoogleAdkSession(FrameworkSession):
         return None if session is None else plain(dict(session.state))
 
 
-class Spoken:
+class FinalAnswer:
     """The answer, put together from the events of one turn."""
 
     def __init__(self) -> None:
@@ -117,7 +116,7 @@ class Spoken:
         self._refused = ""
         self.author = ""
 
-    def hear(self, event: Any) -> None:
+    def read(self, event: Any) -> None:
         self._refused = event.error_code or self._refused
         parts = event.content.parts if event.content and event.content.parts else ()
         said = "".join(part.text for part in parts if part.text and not part.thought)
@@ -133,13 +132,6 @@ class Spoken:
         if self._refused and not text:
             raise AgentFailed(f"the model gave no answer: {self._refused}")
         return text
-
-
-def _data(text: str) -> Json:
-    try:
-        return plain(json.loads(text))
-    except (ValueError, RecursionError):
-        return None
 
 
 @functools.cache
@@ -184,7 +176,7 @@ def _watcher_class() -> type[Any]:
         async def after_model_callback(self, *, callback_context: Any, llm_response: Any) -> None:
             usage = llm_response.usage_metadata
             if usage is not None and not llm_response.partial:
-                self.log.spend(Usage(usage.prompt_token_count, usage.candidates_token_count, model_calls=1))
+                self.log.add_usage(Usage(usage.prompt_token_count, usage.candidates_token_count, model_calls=1))
 
     return Watcher
 

@@ -1,7 +1,4 @@
-"""LangChain and LangGraph: agents, graphs, chains and chat models, whose tools and model calls are watched.
-
-The callback handler that a run is given: it notes what the model asked for, what it cost, and what tools did.
-"""
+"""LangChain and LangGraph: agents, graphs, chains and chat models, whose tools and model calls are watched."""
 
 from __future__ import annotations
 
@@ -12,10 +9,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from proctor.agents.agent import Agent, Reply, ToolCall, Usage
+from proctor.agents.agent import Reply, ToolCall, Usage
 from proctor.agents.frameworks.langchain_inputs import Shape, described, message_text, messages_of, read_shape
 from proctor.agents.replies import to_reply
-from proctor.agents.sessions import CallLog, FrameworkAgent, FrameworkSession, context_from, state_of
+from proctor.agents.sessions import BaseSession, CallLog, FrameworkAgent, context_from, state_of
 from proctor.agents.tool_doubles import answer, answer_async, is_doubled
 from proctor.base.errors import AgentFailed
 from proctor.base.json_data import Json, fingerprint, plain, show
@@ -47,9 +44,9 @@ def watcher_class() -> type[Any]:
             message = getattr(response.generations[0][0], "message", None)
             spent = getattr(message, "usage_metadata", None)
             if spent:
-                self.log.spend(Usage(spent["input_tokens"], spent["output_tokens"], model_calls=1))
+                self.log.add_usage(Usage(spent["input_tokens"], spent["output_tokens"], model_calls=1))
             else:
-                self.log.spend(Usage(model_calls=1))
+                self.log.add_usage(Usage(model_calls=1))
             for call in _requests(message):
                 self.asked.setdefault(str(call["id"]), call)
 
@@ -105,7 +102,7 @@ def tool_result(value: Any) -> Json:
 WATCH: ContextVar[Any] = ContextVar("proctor_langchain_watch", default=None)
 
 
-def adapt(target: Any, name: str) -> Agent | None:
+def adapt(target: Any, name: str) -> FrameworkAgent | None:
     from langchain_core.runnables import Runnable
     from langchain_core.tools import BaseTool
 
@@ -125,7 +122,7 @@ class LangChainAgent(FrameworkAgent):
 
     @property
     def tools(self) -> dict[str, Any]:
-        """The functions behind the tools that a graph's own nodes run, for those who call them again."""
+        """The functions behind the tools that a graph's own nodes run, which evaluators may call again."""
         nodes = getattr(self.target, "nodes", None)
         bound = [getattr(node, "bound", node) for node in nodes.values()] if isinstance(nodes, dict) else []
         tools = [tool for node in bound for tool in getattr(node, "tools_by_name", {}).values()]
@@ -143,7 +140,7 @@ class LangChainAgent(FrameworkAgent):
         return next((reason for turn in case.turns if (reason := self.shape.misfit(turn.input, case.state))), None)
 
 
-class LangChainSession(FrameworkSession):
+class LangChainSession(BaseSession):
     """One conversation."""
 
     def __init__(self, target: Any, shape: Shape, case: Case) -> None:
@@ -249,7 +246,7 @@ def _context(shape: Shape, case: Case) -> Any:
 
 @functools.cache
 def _watch_all_tools() -> None:
-    """Every tool, in whatever graph and however deep, is run through these two; no callback can answer in its place.
+    """Patches `run` and `arun`, through which every tool of every graph is run; a callback could not replace a result.
 
     Where no trial is under way, tools are as they were.
     """

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from proctor.agents.chat_messages import text_of_parts
+from proctor.agents.sessions import closure_values
 from proctor.base.json_data import Json, plain, show
 from proctor.base.records import record
 from proctor.base.references import source_fingerprint
@@ -81,7 +82,7 @@ def read_shape(target: Any) -> Shape:
         return Shape(fields=tuple(known), memory=memory, context=context, sessions=sessions)
     try:
         schema = target.get_input_jsonschema()
-    except Exception:  # a runnable whose types pydantic cannot describe takes whatever it takes
+    except Exception:  # a runnable whose types pydantic cannot describe: its fields are not known
         schema = {}
     schema = schema if schema.get("type") == "object" else {}
     fields, required = tuple(schema.get("properties", ())), tuple(schema.get("required", ()))
@@ -140,8 +141,7 @@ def _described_step(step: Any, depth: int = 0) -> Json:
     function = next((f for name in ("func", "afunc") if callable(f := getattr(step, name, None))), None)
     function = step if function is None and hasattr(step, "__closure__") else function
     if function is not None:
-        cells = [cell.cell_contents for cell in getattr(function, "__closure__", None) or () if _is_filled(cell)]
-        held = [] if depth > 2 else [_described_step(value, depth + 1) for value in cells]
+        held = [] if depth > 2 else [_described_step(value, depth + 1) for value in closure_values(function)]
         own = getattr(step, "description", None)
         return [getattr(step, "name", None), own, source_fingerprint(function), held]
     if isinstance(step, (str, int, float, bool, type(None))):
@@ -153,13 +153,6 @@ def _described_step(step: Any, depth: int = 0) -> Json:
         return [_described_step(tool, depth + 1) for tool in tools.values()]
     settings = {name: plain(getattr(step, name)) for name in _TELLING if isinstance(getattr(step, name, None), _PLAIN)}
     return [type(step).__qualname__, settings]
-
-
-def _is_filled(cell: Any) -> bool:
-    try:
-        return cell.cell_contents is not cell
-    except ValueError:
-        return False
 
 
 _TELLING = ("content", "model", "model_name", "temperature", "name", "description", "template")

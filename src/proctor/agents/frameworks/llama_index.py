@@ -1,7 +1,4 @@
-"""LlamaIndex: agents and workflows of agents, in a context of their own, watched through LlamaIndex's own spans.
-
-Workflows of one's own in LlamaIndex: steps between a start event and a stop event, with agents and tools inside.
-"""
+"""LlamaIndex: agents and workflows, each trial in a context of its own, watched through LlamaIndex's own spans."""
 
 from __future__ import annotations
 
@@ -13,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any
 
-from proctor.agents.agent import Agent, Reply, Usage
+from proctor.agents.agent import Reply, Usage
 from proctor.agents.replies import to_reply
-from proctor.agents.sessions import CallLog, FrameworkAgent, FrameworkSession, described_tool, text_of
+from proctor.agents.sessions import BaseSession, CallLog, FrameworkAgent, described_tool, text_of
 from proctor.agents.tool_doubles import answer, answer_async, is_doubled
 from proctor.base.json_data import Json, fingerprint, plain, show
 from proctor.base.references import source_fingerprint
@@ -28,7 +25,7 @@ _TOKENS = (
 )
 
 
-def adapt(target: Any, name: str) -> Agent | None:
+def adapt(target: Any, name: str) -> FrameworkAgent | None:
     """An agent that runs FunctionAgents, ReActAgents, CodeActAgents, AgentWorkflows, and workflows of one's own."""
     try:
         from llama_index.core.agent.workflow import AgentWorkflow
@@ -46,7 +43,7 @@ class LlamaIndexAgent(FrameworkAgent):
 
     @property
     def tools(self) -> dict[str, Any]:
-        """The functions behind the tools, for those who call them again."""
+        """The functions behind the tools, which evaluators may call again."""
         agents = getattr(self.target, "agents", None) or {"": self.target}
         listed = [tool for agent in agents.values() for tool in agent.tools or () if hasattr(tool, "metadata")]
         code = {tool.metadata.get_name(): getattr(tool, "real_fn", None) for tool in listed}
@@ -56,7 +53,7 @@ class LlamaIndexAgent(FrameworkAgent):
         return LlamaIndexSession(self.target, case)
 
 
-class LlamaIndexSession(FrameworkSession):
+class LlamaIndexSession(BaseSession):
     """One context, with the memory of the conversation and the state of the case."""
 
     def __init__(self, target: Any, case: Case) -> None:
@@ -188,7 +185,7 @@ def start_watching() -> None:
         def handle(self, event: Any, **_: Any) -> None:
             watched = _WATCHED.get()
             if watched is not None and isinstance(event, LLMChatEndEvent):
-                watched.log.spend(_usage(event.response))
+                watched.log.add_usage(_usage(event.response))
 
     get_dispatcher().add_span_handler(Spans())
     get_dispatcher().add_event_handler(Events())
@@ -287,10 +284,10 @@ def _fingerprint(target: Any) -> str:
 
 
 QUESTION = ("input", "query", "question", "user_msg", "message", "topic")
-"""What people call the question; a start event without fields of its own is given it under all of these."""
+"""Usual names of the question; a start event without fields of its own is given it under all of these."""
 
 
-def adapt_workflow(target: Any, name: str) -> Agent | None:
+def adapt_workflow(target: Any, name: str) -> FrameworkAgent | None:
     from llama_index.core.workflow import Workflow
 
     if not isinstance(target, Workflow):
@@ -315,7 +312,7 @@ class LlamaIndexWorkflow(FrameworkAgent):
         return None
 
 
-class WorkflowSession(FrameworkSession):
+class WorkflowSession(BaseSession):
     """One context, which the turns of a case share; the case's state is what it holds at first."""
 
     def __init__(self, target: Any, case: Case) -> None:

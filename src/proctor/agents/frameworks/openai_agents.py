@@ -9,9 +9,9 @@ import json
 from contextvars import ContextVar
 from typing import Any, get_args
 
-from proctor.agents.agent import Agent, Reply, ToolCall, Usage
+from proctor.agents.agent import Reply, ToolCall, Usage
 from proctor.agents.chat_messages import field
-from proctor.agents.sessions import CallLog, FrameworkAgent, FrameworkSession, context_from, state_from, text_of
+from proctor.agents.sessions import BaseSession, CallLog, FrameworkAgent, context_from, state_from, text_of
 from proctor.agents.tool_doubles import answer_async, is_doubled
 from proctor.base.errors import AgentFailed
 from proctor.base.json_data import Json, fingerprint, plain, show
@@ -21,7 +21,7 @@ from proctor.cases.suite import Case, Turn
 LOG: ContextVar[CallLog | None] = ContextVar("proctor_openai_agents_log", default=None)
 
 
-def adapt(target: Any, name: str) -> Agent | None:
+def adapt(target: Any, name: str) -> FrameworkAgent | None:
     try:
         from agents import Agent as SdkAgent
         from agents import FunctionTool, Runner  # noqa: F401  a package of one's own is often called agents, too
@@ -37,7 +37,7 @@ class OpenAiAgent(FrameworkAgent):
 
     @property
     def tools(self) -> dict[str, Any]:
-        """The functions behind the tools, for those who call them again."""
+        """The functions behind the tools, which evaluators may call again."""
         code = {getattr(tool, "name", ""): getattr(tool, "__wrapped__", None) for tool in self.target.tools}
         return {name: function for name, function in code.items() if callable(function)}
 
@@ -52,7 +52,7 @@ class OpenAiAgent(FrameworkAgent):
         return None
 
 
-class OpenAiSession(FrameworkSession):
+class OpenAiSession(BaseSession):
     """One conversation; after a handoff, the agent that took over answers the next turn."""
 
     def __init__(self, target: Any, case: Case) -> None:
@@ -218,7 +218,7 @@ def _id(raw: Any) -> Any:
 
 
 def _usage(spent: Any) -> Usage:
-    """Tokens nobody told are counted as none by the SDK; here they are unknown."""
+    """The SDK counts tokens that the model does not tell as zero; here they are unknown."""
     if not spent.input_tokens and not spent.output_tokens:
         return Usage(model_calls=spent.requests)
     return Usage(spent.input_tokens, spent.output_tokens, model_calls=spent.requests)

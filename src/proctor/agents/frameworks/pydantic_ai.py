@@ -6,8 +6,8 @@ import functools
 from contextvars import ContextVar
 from typing import Any
 
-from proctor.agents.agent import Agent, Reply, Usage
-from proctor.agents.sessions import CallLog, FrameworkAgent, FrameworkSession, context_from, state_from, text_of
+from proctor.agents.agent import Reply, Usage
+from proctor.agents.sessions import BaseSession, CallLog, FrameworkAgent, context_from, state_from, text_of
 from proctor.agents.tool_doubles import answer_async, is_doubled
 from proctor.base.errors import AgentFailed
 from proctor.base.json_data import Json, fingerprint, plain, show
@@ -17,7 +17,7 @@ from proctor.cases.suite import Case, Turn
 WATCH: ContextVar[Any] = ContextVar("proctor_pydantic_ai_watch", default=None)
 
 
-def adapt(target: Any, name: str) -> Agent | None:
+def adapt(target: Any, name: str) -> FrameworkAgent | None:
     from pydantic_ai.agent import AbstractAgent
 
     if not isinstance(target, AbstractAgent):
@@ -30,7 +30,7 @@ class PydanticAiAgent(FrameworkAgent):
 
     @property
     def tools(self) -> dict[str, Any]:
-        """The functions behind the tools, for those who call them again."""
+        """The functions behind the tools, which evaluators may call again."""
         named = [getattr(toolset, "tools", None) for toolset in self.target.toolsets]
         return {name: tool.function for tools in named if isinstance(tools, dict) for name, tool in tools.items()}
 
@@ -45,7 +45,7 @@ class PydanticAiAgent(FrameworkAgent):
         return None
 
 
-class PydanticAiSession(FrameworkSession):
+class PydanticAiSession(BaseSession):
     """One conversation: the messages of a turn are the history of the next."""
 
     def __init__(self, target: Any, case: Case) -> None:
@@ -148,9 +148,9 @@ def _watcher_class() -> type[Any]:
         async def after_model_request(self, ctx: Any, *, request_context: Any, response: Any) -> Any:
             spent = response.usage
             if spent.input_tokens or spent.output_tokens:
-                self.log.spend(Usage(spent.input_tokens, spent.output_tokens, model_calls=1))
+                self.log.add_usage(Usage(spent.input_tokens, spent.output_tokens, model_calls=1))
             else:
-                self.log.spend(Usage(model_calls=1))
+                self.log.add_usage(Usage(model_calls=1))
             return response
 
         async def after_run(self, ctx: Any, *, result: Any) -> Any:

@@ -10,8 +10,8 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from proctor.agents.agent import Agent, Reply, Usage
-from proctor.agents.sessions import CallLog, FrameworkAgent, FrameworkSession, described_tool, text_of
+from proctor.agents.agent import Reply, Usage
+from proctor.agents.sessions import BaseSession, CallLog, FrameworkAgent, described_tool, text_of
 from proctor.agents.tool_doubles import answer, is_doubled
 from proctor.base.errors import AgentFailed
 from proctor.base.json_data import fingerprint, plain, show
@@ -19,10 +19,10 @@ from proctor.base.references import describe
 from proctor.base.threads import call_in_thread
 from proctor.cases.suite import Case, Turn
 
-_WORKING: contextvars.ContextVar[Bench | None] = contextvars.ContextVar("proctor_smolagents_bench", default=None)
+_WORKING: contextvars.ContextVar[AgentCopy | None] = contextvars.ContextVar("proctor_smolagents_copy", default=None)
 
 
-def adapt(target: Any, name: str) -> Agent | None:
+def adapt(target: Any, name: str) -> FrameworkAgent | None:
     """An agent that runs ToolCallingAgents, CodeAgents and other agents of several steps."""
     from smolagents import MultiStepAgent
 
@@ -42,7 +42,7 @@ class SmolagentsAgent(FrameworkAgent):
         return SmolagentsSession(self.target, case)
 
 
-class SmolagentsSession(FrameworkSession):
+class SmolagentsSession(BaseSession):
     """One copy of the agent, whose memory lasts for the turns of one case; it works in a thread."""
 
     def __init__(self, target: Any, case: Case) -> None:
@@ -52,20 +52,20 @@ class SmolagentsSession(FrameworkSession):
         self._fresh = True
 
     async def open(self) -> None:
-        self._bench = await call_in_thread(Bench, self._target, self._watch)
+        self._copy = await call_in_thread(AgentCopy, self._target, self._watch)
 
     async def close(self) -> None:
-        self._bench.agent.interrupt()
-        await call_in_thread(self._bench.clean_up)
+        self._copy.agent.interrupt()
+        await call_in_thread(self._copy.clean_up)
 
     async def send(self, turn: Turn) -> Reply:
-        bench = self._bench
+        copied = self._copy
         self._watch.log = log = CallLog()
         given = plain(self.case.state) if self._fresh and self.case.state else None
         try:
-            output = await call_in_thread(bench.run, text_of(turn), reset=self._fresh, additional_args=given)
+            output = await call_in_thread(copied.run, text_of(turn), reset=self._fresh, additional_args=given)
         except asyncio.CancelledError:
-            bench.agent.interrupt()  # the thread goes on to the end of the step it is in, and no further
+            copied.agent.interrupt()  # the thread goes on to the end of the step it is in, and no further
             raise
         except Exception as error:
             # what a model's service said, for instance that it is busy, is what matters, not that smolagents met it
@@ -73,7 +73,7 @@ class SmolagentsSession(FrameworkSession):
         self._fresh = False
         structured = None if output is None or isinstance(output, str) else plain(output)
         text = str(output or "") if structured is None else show(structured)
-        return Reply(text, log.calls, log.usage, structured=structured, state=plain(bench.agent.state))
+        return Reply(text, log.calls, log.usage, structured=structured, state=plain(copied.agent.state))
 
 
 class Watch:
@@ -94,16 +94,16 @@ class Watch:
         self.log.end(key, result)
         return result
 
-    def spend(self, step: Any) -> None:
+    def count_tokens(self, step: Any) -> None:
         """smolagents counts the tokens of plans as zero where a model does not tell."""
         tokens = step.token_usage
         known = tokens is not None and bool(tokens.input_tokens or tokens.output_tokens)
-        self.log.spend(
+        self.log.add_usage(
             Usage(tokens.input_tokens, tokens.output_tokens, model_calls=1) if known else Usage(model_calls=1)
         )
 
 
-class Bench:
+class AgentCopy:
     """A copy of an agent with a memory, a state and an interpreter of its own, whose calls are watched.
 
     The interpreter of a CodeAgent runs code in a thread that knows nothing of the context it was started in. So the
@@ -120,8 +120,8 @@ class Bench:
         agent.logger = AgentLogger(level=LogLevel.OFF)
         agent.monitor = Monitor(agent.model, agent.logger)
         agent.step_callbacks = self._callbacks(original)
-        self._below = [Bench(inner, watch) for inner in original.managed_agents.values()]
-        agent.managed_agents = {bench.agent.name: bench.agent for bench in self._below}
+        self._below = [AgentCopy(inner, watch) for inner in original.managed_agents.values()]
+        agent.managed_agents = {copied.agent.name: copied.agent for copied in self._below}
         agent.memory = AgentMemory(agent.system_prompt)
         self._run, agent.run = agent.run, self.run
         if hasattr(agent, "execute_tool_call"):
@@ -153,8 +153,8 @@ class Bench:
             raise AgentToolExecutionError(told, self.agent.logger) from error
 
     def clean_up(self) -> None:
-        for bench in self._below:
-            bench.clean_up()
+        for copied in self._below:
+            copied.clean_up()
         if hasattr(self.agent, "cleanup"):
             self.agent.cleanup()
 
@@ -205,7 +205,7 @@ class Bench:
                 own = callback == original.monitor.update_metrics
                 registry.register(kind, self.agent.monitor.update_metrics if own else callback)
         for kind in (ActionStep, PlanningStep):
-            registry.register(kind, self._watch.spend)
+            registry.register(kind, self._watch.count_tokens)
         return registry
 
 

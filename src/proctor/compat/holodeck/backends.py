@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from proctor.agents.agent import Agent, Reply
+from proctor.agents.agent import Agent, BaseAgent, Reply, with_defaults
 from proctor.base.errors import InvalidSuite, ProctorError
 from proctor.base.json_data import fingerprint, show
 from proctor.base.references import describe
@@ -75,17 +75,15 @@ class ProctorBackend:
     """Any agent that Proctor can examine, as a backend."""
 
     def __init__(self, agent: Agent) -> None:
-        self.agent = agent
+        self.agent = with_defaults(agent)
         self._started = False
 
     async def initialize(self) -> None:
         """Once; calling it again changes nothing."""
         if self._started:
             return
-        start = getattr(self.agent, "start", None)
         try:
-            if start is not None:
-                await start()
+            await self.agent.start()
         except ProctorError as error:
             raise BackendInitError(str(error)) from error
         self._started = True
@@ -110,9 +108,8 @@ class ProctorBackend:
         return session
 
     async def teardown(self) -> None:
-        stop = getattr(self.agent, "stop", None)
-        if self._started and stop is not None:
-            await stop()
+        if self._started:
+            await self.agent.stop()
         self._started = False
 
 
@@ -152,7 +149,7 @@ class ProctorSession:
             await opened.__aexit__(None, None, None)
 
 
-class BackendAgent:
+class BackendAgent(BaseAgent):
     """Any backend as an agent that Proctor can examine; one that was brought along is used as it is."""
 
     takes_files = False

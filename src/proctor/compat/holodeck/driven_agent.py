@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import field, replace
 from typing import Any
 
-from proctor.agents.agent import Agent, Reply, Session, ToolCall
+from proctor.agents.agent import BaseAgent, Reply, Session, ToolCall
 from proctor.agents.resolving import resolve_agent
 from proctor.base.json_data import Json, plain, show
 from proctor.base.records import record
@@ -84,7 +84,7 @@ class Seen:
     """As a backend counted them, those of its caches included."""
 
 
-def agent_for(suite: Suite, backend: Any) -> Agent | None:
+def agent_for(suite: Suite, backend: Any) -> BaseAgent | None:
     """The backend that was brought along, else the agent that the file names or describes; `None` if it does neither.
 
     What is wrong with a described agent is said by the plan, with everything else that is wrong.
@@ -104,20 +104,20 @@ def agent_for(suite: Suite, backend: Any) -> Agent | None:
     return declared_agent(suite)
 
 
-class Driven:
+class Driven(BaseAgent):
     """An agent whose tests are announced, and whose files somebody else may read.
 
     It stays up from one run to the next, until it is closed.
     """
 
     def __init__(
-        self, agent: Agent, suite: Suite, announce: Callable[[Case], None], read_file: Callable[[Any], Any] | None
+        self, agent: BaseAgent, suite: Suite, announce: Callable[[Case], None], read_file: Callable[[Any], Any] | None
     ) -> None:
         self.agent = agent
         self.name = agent.name
-        self.fingerprint = getattr(agent, "fingerprint", "")
-        self.start_seconds = getattr(agent, "start_seconds", 0.0)
-        self.takes_files = read_file is not None or getattr(agent, "takes_files", True)
+        self.fingerprint = agent.fingerprint
+        self.start_seconds = agent.start_seconds
+        self.takes_files = read_file is not None or agent.takes_files
         self._announce = announce
         self._announced: set[str] = set()
         self.seen = Seen()
@@ -128,19 +128,17 @@ class Driven:
     async def start(self) -> None:
         self._announced.clear()
         self.seen = Seen()
-        if not self._started and (start := getattr(self.agent, "start", None)) is not None:
-            await start()
+        if not self._started:
+            await self.agent.start()
         self._started = True
 
     async def close(self) -> None:
-        stop = getattr(self.agent, "stop", None)
-        if self._started and stop is not None:
+        if self._started:
             self._started = False
-            await stop()
+            await self.agent.stop()
 
     def check(self, case: Case) -> str | None:
-        check = getattr(self.agent, "check", None)
-        return None if check is None else check(case)
+        return self.agent.check(case)
 
     @asynccontextmanager
     async def session(self, case: Case) -> AsyncIterator[_DrivenSession]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from proctor.agents.agent import Agent
+from proctor.agents.agent import BaseAgent
 from proctor.base.environment import conceal
 from proctor.base.errors import InvalidSuite
 from proctor.base.json_data import Json, plain
@@ -42,7 +42,7 @@ class HoloDeckHooks(SuiteHooks):
 
         return describes_agent(suite)
 
-    def described_agent(self, suite: Suite) -> Agent:
+    def described_agent(self, suite: Suite) -> BaseAgent:
         from proctor.declared.declared_agent import declared_agent
 
         return declared_agent(suite)

@@ -37,7 +37,7 @@ class AttachedFiles:
         """`None` where there are none, or the agent sees to them itself."""
         if not any(turn.attachments for turn in planned.case.turns):
             return None
-        if getattr(planned.suite.agent, "takes_files", True):
+        if planned.suite.agent.takes_files:
             return None
         return TrialFiles(planned, self)
 

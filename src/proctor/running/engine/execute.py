@@ -15,6 +15,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from proctor.agents.agent import BaseAgent
 from proctor.base.errors import StoreError
 from proctor.base.references import describe
 from proctor.cases.suite import Case
@@ -112,8 +113,8 @@ class _Execution:
         self._interrupted = False
         self._bad = 0
         self._tasks: list[asyncio.Task[None]] = []
-        self._agents = {id(item.agent): item for item in plan.suites}
-        self._broken_agents: dict[int, str] = {}
+        self._agents = {item.agent: item for item in plan.suites}
+        self._broken_agents: dict[BaseAgent, str] = {}
         self._watchdog = Watchdog()
         self._parallel = max((item.limits.parallel for item in plan.suites), default=1)
         asks_models = any(item.asks_models for item in plan.suites)
@@ -200,8 +201,8 @@ class _Execution:
             return await self._scored(planned, _answer_of(past), reused=True)
         if case.scenario is not None and (reason := self._unplayable(planned)):
             return _result(planned, _unasked(Outcome.SKIPPED, reason))
-        if id(suite.agent) in self._broken_agents:
-            return _result(planned, _unasked(Outcome.ERROR, self._broken_agents[id(suite.agent)]))
+        if suite.agent in self._broken_agents:
+            return _result(planned, _unasked(Outcome.ERROR, self._broken_agents[suite.agent]))
         limits = suite.limits if case.timeout is None else limits_of(self._options, suite.suite, case)
         new_user, files = self._user_for(planned), self._files_of(planned)
         if files is not None:
@@ -260,26 +261,19 @@ class _Execution:
 
     async def _start_agents(self) -> None:
         """An agent that cannot start leaves its own suites unmeasured, and no others."""
-        for key, item in self._agents.items():
-            start = getattr(item.agent, "start", None)
-            if start is None:
-                continue
-            self._broken_agents[key] = f"the agent {item.agent.name} was not started"
-            seconds = max(item.limits.timeout, getattr(item.agent, "start_seconds", 0.0))
-            problem = await _problem(start, seconds)
+        for agent, item in self._agents.items():
+            self._broken_agents[agent] = f"the agent {agent.name} was not started"
+            problem = await _problem(agent.start, max(item.limits.timeout, agent.start_seconds))
             if problem is None:
-                del self._broken_agents[key]
+                del self._broken_agents[agent]
             else:
-                self._broken_agents[key] = f"the agent {item.agent.name} could not start: {problem}"
+                self._broken_agents[agent] = f"the agent {agent.name} could not start: {problem}"
 
     async def _stop_agents(self) -> None:
-        for key, item in self._agents.items():
-            stop = getattr(item.agent, "stop", None)
-            if stop is None or key in self._broken_agents:
-                continue
-            problem = await _problem(stop, STOP_SECONDS)
+        for agent in self._agents:
+            problem = None if agent in self._broken_agents else await _problem(agent.stop, STOP_SECONDS)
             if problem is not None:
-                self._note = self._note or f"the agent {item.agent.name} could not stop: {problem}"
+                self._note = self._note or f"the agent {agent.name} could not stop: {problem}"
 
     def _keeping_failed(self, error: Exception) -> None:
         if isinstance(error, StoreError):

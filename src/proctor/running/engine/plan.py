@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from proctor.agents.agent import Agent
+from proctor.agents.agent import BaseAgent
 from proctor.agents.resolving import resolve_agent
 from proctor.base.errors import InvalidSuite, Problem, UsageError
 from proctor.base.json_data import canonical, fingerprint, plain
@@ -42,7 +42,7 @@ class PlannedSuite:
     """A suite with its agent and its evaluators ready."""
 
     suite: Suite
-    agent: Agent
+    agent: BaseAgent
     agent_fingerprint: str
     limits: Limits
     judge: Any
@@ -221,8 +221,8 @@ def _plan_suite(suite: Suite, options: RunOptions, agent: Any, problems: list[Pr
     problems.extend(_unknown_tools(suite))
     if found is None:
         return None
-    mark = getattr(found, "fingerprint", None) or fingerprint(found.name)
-    planned = PlannedSuite(suite, found, str(mark), limits_of(options, suite), judge_of(options, suite).judge, bound)
+    judge = judge_of(options, suite).judge
+    planned = PlannedSuite(suite, found, found.identity, limits_of(options, suite), judge, bound)
     problems.extend(_misfits(suite, found))
     return planned
 
@@ -240,7 +240,7 @@ def _unknown_tools(suite: Suite) -> list[Problem]:
     return []
 
 
-def _agent_of(suite: Suite, override: Any, problems: list[Problem]) -> Agent | None:
+def _agent_of(suite: Suite, override: Any, problems: list[Problem]) -> BaseAgent | None:
     reference, base = (override, Path.cwd()) if override is not None else (suite.agent, suite.base)
     if reference is None and hooks_of(suite).describes_agent(suite):
         return _described(suite, problems)
@@ -257,7 +257,7 @@ def _agent_of(suite: Suite, override: Any, problems: list[Problem]) -> Agent | N
         return None
 
 
-def _described(suite: Suite, problems: list[Problem]) -> Agent | None:
+def _described(suite: Suite, problems: list[Problem]) -> BaseAgent | None:
     try:
         return hooks_of(suite).described_agent(suite)
     except InvalidSuite as error:
@@ -322,12 +322,9 @@ def _spec_lists(suite: Suite) -> Iterable[tuple[EvaluatorSpec, ...]]:
                 yield turn.evaluators
 
 
-def _misfits(suite: Suite, agent: Agent) -> list[Problem]:
+def _misfits(suite: Suite, agent: BaseAgent) -> list[Problem]:
     """Cases whose input the agent itself says it cannot take."""
-    check = getattr(agent, "check", None)
-    if check is None:
-        return []
-    misfits = ((case, check(case)) for case in suite.cases if case.skip is None)
+    misfits = ((case, agent.check(case)) for case in suite.cases if case.skip is None)
     return [
         Problem(reason, suite.path, line_with(suite.path, case.description or case.id), f"case {case.id!r}")
         for case, reason in misfits

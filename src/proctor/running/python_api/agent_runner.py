@@ -7,22 +7,21 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import inspect
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from proctor.agents.agent import Reply, ToolCall
+from proctor.agents.agent import BaseAgent, Reply, ToolCall
 from proctor.agents.resolving import resolve_agent
 from proctor.agents.tool_reexecution import Reexecution, reexecute
 from proctor.agents.tool_reexecution import passages_of as reexecuted_passages
 from proctor.agents.toolbox import toolbox
 from proctor.base.errors import AgentFailed
 from proctor.base.event_loop import run_sync
-from proctor.base.json_data import Json, fingerprint, plain, show
+from proctor.base.json_data import Json, plain, show
 from proctor.base.references import describe
 from proctor.cases.files.attachments import Contents
 from proctor.cases.suite import Case, NamedData, Turn
@@ -203,7 +202,7 @@ class AgentRunner:
         audience: Audience | None = None,
     ) -> None:
         self.agent = resolve_agent(agent, base)
-        self.fingerprint = str(getattr(self.agent, "fingerprint", None) or fingerprint(self.agent.name))
+        self.fingerprint = self.agent.identity
         self._tools = tools
         self._base = base
         if tools is not None:
@@ -277,7 +276,7 @@ class AgentRunner:
 class _Life:
     """Starts an agent that has to be started when it is first asked, and stops it in the end."""
 
-    def __init__(self, agent: Any, timeout: float) -> None:
+    def __init__(self, agent: BaseAgent, timeout: float) -> None:
         self._agent = agent
         self._timeout = timeout
         self._lock = asyncio.Lock()
@@ -286,7 +285,7 @@ class _Life:
     async def begin(self) -> None:
         async with self._lock:
             if not self._begun:
-                await self._step("start")
+                await self._step("start", self._agent.start)
                 self._begun = True
 
     async def __aenter__(self) -> _Life:
@@ -294,17 +293,12 @@ class _Life:
 
     async def __aexit__(self, *_: object) -> None:
         if self._begun:
-            await self._step("stop")
+            await self._step("stop", self._agent.stop)
 
-    async def _step(self, name: str) -> None:
-        step = getattr(self._agent, name, None)
-        if step is None:
-            return
+    async def _step(self, name: str, step: Callable[[], Awaitable[None]]) -> None:
         try:
             async with asyncio.timeout(self._timeout):
-                done = step()
-                if inspect.isawaitable(done):
-                    await done
+                await step()
         except Exception as error:
             raise AgentFailed(f"the agent {self._agent.name} could not {name}: {describe(error)}") from error
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from proctor.agents.agent import Agent, Reply
+from proctor.agents.agent import BaseAgent, Reply
 from proctor.base.errors import AgentFailed, UsageError
 from proctor.base.json_data import UNSET, Json, plain
 from proctor.base.records import record
@@ -214,13 +214,11 @@ class Once:
     """Why the application gave no answer, if it gave none."""
 
 
-async def run_once(agent: Agent, arguments: Mapping[str, Json]) -> Once:
+async def run_once(agent: BaseAgent, arguments: Mapping[str, Json]) -> Once:
     """Call the application with `arguments`, as a trial would; what it wraps is seen as well, inputs included."""
     case = Case("once", (Turn(dict(arguments)),))
-    check = getattr(agent, "check", None)
-    reason = None if check is None else check(case)
-    if reason is not None:
-        raise UsageError(str(reason))
+    if (reason := agent.check(case)) is not None:
+        raise UsageError(reason)
     _instrument()
     problem = None
     with capture_traces() as seen, carry_context_into_threads():
@@ -234,16 +232,13 @@ async def run_once(agent: Agent, arguments: Mapping[str, Json]) -> Once:
     return Once(tuple(seen.spans), problem)
 
 
-async def _answered(agent: Agent, case: Case) -> Reply:
-    start, stop = getattr(agent, "start", None), getattr(agent, "stop", None)
-    if start is not None:
-        await start()
+async def _answered(agent: BaseAgent, case: Case) -> Reply:
+    await agent.start()
     try:
         async with agent.session(case) as session:
             return await session.send(case.turns[0])
     finally:
-        if stop is not None:
-            await stop()
+        await agent.stop()
 
 
 def _said(reply: Reply) -> Json:

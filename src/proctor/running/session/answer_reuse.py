@@ -8,8 +8,8 @@ import functools
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+from proctor.agents.agent import BaseAgent
 from proctor.base.errors import StoreError
 from proctor.base.json_data import fingerprint
 from proctor.base.locks import FileLock
@@ -51,7 +51,7 @@ class SessionAnswers:
         self.not_before = 0.0
         """Older answers are not taken: the moment at which a test was begun again, which is to ask again."""
 
-    def find(self, question: str, agent: Any, number: int, suite: str = "") -> TrialResult | None:
+    def find(self, question: str, agent: BaseAgent, number: int, suite: str = "") -> TrialResult | None:
         """The answer of this session, or, where that is asked for, the latest of earlier ones.
 
         A suite does not take the answer that another suite got in this session.
@@ -155,8 +155,8 @@ def question_lock(question: str, agent: str, number: int = 1) -> str:
     return f"{question}-{agent}-{number}"
 
 
-def agent_key(agent: Any) -> str:
-    return str(getattr(agent, "fingerprint", None) or fingerprint(agent.name))
+def agent_key(agent: BaseAgent) -> str:
+    return agent.identity
 
 
 def row_of(store: Store, run_id: str) -> int:

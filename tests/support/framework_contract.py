@@ -1,0 +1,221 @@
+"""What the adapter of every framework must do: a test file subclasses `FrameworkContract` and builds the agents."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from repository import ROOT
+
+import proctor
+from proctor.agents.resolving import resolve_agent
+from proctor.agents.tool_reexecution import reexecute
+from proctor.agents.toolbox import toolbox
+from proctor.base.json_data import Json
+from proctor.cases.suite import Case, Double, EvaluatorSpec, Expected, ExpectedCall, Suite, Turn
+
+EXAMPLES = ROOT / "examples" / "frameworks"
+TOUCHED: list[str] = []
+"""The cities that the real tool was called with since the last run began."""
+HEARD: list[list[str]] = []
+"""For each model call, everything that the user had said until then."""
+
+
+def rate_of(city: str) -> str:
+    """What the tool `get_rate` of every agent does."""
+    TOUCHED.append(city)
+    if city == "Atlantis":
+        raise ValueError("no such city")
+    return f"rate of {city}"
+
+
+def case(name: str, **more: Any) -> Case:
+    """Asks for the rate in the city `name`, and expects that the tool is called with it."""
+    return Case(name, (Turn(name, Expected(tool_calls=(ExpectedCall("get_rate", {"city": name}),))),), **more)
+
+
+def two_turns(**more: Any) -> Case:
+    return Case("two", (Turn("Oslo"), Turn("Rome")), evaluators=(EvaluatorSpec("ToolCount", {"exactly": 1}),), **more)
+
+
+def ran(target: Any, *cases: Case) -> list[proctor.TrialResult]:
+    TOUCHED.clear()
+    HEARD.clear()
+    suite = Suite("contract", cases, evaluators=(EvaluatorSpec("ToolTrajectory"),))
+    return list(proctor.run(suite, agent=target).trials)
+
+
+class FrameworkContract:
+    """The model of every agent calls `get_rate` with the user's words, then tells the result that it was given.
+
+    It counts 11 tokens in and 7 out for each call, and notes in `HEARD` what the user said.
+    """
+
+    adapter: str
+    """The class of the adapter."""
+    folder: str
+    """The folder of the framework's example."""
+    source: str
+    """A module with a smallest agent, called `agent`."""
+    model_calls = 2
+    raising_tool_fails_the_run = False
+    """Whether the framework gives up when a tool raises, instead of telling the model."""
+    outer_tool = "ask_rates"
+
+    def agent(self) -> Any:
+        raise NotImplementedError
+
+    def broken_agent(self) -> Any:
+        """Its model raises "the model is on strike"."""
+        raise NotImplementedError
+
+    def other_agents(self) -> list[Any]:
+        """Each differs from `agent()` and from the others."""
+        raise NotImplementedError
+
+    def remembering_agent(self) -> Any:
+        """Needed where the framework remembers only on request."""
+        return self.agent()
+
+    def visiting_agent(self) -> Any:
+        """Its tool says "rate of CITY for CUSTOMER", with the customer in the state, and adds the city to `seen`."""
+        pytest.skip("the tools of this framework have no state")
+
+    def silent_agent(self) -> Any:
+        """Its model counts no tokens."""
+        pytest.skip("the models of this framework always count tokens")
+
+    def nested_agent(self) -> Any:
+        """Its tool `outer_tool` asks `agent()`."""
+        pytest.skip("the tools of this framework ask no agents in this process")
+
+    def result(self, told: str) -> Json:
+        """What the tool returns when it says `told`."""
+        return {"rate": told}
+
+    def test_text_calls_with_results_and_tokens_are_seen(self) -> None:
+        (trial,) = ran(self.agent(), case("Oslo"))
+        (reply,) = trial.replies
+        (call,) = reply.tool_calls
+        assert trial.outcome == "passed", trial.reason
+        assert "rate of Oslo" in reply.text
+        assert (call.name, dict(call.arguments)) == ("get_rate", {"city": "Oslo"})
+        assert (call.result, call.error) == (self.result("rate of Oslo"), None)
+        assert call.duration_ms is not None
+        assert call.started_at is not None
+        assert reply.usage is not None
+        tokens = (reply.usage.input_tokens, reply.usage.output_tokens)
+        assert (*tokens, reply.usage.model_calls) == (11 * self.model_calls, 7 * self.model_calls, self.model_calls)
+
+    def test_tokens_that_the_model_does_not_count_are_unknown_rather_than_zero(self) -> None:
+        (trial,) = ran(self.silent_agent(), case("Oslo"))
+        assert trial.replies[0].usage == proctor.Usage(model_calls=self.model_calls)
+
+    def test_many_at_once_do_not_mix(self) -> None:
+        names = [f"city{number}" for number in range(24)]
+        for trial in ran(self.agent(), *map(case, names)):
+            (reply,) = trial.replies
+            (call,) = reply.tool_calls
+            assert trial.outcome == "passed", trial.reason
+            assert re.search(rf"rate of {trial.case.id}\b", reply.text)
+            assert call.result == self.result(f"rate of {trial.case.id}")
+        assert sorted(TOUCHED) == sorted(names)
+
+    def test_many_at_once_keep_their_state_apart(self) -> None:
+        names = [f"city{number}" for number in range(24)]
+        for trial in ran(self.visiting_agent(), *(case(name, state={"customer": name.upper()}) for name in names)):
+            (reply,) = trial.replies
+            name = trial.case.id
+            assert trial.outcome == "passed", trial.reason
+            assert re.search(rf"rate of {name} for {name.upper()}\b", reply.text)
+            assert reply.state is not None
+            assert (reply.state["customer"], reply.state["seen"]) == (name.upper(), [name])
+
+    def test_turns_of_one_case_share_what_was_said_and_two_trials_do_not(self) -> None:
+        target = self.remembering_agent()
+        (trial,) = ran(target, two_turns())
+        assert trial.outcome == "passed", trial.reason
+        assert HEARD[-1] == ["Oslo", "Rome"]
+        assert [len(reply.tool_calls) for reply in trial.replies] == [1, 1]
+        assert [reply.usage and reply.usage.model_calls for reply in trial.replies] == [self.model_calls] * 2
+        ran(target, case("Bonn"))
+        assert HEARD[-1] == ["Bonn"]
+
+    def test_turns_of_one_case_share_a_state(self) -> None:
+        (trial,) = ran(self.visiting_agent(), two_turns(state={"customer": "Ann"}))
+        assert [reply.state and reply.state["seen"] for reply in trial.replies] == [["Oslo"], ["Oslo", "Rome"]]
+
+    def test_what_an_inner_agent_does_is_inside_the_call_of_it_and_its_tokens_count(self) -> None:
+        target = self.nested_agent()
+        steps = {"steps": [{"name": self.outer_tool, "steps": ["get_rate"]}], "extra": False}
+        cases = tuple(Case(name, (Turn(name),)) for name in ("Oslo", "Rome", "Bonn"))
+        suite = Suite("nested", cases, evaluators=(EvaluatorSpec("Trajectory", steps),))
+        for trial in proctor.run(suite, agent=target).trials:
+            (reply,) = trial.replies
+            outside, inside = reply.tool_calls
+            assert (outside.name, inside.name, inside.parent) == (self.outer_tool, "get_rate", outside.id)
+            assert dict(inside.arguments) == {"city": trial.case.id}
+            assert f"rate of {trial.case.id}" in str(outside.result)
+            assert trial.outcome == "passed", trial.scores
+            assert reply.usage is not None
+            assert (reply.usage.model_calls, reply.usage.input_tokens) == (4, 44)
+
+    def test_a_doubled_tool_is_not_called(self) -> None:
+        double = Double(result=self.result("doubled"))
+        (trial,) = ran(self.agent(), case("Oslo", doubles={"get_rate": (double,)}))
+        assert TOUCHED == []
+        assert "doubled" in trial.replies[0].text
+        assert trial.replies[0].tool_calls[0].result == self.result("doubled")
+
+    def test_a_doubled_tool_of_an_inner_agent_is_not_called(self) -> None:
+        double = Double(result=self.result("doubled"))
+        (trial,) = ran(self.nested_agent(), case("Oslo", doubles={"get_rate": (double,)}))
+        assert TOUCHED == []
+        assert "doubled" in trial.replies[0].text
+
+    def test_a_double_that_fails_is_seen_with_its_reason(self) -> None:
+        (trial,) = ran(self.agent(), case("Oslo", doubles={"get_rate": (Double(error="the bank is closed"),)}))
+        assert TOUCHED == []
+        assert "the bank is closed" in _told(trial)
+
+    def test_a_tool_that_raises_does_what_it_does_without_proctor(self) -> None:
+        (trial,) = ran(self.agent(), case("Atlantis"))
+        assert "no such city" in _told(trial)
+        assert (trial.outcome == "failed" and not trial.replies) == self.raising_tool_fails_the_run
+
+    def test_a_model_that_raises_fails_the_trial_with_its_reason(self) -> None:
+        (trial,) = ran(self.broken_agent(), case("Oslo"))
+        assert trial.outcome != "passed"
+        assert "the model is on strike" in trial.reason
+
+    def test_tools_can_be_called_again_with_what_the_agent_gave_them(self) -> None:
+        (trial,) = ran(self.agent(), case("Oslo"))
+        tools = toolbox(agent=resolve_agent(self.agent()))
+        if "get_rate" not in tools:
+            pytest.skip("agents of this framework do not show their tools")
+        (again,) = asyncio.run(reexecute(trial.replies[0].tool_calls, tools))
+        assert (again.differs, again.error, again.skipped) == (False, None, None)
+        assert again.result == self.result("rate of Oslo")
+
+    def test_agents_that_differ_have_other_fingerprints(self) -> None:
+        prints = [resolve_agent(target).fingerprint for target in (self.agent(), *self.other_agents())]
+        assert resolve_agent(self.agent()).fingerprint == prints[0]
+        assert len(set(prints)) == len(prints) > 1
+
+    def test_an_agent_is_recognised_by_its_type_from_a_reference(self, tmp_path: Path) -> None:
+        name = f"{self.folder}_smallest.py"
+        (tmp_path / name).write_text(self.source)
+        found = resolve_agent(f"{name}:agent", tmp_path)
+        assert (type(found).__name__, found.name) == (self.adapter, f"{name}:agent")
+
+    def test_the_example_passes(self) -> None:
+        run = proctor.run(EXAMPLES / "cases.yaml", agent=f"{EXAMPLES / self.folder / 'agent.py'}:agent")
+        assert [str(trial.outcome) for trial in run.trials] == ["passed"] * 3, [trial.reason for trial in run.trials]
+
+
+def _told(trial: proctor.TrialResult) -> str:
+    errors = [str(call.error) for reply in trial.replies for call in reply.tool_calls]
+    return "\n".join([trial.reason, *errors])
