@@ -81,7 +81,7 @@ def test_what_is_kept_of_files_survives_the_store(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["text", [], [None, None], [1]])
-def test_what_somebody_else_wrote_there_is_not_believed(wrong: Any) -> None:
+def test_content_addresses_of_another_shape_are_not_believed(wrong: Any) -> None:
     turn = Turn("?", attachments=(Attachment(path="a.txt"),), extra={CONTENTS: wrong})
     assert question_key(Case("c", (turn,))) == question_key(Case("c", (replace(turn, extra={}),)))
 

@@ -82,7 +82,7 @@ def test_a_store_without_traces_still_opens_and_takes_them(tmp_path: Path) -> No
     store.close()
 
 
-def test_the_spans_of_a_trial_are_read_when_somebody_looks(store: Store) -> None:
+def test_the_spans_of_a_trial_are_read_when_they_are_used(store: Store) -> None:
     no = kept(store, a_trial(step("a"), step("b")))
     [trial] = store.trials(no)
     assert bool(trial.spans)

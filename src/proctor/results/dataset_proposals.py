@@ -1,4 +1,4 @@
-"""What a trace is worth as an entry of a dataset: what went in, what came out; what should have, a person says."""
+"""Proposes an entry of a dataset from a trace or a trial; what should have come out, a person adds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LONGEST_DESCRIPTION = 80
 
 @record
 class Proposal:
-    """An entry to be: what evaluators would see, what the application is given, and what was left out of it."""
+    """A proposed entry: what evaluators would see, what the application is given, and notes on what was left out."""
 
     evaluable: Evaluable
     entry_kwargs: Mapping[str, Json]
@@ -48,7 +48,7 @@ def proposal_of_spans(spans: Sequence[Span]) -> Proposal:
 
 
 def proposal_of_trial(trial: TrialResult) -> Proposal:
-    """From what the trial asked and heard; what its case expects, somebody has said already."""
+    """From what the trial asked and was answered, with what its case already expects."""
     if len(trial.case.turns) != 1:
         raise UsageError(f"case {trial.case.id!r} is a conversation of {len(trial.case.turns)} turns; an entry has one")
     [turn] = trial.case.turns
@@ -76,7 +76,7 @@ def _purpose(span: ObserveSpan) -> Json:
 
 
 def _once_each(wraps: Sequence[ObserveSpan]) -> tuple[list[NamedData], list[str]]:
-    """A name stands for one value in a case; the first one that the application had is taken."""
+    """A case has one value for each name: the first that the application saw is taken."""
     first: dict[str, Json] = {}
     notes = []
     for span in wraps:
@@ -87,7 +87,7 @@ def _once_each(wraps: Sequence[ObserveSpan]) -> tuple[list[NamedData], list[str]
 
 
 def _described(kwargs: Mapping[str, Json]) -> str | None:
-    """The only text among the arguments says best what the entry is about."""
+    """The only text among the arguments, which best describes the entry; `None` if there are several or none."""
     texts = [text for value in kwargs.values() if isinstance(value, str) and (text := " ".join(value.split()))]
     if len(texts) != 1:
         return None

@@ -14,7 +14,7 @@ from proctor.results.case_encoding import dumps
 from proctor.results.run import Outcome, Score, ScoreRow, TrialResult
 
 ESCAPED = "\x00json:"
-"""Marks text in a column that stands there as JSON."""
+"""Marks text in a column that is kept as JSON."""
 
 _USAGE = ("input_tokens", "output_tokens", "cost_usd", "model_calls")
 _CALL = frozenset(field.name for field in fields(ToolCall))
@@ -119,8 +119,8 @@ def score_row_from_json(row: list[Json]) -> ScoreRow:
     return ScoreRow(evaluator, Outcome(outcome), value, threshold, gates)
 
 
-def kept_text(text: str) -> str:
-    """Text as SQLite takes it: it refuses lone surrogates, which then stand there as JSON."""
+def encode_text(text: str) -> str:
+    """Text for a column: SQLite refuses lone surrogates, so such text is kept as JSON."""
     if text.isascii() and not text.startswith(ESCAPED):
         return text
     try:
@@ -130,8 +130,8 @@ def kept_text(text: str) -> str:
     return ESCAPED + dumps(text) if text.startswith(ESCAPED) else text
 
 
-def text_kept(text: str) -> str:
-    """The text that `kept_text` was given."""
+def decode_text(text: str) -> str:
+    """The text that `encode_text` was given."""
     return json.loads(text[len(ESCAPED) :]) if text.startswith(ESCAPED) else text
 
 

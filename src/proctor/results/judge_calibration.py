@@ -1,7 +1,4 @@
-"""Keeps what was found out about a judge by comparing it with people, for whoever reads its verdicts later.
-
-What is left of a run's pass rates once the known mistakes of its judges are taken out.
-"""
+"""Calibrations of judges, measured against people's labels, and the pass rates of a run corrected by them."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ from proctor.results.agreement import (
 )
 from proctor.results.case_encoding import dumps
 from proctor.results.database import Database
-from proctor.results.encoding import kept_text, text_kept
+from proctor.results.encoding import decode_text, encode_text
 from proctor.results.judge_calls import DETAIL, calls_of
 from proctor.results.run import Outcome, Run
 from proctor.results.statistics import Estimate, estimate
@@ -122,8 +119,8 @@ class Calibrations:
                 " VALUES (?, ?, ?, ?, ?, ?)",
                 (
                     time.time(),
-                    kept_text(calibration.judge),
-                    kept_text(calibration.evaluator),
+                    encode_text(calibration.judge),
+                    encode_text(calibration.evaluator),
                     calibration.fingerprint,
                     calibration.data,
                     dumps(content),
@@ -146,8 +143,8 @@ class Calibrations:
 def _calibration(created: float, judge: str, evaluator: str, key: str, data: str, content: str) -> Calibration:
     kept = json.loads(content)
     return Calibration(
-        judge=text_kept(judge),
-        evaluator=text_kept(evaluator),
+        judge=decode_text(judge),
+        evaluator=decode_text(evaluator),
         fingerprint=key,
         threshold=kept["threshold"],
         versions=kept["versions"],
@@ -200,7 +197,7 @@ def _calibrations(run: Run) -> dict[str, list[Calibration]]:
         with closing(Calibrations(path)) as kept:
             return kept.latest({score.fingerprint for trial in run.trials for score in trial.scores})
     except StoreError:
-        return {}  # a report says what it can; that the store is broken is said by whoever reads trials from it
+        return {}  # reading the trials reports a broken store; the rest of a report needs no corrections
 
 
 def _correction(calibration: Calibration, threshold: float, values: list[tuple[str, float]]) -> Correction:

@@ -1,7 +1,4 @@
-"""Keeps every answer of a judge the moment it arrives, by its content: paid for once, found again in any later run.
-
-What judges had to do with a run: who judged, on how many calls, at what cost.
-"""
+"""The cache of judges' answers in the store, and the summary of who judged a run, on how many calls, at what cost."""
 
 from __future__ import annotations
 
@@ -17,12 +14,15 @@ from proctor.base.records import record
 from proctor.cases.scenario import SIMULATED
 from proctor.results.case_encoding import dumps
 from proctor.results.database import Database
-from proctor.results.encoding import kept_text
+from proctor.results.encoding import encode_text
 from proctor.results.run import Score, TrialResult
 
 
 class JudgeCalls:
-    """The judge calls of a store; has a connection of its own, so that a verdict outlives its trial."""
+    """Keeps each answer of a judge the moment it arrives, by its content: paid for once, found in any later run.
+
+    It has a connection of its own, so that an answer stays even if the trial that asked for it is not kept.
+    """
 
     def __init__(self, path: Path) -> None:
         self._database = Database(path)
@@ -38,7 +38,7 @@ class JudgeCalls:
             return found if isinstance(found, dict) else None
 
     def keep(self, key: str, entry: Mapping[str, Json]) -> None:
-        """On disk when this returns; of two that answer the same question at once, the first one stays."""
+        """On disk when this returns; of two answers to the same question at once, the first one stays."""
         usage = entry.get("usage")
         cost = usage.get("cost_usd") if isinstance(usage, Mapping) else None
         row = (key, time.time(), _text(entry.get("judge")), _text(entry.get("kind")), entry.get("version"), cost)
@@ -51,7 +51,7 @@ class JudgeCalls:
 
 
 def _text(value: Any) -> str | None:
-    return None if value is None else kept_text(str(value))
+    return None if value is None else encode_text(str(value))
 
 
 DETAIL = "judge"
@@ -71,9 +71,9 @@ class JudgeSummary:
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None
-    """`None` where nobody knows, which differs from nothing."""
+    """`None` is not known, which differs from zero."""
     unpriced: int = 0
-    """Calls that brought an answer and of which nobody knows what it cost; it is not in `cost_usd`."""
+    """Calls that were answered and whose cost is not known; `cost_usd` leaves them out."""
 
     @property
     def tokens(self) -> int | None:
@@ -88,7 +88,7 @@ def account_of(score: Score) -> Mapping[str, Json] | None:
 
 
 def judge_name(score: Score) -> str:
-    """Who judged a score; empty where nobody did."""
+    """Who judged a score; empty where no judge was asked."""
     account = account_of(score) if score.details else None
     return "" if account is None else str(account["model"])
 
@@ -120,7 +120,7 @@ class Tally:
 
 
 def player_of(trial: TrialResult) -> Mapping[str, Json] | None:
-    """What a conversation says of the model that played its user; `None` where nobody did."""
+    """What a conversation says of the model that played its user; `None` where its turns were written down."""
     account = trial.case.turns[0].extra.get(SIMULATED) if trial.case.turns else None
     return account if isinstance(account, Mapping) and isinstance(account.get("model"), str) else None
 

@@ -1,4 +1,4 @@
-"""Pass criteria over a matrix of evaluations, for people who evaluate from Python."""
+"""`ScoreThreshold`: the pass criteria over a matrix of evaluations, for those who evaluate from Python."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class Outcome(enum.StrEnum):
     SKIPPED = "skipped"
     """There was nothing to compare, or the case was left out on purpose."""
     PENDING = "pending"
-    """A person or an agent has yet to say."""
+    """Waits for a person or an agent to grade it."""
 
 
 @record

@@ -15,12 +15,12 @@ from proctor.cases.suite import Case
 from proctor.results.case_encoding import case_key, decode_case, dumps, encode_case, planned_key, question_key
 from proctor.results.database import Database, guarded
 from proctor.results.encoding import (
-    kept_text,
+    decode_text,
+    encode_text,
     reply_from_json,
     score_from_json,
     score_row_from_json,
     score_to_json,
-    text_kept,
     trial_content,
 )
 from proctor.results.judge_calls import Tally
@@ -106,7 +106,7 @@ class Store:
         with self._database.writing():
             return self._database.insert(
                 "INSERT INTO runs (id, started_at, status, plan, info, name) VALUES (?, ?, 'running', ?, ?, ?)",
-                (run_id, time.time(), plan, dumps(run_info_to_json(info)), kept_text(name)),
+                (run_id, time.time(), plan, dumps(run_info_to_json(info)), encode_text(name)),
             )
 
     def reopen_run(self, no: int) -> None:
@@ -154,7 +154,7 @@ class Store:
         )
         with self._database.guard("read"):
             return [
-                RunRow(no, run_id, began, ended, status, plan, run_info_from_json(json.loads(info)), text_kept(name))
+                RunRow(no, run_id, began, ended, status, plan, run_info_from_json(json.loads(info)), decode_text(name))
                 for no, run_id, began, ended, status, plan, info, name in rows
             ]
 
@@ -178,7 +178,7 @@ class Store:
             "SELECT suite, case_id, number, no, case_key, agent, outcome FROM trials WHERE run = ?", (run,)
         )
         return {
-            (text_kept(suite), text_kept(case_id), number): TrialKey(no, key, text_kept(agent), outcome)
+            (decode_text(suite), decode_text(case_id), number): TrialKey(no, key, decode_text(agent), outcome)
             for suite, case_id, number, no, key, agent, outcome in rows
         }
 
@@ -200,8 +200,8 @@ class Store:
             (run,),
         ):
             yield TrialSummary(
-                text_kept(suite),
-                text_kept(case_id),
+                decode_text(suite),
+                decode_text(case_id),
                 number,
                 position,
                 Outcome(outcome),
@@ -221,7 +221,7 @@ class Store:
         ):
             if case_no not in asked:
                 asked[case_no] = question_key(self._decode(content))
-            found[asked[case_no], text_kept(agent), number] = no
+            found[asked[case_no], decode_text(agent), number] = no
         return found
 
     def trial(self, no: int) -> TrialResult:
@@ -261,12 +261,12 @@ class Store:
             (
                 run,
                 trial.position,
-                kept_text(trial.suite),
-                kept_text(trial.case.id),
+                encode_text(trial.suite),
+                encode_text(trial.case.id),
                 trial.number,
                 kept.no,
                 kept.key,
-                kept_text(trial.agent),
+                encode_text(trial.agent),
                 trial.outcome.value,
                 trial.started_at,
                 trial.duration_ms,
@@ -309,7 +309,7 @@ def _remember(recent: dict[K, V], key: K, value: V) -> None:
 def _trial(columns: _TrialColumns, case: Case, database: Database) -> TrialResult:
     content = json.loads(columns.content)
     return TrialResult(
-        suite=text_kept(columns.suite),
+        suite=decode_text(columns.suite),
         case=case,
         number=columns.number,
         position=columns.position,
@@ -320,7 +320,7 @@ def _trial(columns: _TrialColumns, case: Case, database: Database) -> TrialResul
         started_at=columns.started_at,
         duration_ms=columns.duration_ms,
         attempts=content.get("attempts", 1),
-        agent=text_kept(columns.agent),
+        agent=decode_text(columns.agent),
         warnings=tuple(content.get("warnings", ())),
         reused=content.get("reused", False),
         spans=StoredSpans(database, content["trace"]) if "trace" in content else (),

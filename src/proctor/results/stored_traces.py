@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # a run in which nothing is observed does without spans
     from proctor.tracing.spans import Span
 
 COLUMNS = "t.no, t.id, t.trace_id, r.id, t.started_at, t.duration_ms, t.spans, t.errors, t.info"
-ROWS = f"SELECT {COLUMNS} FROM traces t LEFT JOIN runs r ON r.no = t.run"  # noqa: S608  no value of anybody's is in it
+ROWS = f"SELECT {COLUMNS} FROM traces t LEFT JOIN runs r ON r.no = t.run"  # noqa: S608  made of constants only
 
 
 @record
@@ -130,7 +130,7 @@ class Traces:
 
 
 class StoredSpans(Sequence["Span"]):
-    """The spans of one trial, read from the store when somebody looks."""
+    """The spans of one trial, read from the store when they are first used."""
 
     __slots__ = ("_spans", "database", "no")
 
@@ -155,7 +155,7 @@ class StoredSpans(Sequence["Span"]):
         return len(self._read())
 
     def __bool__(self) -> bool:
-        return True  # there is a trace; how long it is, nobody has asked
+        return True  # there is a trace; its length would have to be read
 
     def __reduce__(self) -> Any:
         return tuple, (self._read(),)

@@ -1,4 +1,4 @@
-"""What became of one suite over time: each run of it, with its verdict, its scores and the agent that answered."""
+"""The history of one suite: each run of it, with its verdict, its scores and the agent that answered."""
 
 from __future__ import annotations
 

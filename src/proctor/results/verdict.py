@@ -1,4 +1,4 @@
-"""Outcomes become a verdict: of a trial, of a case over its trials, of a suite, of a run.
+"""Turns outcomes into the verdict of a trial, of a case over its trials, of a suite and of a run.
 
 One rule holds throughout: an error leaves a verdict open only if it could still change it.
 """
