@@ -1,6 +1,6 @@
 """Rows that people labelled, for measuring a judge: one JSON object a line.
 
-The plainest measure there is, words in common: a judge that loses to it has earned nobody's trust.
+The plainest measure there is, words in common: a judge that loses to it is not to be trusted.
 """
 
 from __future__ import annotations

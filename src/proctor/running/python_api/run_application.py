@@ -136,7 +136,7 @@ class Application:
 
 
 def is_being_cancelled() -> bool:
-    """Whether the caller has given up, and not somebody's code cancelled the task it runs in."""
+    """Whether the caller has given up, as opposed to code that cancelled its own task."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
