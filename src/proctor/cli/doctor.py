@@ -1,7 +1,4 @@
-"""`proctor doctor`: what is found here, what is in force, and what is missing.
-
-What is in force for each agent.yaml: every setting of its model and its execution, and who says so.
-"""
+"""`proctor doctor`: what is found here, which settings are in force and who says so, and what is missing."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Grades from people and agents: finds what waits for one in a kept run, and puts it where the score was missing.
-
-Grades as rows of data: what `proctor grade --json` prints, filled in, is what `--from` takes.
-"""
+"""Grades from people and agents: finds what waits for one in a kept run, reads rows of grades, and writes them."""
 
 from __future__ import annotations
 

@@ -1,9 +1,6 @@
-"""Runs an application on one input and makes what was seen meanwhile into what evaluators see.
+"""Runs an application on one input and turns what was seen meanwhile into what evaluators see.
 
-Each call is seen apart from all others, also from threads: by its context, and not by the clock.
-
-
-Runs an application once, to see what happens inside it: no case, no evaluators, no verdict.
+Each call is told apart from all others, also across threads, by its context and not by the clock.
 """
 
 from __future__ import annotations
