@@ -141,7 +141,7 @@ def test_the_guides_module_runs_as_a_script_too(loan: pytest.Pytester) -> None:
     done.stdout.fnmatch_lines(["*monthly payment of $1,498.54*"])
 
 
-def test_every_case_is_run_once_in_a_session_whoever_asks(project: pytest.Pytester) -> None:
+def test_every_case_is_run_once_in_a_session_however_many_tests_ask(project: pytest.Pytester) -> None:
     (project.path / "faq.proctor.json").write_text(
         '{"agent": "agent.py:agent", "cases": [{"id": "a", "input": "a", "expected": "A"}]}'
     )

@@ -89,7 +89,7 @@ def main() -> None:
 
 
 def _say_problems(error: Any) -> int:
-    """All that is wrong, also with what the files name: nobody should have to find that out by mending the rest."""
+    """All that is wrong, also with what the files name, so that the user can mend everything at once."""
     from proctor.cli.options_and_output import by_place
     from proctor.running.engine.plan import unresolved
 
@@ -118,7 +118,7 @@ def _make_streams_safe() -> None:
 
 
 def _end_of_pipe() -> int:
-    """Whoever read our output has gone (`| head`); what is left in the buffer goes nowhere, and without complaint."""
+    """The reader of our output has gone (`| head`); what is left in the buffer goes nowhere, and without complaint."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)

@@ -1,4 +1,4 @@
-"""`proctor analyze RUN`: a second look at a run, without asking anybody."""
+"""`proctor analyze RUN`: a second look at a run, without asking an agent or a judge."""
 
 from __future__ import annotations
 

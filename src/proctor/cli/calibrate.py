@@ -76,7 +76,7 @@ def _named(judge: str) -> str | dict[str, Json]:
 
 
 def _progress() -> Progress:
-    """A line that counts, where somebody may be watching."""
+    """A line that counts, on a terminal."""
     if not is_terminal(sys.stderr):
         return lambda done, planned: None
 

@@ -1,7 +1,4 @@
-"""`proctor dataset`: suites as files, without running anything.
-
-Makes datasets and fills them from traces; what they are kept in is the business of `DatasetStore`.
-"""
+"""`proctor dataset`: validates, converts, lists and makes datasets, and fills them from traces."""
 
 from __future__ import annotations
 

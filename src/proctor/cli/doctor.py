@@ -1,4 +1,4 @@
-"""`proctor doctor`: what is found here, what is in force, and what is missing."""
+"""`proctor doctor`: what is found here, which settings are in force and who says so, and what is missing."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`proctor format`: a trace as an entry for a dataset.
-
-Which trace an entry is to be made of: one of a file, or one of the store.
-"""
+"""`proctor format`: makes an entry for a dataset of a trace from a file or from the store."""
 
 from __future__ import annotations
 

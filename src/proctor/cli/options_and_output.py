@@ -47,7 +47,7 @@ class Seconds(_Amount):
 
 
 class Dollars(_Amount):
-    """Money that somebody has."""
+    """A sum that is not infinite."""
 
     name = "dollars"
     noun = "an amount of dollars"

@@ -111,7 +111,7 @@ def _loaded(source: str) -> list[Suite]:
 
 
 def _target(suite: Suite, given: Path | None, force: bool) -> Path:
-    """Where it is written, known before anybody is asked anything."""
+    """Where it is written; known before the person is asked anything."""
     path = suite.path or Path("suite.yaml")
     target = given or path.with_name(f"{path.name.partition('.')[0] or path.stem}.recorded.yaml")
     check_ending(format_for(target), target)
@@ -137,7 +137,7 @@ def _offered(suite: Suite, given: dict[str, Any]) -> list[Proposal]:
 
 
 def _accepted(offered: Sequence[Proposal], given: dict[str, Any]) -> Accepted | None:
-    """What is accepted, by whom; `None` where nobody could be asked."""
+    """What is accepted, by whom; `None` where no person could be asked."""
     who = person_named(given["by"])
     if given["decisions"] is not None:
         return read_acceptances(rows_from(given["decisions"]), offered, who)

@@ -91,7 +91,7 @@ def _suite_as_json(run: SuiteRun) -> dict[str, object]:
 
 
 def _state(kept: Store, row: RunRow) -> str:
-    """The verdict; of a run that somebody or something cut off, that it was."""
+    """The verdict; of a run that was interrupted, that it was."""
     verdict = row.info.verdict
     if verdict is None:
         return status_of(kept, row)

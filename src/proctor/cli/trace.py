@@ -1,9 +1,4 @@
-"""`proctor trace`: what happened inside applications, kept, shown, brought in and taken out.
-
-`proctor trace --runnable`: one run of an application, kept as a trace.
-
-Traces from files into a store, and from a run into a file.
-"""
+"""`proctor trace`: lists, shows, imports and exports traces, and runs an application once to get one."""
 
 from __future__ import annotations
 

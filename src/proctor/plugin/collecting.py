@@ -78,7 +78,7 @@ def items_of(parent: pytest.Collector, suite: Suite, session: ProctorSession) ->
 
 
 class AgentlessItem(pytest.Item):
-    """A case that nobody can be asked."""
+    """A case without an agent to ask."""
 
     def runtest(self) -> None:
         raise pytest.skip.Exception(f"the suite names no agent; {WANTED}", _use_item_location=True)

@@ -1,7 +1,4 @@
-"""What the plugin's fixtures do, once a test asks for one.
-
-What `proctor_run` gives a test: the trials of a suite, and whether they passed.
-"""
+"""What the plugin's fixtures do, once a test asks for one."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A test session in which agents are examined: what it runs, what it shares, and what it says in the end.
-
-How a test session runs agents: pytest's command line, its ini file, then Proctor's own configuration.
-"""
+"""A pytest session in which agents are examined: its settings, what it runs and shares, and what it says in the end."""
 
 from __future__ import annotations
 
@@ -31,7 +28,7 @@ WANTED = "give one with --proctor-agent app.py:agent, or with proctor_agent in p
 
 
 class SessionSettings:
-    """Everything a session was told; agents are looked up when somebody needs them."""
+    """Everything a session was told; agents are looked up when they are needed."""
 
     def __init__(self, config: pytest.Config) -> None:
         known = read_configuration(config.rootpath)

@@ -25,7 +25,7 @@ DATASET_WORDS = rb'"(?:runnable|entry_kwargs|input_data|eval_input)"\s*:'
 
 
 def is_suite(path: Path, root: Path, patterns: Sequence[str], *, named: bool) -> bool:
-    """Whether pytest is to collect the file; `named` if somebody gave this very file on the command line."""
+    """Whether pytest is to collect the file; `named` if the command line names this very file."""
     if OWN in path.name or _fits(path, root, patterns):
         return True
     words = _words(path)

@@ -20,7 +20,7 @@ GIVEN = "--judge"
 NO_SETTINGS = Settings()
 DEFAULTS = Settings(repeat=1, parallel=8, timeout=300.0, evaluator_timeout=60.0, retries=2)
 JUDGED_SECONDS = 300.0
-"""What an evaluator may take that asks a judge, where nobody says how long: models think, and are asked again."""
+"""Default timeout of evaluators that ask a judge: models think, and are asked again."""
 
 
 @record

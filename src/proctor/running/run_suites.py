@@ -1,4 +1,4 @@
-"""The verbs: run suites, continue what was interrupted, score anew what was answered."""
+"""Runs suites, continues interrupted runs, and scores the answers of kept runs anew."""
 
 from __future__ import annotations
 

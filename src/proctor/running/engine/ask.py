@@ -1,7 +1,4 @@
-"""Holds one conversation with the agent: in time, with retries where the fault is not the agent's, and recorded.
-
-Who talks to the agent: somebody who says what is written down, or somebody who makes it up on the way.
-"""
+"""Holds one conversation with the agent: in time, with retries where the fault is not the agent's, and recorded."""
 
 from __future__ import annotations
 
@@ -215,7 +212,7 @@ def _traced_usage(spans: list[Span]) -> Usage | None:
 
 
 def _check(reply: Reply) -> None:
-    """A reply that somebody else's session put together wrongly must not break what comes after."""
+    """Refuse a reply that a session put together wrongly, before it breaks what comes after."""
     if not isinstance(reply.text, str):
         raise UnreadableReply(f"the text of the reply is {type(reply.text).__name__}, not str")
     for name, kind, items in (("tool_calls", ToolCall, reply.tool_calls), ("outputs", NamedData, reply.outputs)):

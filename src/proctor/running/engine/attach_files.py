@@ -138,6 +138,6 @@ async def _read(reader: FileReader, attachment: Attachment) -> FileText:
 
 
 def _heeded(task: asyncio.Task[FileText]) -> None:
-    """A trial may be over before the file it waited for proves unreadable, and nobody else is told of it."""
+    """A trial may be over before the file it waited for proves unreadable; asyncio would complain about it."""
     if not task.cancelled():
         task.exception()

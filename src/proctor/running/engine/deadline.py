@@ -1,10 +1,10 @@
-"""Waits for somebody else's coroutine, but not longer than allowed, whatever it does when it is cancelled.
-
-Ends work that blocks the event loop, where no cancellation can reach it, and gives others back the time it took.
+"""Timeouts for agents and evaluators, which hold also for code that ignores cancellation or blocks the event loop.
 
 An async agent that calls blocking code keeps every timer of the loop from firing. A signal still arrives: if the task
-that is running at that moment has used up its time, it is told so on the spot. Meanwhile nobody else could run either,
-which must not be held against them: a heartbeat measures how long the loop stood still.
+that is running at that moment has used up its time, it is interrupted on the spot. No other task could run meanwhile,
+and none may time out for that: a heartbeat measures how long the loop was blocked, and each task gets back what it
+lost. Samples tell which task blocked the loop, since a limit on what is given back would blame the tasks that wait
+behind many blocking ones.
 """
 
 from __future__ import annotations
@@ -18,8 +18,12 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any, TypeVar
 
+T = TypeVar("T")
+
 TICK_SECONDS = 0.25
 BEAT_SECONDS = 0.05
+GRACE_SECONDS = 1.0
+"""How long cancelled work may take to clean up before it is abandoned."""
 
 
 class TimeIsUp(BaseException):
@@ -32,12 +36,12 @@ class _Allowance:
 
     end: float
     timeout: float
-    stood_still: float
-    """How long the loop had stood still when the task began."""
-    seen_running: float = 0.0
-    """How much of the standstill is its own doing, as far as samples show."""
+    blocked_before: float
+    """How long the loop had been blocked when the task began."""
+    own_blocking: float = 0.0
+    """How long the task itself blocked the loop, as far as samples show."""
     waited: Callable[[], float] | None = None
-    """How long it has waited for others, which is not held against it."""
+    """Seconds of waiting that are excluded from the timeout."""
 
 
 class Watchdog:
@@ -48,27 +52,27 @@ class Watchdog:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._signals = False
         self._beat: asyncio.TimerHandle | None = None
-        self._stood_still = 0.0
+        self._blocked = 0.0
 
     def watch(self, task: asyncio.Task[Any] | None, timeout: float, waited: Callable[[], float] | None = None) -> None:
-        """From now on, `task` may run for `timeout` seconds and as long as it `waited`; `None` is nobody."""
+        """From now on, `task` may run for `timeout` seconds, not counting those it `waited`."""
         if task is not None:
             end = time.monotonic() + timeout
-            self._allowances[task] = _Allowance(end, timeout, self._stood_still, waited=waited)
+            self._allowances[task] = _Allowance(end, timeout, self._blocked, waited=waited)
 
     def forget(self, task: asyncio.Task[Any] | None) -> None:
         if task is not None:
             self._allowances.pop(task, None)
 
     def left(self, task: asyncio.Task[Any]) -> float:
-        """Seconds that `task` still has, the time that others took from it included.
+        """Seconds that `task` still has; what other tasks took from it by blocking the loop is given back.
 
-        Without signals nobody can tell who took it; then it gets back at most as much as it had.
+        Without signals there are no samples of which task blocked, so it gets back at most as much as it had.
         """
         own = self._allowances.get(task)
         if own is None:
             return 0.0
-        lost = max(0.0, self._stood_still - own.stood_still - own.seen_running)
+        lost = max(0.0, self._blocked - own.blocked_before - own.own_blocking)
         given_back = lost if self._signals else min(lost, own.timeout)
         waited = 0.0 if own.waited is None else own.waited()
         return own.end + given_back + waited - time.monotonic()
@@ -95,7 +99,7 @@ class Watchdog:
             return
         late = self._loop.time() - self._beat.when()
         if late > BEAT_SECONDS:
-            self._stood_still += late
+            self._blocked += late
         self._beat = self._loop.call_later(BEAT_SECONDS, self._on_beat)
 
     def _tick(self, number: int, frame: FrameType | None) -> None:
@@ -103,7 +107,7 @@ class Watchdog:
         own = None if task is None else self._allowances.get(task)
         if task is None or own is None:
             return
-        own.seen_running += TICK_SECONDS
+        own.own_blocking += TICK_SECONDS
         if self.left(task) < 0:
             raise TimeIsUp
 
@@ -117,18 +121,12 @@ class Watchdog:
         )
 
 
-T = TypeVar("T")
-
-GRACE_SECONDS = 1.0
-"""How long cancelled work may take to clean up before it is abandoned."""
-
-
 class TooLate(Exception):
     """The time allowed is over."""
 
 
 class Cancelled(Exception):
-    """The work cancelled itself; nobody else asked it to stop."""
+    """The work cancelled itself, without being asked to stop."""
 
 
 async def in_time(
@@ -161,7 +159,7 @@ async def in_time(
 
 
 def _done(task: asyncio.Task[Any], over: asyncio.Future[None], watchdog: Watchdog) -> None:
-    """Abandoned work stays under watch until it ends, and what it raises then is nobody's business any more."""
+    """Abandoned work is watched until it ends; what it raises then is dropped."""
     watchdog.forget(task)
     if not task.cancelled():
         task.exception()

@@ -1,7 +1,4 @@
-"""The engine: makes the trials of a plan, many at once, and comes back with a run, whatever happens on the way.
-
-Hands out trials in the order of the plan, never more of one suite at once than that suite allows.
-"""
+"""The engine: makes the trials of a plan, many at once, and returns a run, whatever happens on the way."""
 
 from __future__ import annotations
 
@@ -33,7 +30,7 @@ from proctor.tracing.thread_context import carry_context_into_threads
 
 
 class Dispatcher:
-    """What is still to be made. A suite that is at its limit does not hold up the ones behind it."""
+    """Hands out trials in the order of the plan; a suite that is at its limit does not hold up the ones behind it."""
 
     def __init__(self, trials: Iterable[PlannedTrial]) -> None:
         self._queues: dict[int, deque[PlannedTrial]] = {}
@@ -246,7 +243,7 @@ class _Execution:
         return _result(planned, settled, scores, warnings, reused=reused)
 
     def _unplayable(self, planned: PlannedTrial) -> str:
-        """Why a conversation cannot be held for want of somebody to play its user."""
+        """Why the user of a conversation cannot be simulated; empty where it can."""
         if self._options.fast:
             return "its user is simulated, which needs a language model (--fast)"
         from proctor.running.simulation.simulated_user import WITHOUT_MODEL, cannot_play, player_of
@@ -370,7 +367,7 @@ async def _problem(step: Callable[[], Any], seconds: float) -> str | None:
 
 
 def _unforeseen(error: Exception) -> str:
-    """What to say when a trial breaks in a way nobody thought of, even if the exception itself cannot say it."""
+    """The reason of a trial that broke in an unforeseen way, even if the exception itself cannot say it."""
     import traceback
 
     return f"the trial could not be made: {traceback.format_exception_only(error)[-1].strip()}"

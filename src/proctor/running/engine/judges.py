@@ -39,7 +39,7 @@ NOT_IDENTIFYING = frozenset(
 )
 """What may change about a judge without making another judge of it."""
 NAMING = frozenset("model jury cascade provider judge_model judgeModel".split())
-"""What in an object names a judge; one without any of these has options for whoever judges anyhow."""
+"""What in an object names a judge; one without any of these has options for the judge that is in force anyhow."""
 
 
 def in_force(bound: Bound, judge: Any) -> Any:
@@ -61,14 +61,14 @@ def _names_nobody(judge: Any) -> bool:
 
 
 def _nobody(judge: Any) -> str:
-    """What is wrong with options alone where there is nobody else for whom they could be meant."""
+    """What is wrong with options alone where no judge is named to whom they could belong."""
     return "has options and names nobody; name a judge with the key model" if _names_nobody(judge) else ""
 
 
 def with_judge(bound: Bound, choice: Choice) -> Bound:
     """The evaluator with its judge, under a fingerprint of its own for each: another may come to other scores.
 
-    Whoever is named on the command line judges also where a file names a judge for one evaluator alone.
+    The judge of the command line judges also where a file names a judge for one evaluator alone.
     """
     if not bound.judged:
         return bound
@@ -111,7 +111,7 @@ def _with_contents(told: Json) -> Json:
 
 
 def judge_problems(suite: Suite, judged: Sequence[Bound], choice: Choice, *, fast: bool) -> list[Problem]:
-    """Judges that are asked for and cannot be had: a name nobody knows, a package or a key that is missing."""
+    """Judges that are asked for and cannot be had: an unknown name, a package or a key that is missing."""
     if fast:
         judged = [bound for bound in judged if not needs_model(bound, choice.judge)]
     problems: list[Problem] = []
@@ -148,7 +148,7 @@ def refusal(judge: Any) -> str:
 
 
 def _misnamed(judge: Any) -> str:
-    """Why a judge that nobody asks is still a mistake: it was named, and there is none of that name."""
+    """Why a judge that is never asked is still a mistake: it was named, and there is none of that name."""
     if not isinstance(judge, (str, Mapping)):
         return ""
     from proctor.judging.judge_specs import read_panel
@@ -175,7 +175,7 @@ class RunJudges:
         return WaitTimer()
 
     async def with_judge(self, work: Callable[[], Awaitable[T]], judge: Any, threshold: float, waits: WaitTimer) -> T:
-        """What comes of `work`, during which whoever asks for the judge gets this one."""
+        """What comes of `work`, during which evaluators get this judge."""
         from proctor.judging.context import JudgeContext, counting_waits, judge_context
 
         with judge_context(JudgeContext(self.judges, judge, threshold, self.cache, self.budget)), counting_waits(waits):

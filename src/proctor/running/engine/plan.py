@@ -192,7 +192,7 @@ def _ambiguities(suites: Sequence[Suite]) -> list[Problem]:
 
 
 def _scored(suite: Suite) -> Suite:
-    """Cases for which nobody names an evaluator are scored by what they expect, as in files."""
+    """Cases without an evaluator are scored by what they expect, as in files."""
     if suite.evaluators or all(case.evaluators is not None for case in suite.cases):
         return suite
     cases = (
@@ -205,7 +205,7 @@ def _scored(suite: Suite) -> Suite:
 
 
 def unresolved(suite: Suite, options: RunOptions = NO_OPTIONS) -> list[Problem]:
-    """What a suite names and nobody finds: evaluators, their judges, and the agent if it names or describes one."""
+    """What a suite names and cannot be found: evaluators, their judges, and the agent if it names or describes one."""
     problems: list[Problem] = []
     _bind_all(suite, options, problems)
     problems.extend(_unknown_tools(suite))
@@ -228,7 +228,7 @@ def _plan_suite(suite: Suite, options: RunOptions, agent: Any, problems: list[Pr
 
 
 def _unknown_tools(suite: Suite) -> list[Problem]:
-    """Tools that a suite names, to be called again, and nobody finds."""
+    """Tools that a suite names, to be called again, and that cannot be found."""
     if suite.reexecute is None:
         return []
     from proctor.agents.toolbox import toolbox

@@ -236,9 +236,9 @@ async def _score_apart(
     scoring: ScoringContext,
     warnings: list[str],
 ) -> Score:
-    """Somebody else's evaluator: bounded in number and in time, in a thread unless it is async.
+    """An evaluator that may block or hang: bounded in number and in time, in a thread unless it is async.
 
-    One that asks the judge waits for the judge alone, and holds up nobody else.
+    One that asks the judge waits for the judge alone, and does not count towards that number.
     """
     criteria = suite.suite.criteria
     timeout = bound.spec.timeout or (suite.limits.judged_timeout if bound.judged else suite.limits.evaluator_timeout)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def answering_for_tools(case: Case) -> Iterator[None]:
-    """While a case is scored, nobody calls the tools that it answers for."""
+    """While a case is scored, its doubles answer for the tools they stand for."""
     token = DOUBLES.set(Doubles(case.doubles))
     try:
         yield

@@ -156,7 +156,7 @@ class _RowJudging:
             return Unjudged(row.id, "skipped", str(error))
         except (JudgeFailed, BadVerdict) as error:
             return Unjudged(row.id, "error", str(error))
-        except Exception as error:  # an evaluator of somebody's own may raise anything
+        except Exception as error:  # a user's own evaluator may raise anything
             return Unjudged(row.id, "error", describe(error))
         return said or Unjudged(row.id, "skipped", "there was nothing to compare")
 

@@ -1,7 +1,4 @@
-"""Rows that people labelled, for measuring a judge: one JSON object a line.
-
-The plainest measure there is, words in common: a judge that loses to it has earned nobody's trust.
-"""
+"""Rows that people labelled, for measuring a judge, and the overlap of words, which a judge has to beat."""
 
 from __future__ import annotations
 

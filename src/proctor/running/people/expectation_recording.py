@@ -33,7 +33,7 @@ RECORDED = "recorded"
 
 Part = Literal["both", "answer", "tools"]
 TOLD = ("suite", "question", "answer", "tools")
-"""What a row tells whoever accepts; it may come back and is not read."""
+"""What a row shows to the person who accepts; it may come back and is not read."""
 
 
 @record
@@ -130,7 +130,7 @@ def complete(suite: Suite) -> tuple[Suite, list[str]]:
 def _compared(suite: Suite, before: Case, case: Case) -> Case:
     """With an evaluator for what is expected now, where the suite has none for it.
 
-    What the expectations so far brought along was nobody's choice, so that a recorded answer is compared as well.
+    What the expectations so far brought along was not the user's choice, so that a recorded answer is compared as well.
     """
     has_final_state = case.final_state is not None
     named = suite.evaluators_of(before)

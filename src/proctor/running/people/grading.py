@@ -1,7 +1,4 @@
-"""Grades from people and agents: finds what waits for one in a kept run, and puts it where the score was missing.
-
-Grades as rows of data: what `proctor grade --json` prints, filled in, is what `--from` takes.
-"""
+"""Grades from people and agents: finds what waits for one in a kept run, reads rows of grades, and writes them."""
 
 from __future__ import annotations
 
@@ -59,7 +56,7 @@ class Waiting:
 
 @record
 class Grade:
-    """What somebody says of one answer."""
+    """The grade that a person gives one answer."""
 
     address: Address
     score: float
@@ -133,7 +130,7 @@ def open_gradebook(folder: Path, wanted: str) -> Iterator[Gradebook]:
 
 
 def _require_waiting(trial: TrialResult, given: Mapping[Address, Grade]) -> None:
-    """The lock of a run is only advice: what somebody has graded all the same is never written over."""
+    """The lock of a run is only advice: a grade that another process gave all the same is never written over."""
     for score in trial.scores:
         if _address(trial, score) in given and score.outcome is not Outcome.PENDING:
             raise StoreError(f"{score.evaluator} of case {trial.case.id!r} has been graded by somebody else meanwhile")

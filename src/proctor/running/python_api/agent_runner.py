@@ -1,7 +1,4 @@
-"""`AgentRunner`: puts questions to any agent from a test or a script, and brings back what it did.
-
-One question put to an agent, as tests look at it: the answer, the tools called, and what they gave back.
-"""
+"""`AgentRunner` puts questions to any agent from a test or a script; `AgentRun` is what came of one."""
 
 from __future__ import annotations
 
@@ -158,14 +155,14 @@ def _text(reply: Reply) -> str:
 
 BACKOFF_SECONDS = 0.5
 LONGEST_NAME = 60
-"""Characters of a question that nobody gave a name."""
+"""Characters of a question that serve as its name where none is given."""
 
 
 class Memory(Protocol):
     """Answers that are there already."""
 
     def turn(self, key: str) -> AbstractAsyncContextManager[None]:
-        """Held while a question is asked, so that nobody asks it meanwhile."""
+        """Held while a question is asked, so that no other process asks it meanwhile."""
         ...
 
     def find(self, question: str, agent: Any, number: int) -> TrialResult | None: ...

@@ -1,9 +1,6 @@
-"""Runs an application on one input and makes what was seen meanwhile into what evaluators see.
+"""Runs an application on one input and turns what was seen meanwhile into what evaluators see.
 
-Each call is seen apart from all others, also from threads: by its context, and not by the clock.
-
-
-Runs an application once, to see what happens inside it: no case, no evaluators, no verdict.
+Each call is told apart from all others, also across threads, by its context and not by the clock.
 """
 
 from __future__ import annotations
@@ -136,7 +133,7 @@ class Application:
 
 
 def is_being_cancelled() -> bool:
-    """Whether the caller has given up, and not somebody's code cancelled the task it runs in."""
+    """Whether the caller has given up, as opposed to code that cancelled its own task."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 

@@ -1,8 +1,6 @@
-"""Evaluators as Python code gives them: callables, classes, or names as in files.
+"""Evaluators as Python code gives them, and the matrix `[inputs][evaluators]` of their evaluations.
 
-The matrix `[inputs][evaluators]` of what was found, and whether it passes.
-
-What could not be measured has a place in it as well: an evaluation whose score is not a number, so that it is neither a
+What could not be measured is in the matrix as well: an evaluation whose score is not a number, so that it is neither a
 pass nor a zero. Its `details["outcome"]` says `error`, `skipped` or `pending`.
 """
 

@@ -225,7 +225,7 @@ def _question(trial: PlannedTrial) -> str:
 
 
 def _merged(summaries: Sequence[ProcessSummary]) -> tuple[SuiteInfo, ...]:
-    """Each suite once, as whoever planned most of it knows it."""
+    """Each suite once, as the process that planned most of it knows it."""
     found: dict[str, SuiteInfo] = {}
     for data in (suite for summary in summaries for suite in summary.suites):
         info = suite_info(data)

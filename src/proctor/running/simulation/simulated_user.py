@@ -26,7 +26,7 @@ WITHOUT_MODEL = "its user is simulated, which needs a model: name one with --jud
 
 
 def users_of(case: Case, sample: int, judge: Any, run_judges: RunJudges | None) -> Callable[[], User]:
-    """Whoever talks to the agent, anew for each try of one trial; `sample` tells repetitions apart."""
+    """Makes the user that talks to the agent, anew for each try of one trial; `sample` tells repetitions apart."""
     scenario = case.scenario
     calls: list[JudgeCall] = []
     if scenario is None or run_judges is None:
@@ -35,7 +35,7 @@ def users_of(case: Case, sample: int, judge: Any, run_judges: RunJudges | None) 
 
 
 def player_of(case: Case, options: RunOptions, suite: Suite) -> Any:
-    """Who plays the user of a case: whoever the command line names, else the scenario's own model, else the judge."""
+    """Who plays the user of a case: the command line's model, else the scenario's own model, else the judge."""
     choice = judge_of(options, suite)
     own = None if case.scenario is None else case.scenario.model
     names_nobody = own is None or (isinstance(own, Mapping) and NAMING.isdisjoint(own))
@@ -43,7 +43,7 @@ def player_of(case: Case, options: RunOptions, suite: Suite) -> Any:
 
 
 def cannot_play(player: Any) -> bool:
-    """Whether somebody is named who has no words of their own."""
+    """Whether the named judge cannot write messages."""
     return bool((player.get("model") if isinstance(player, Mapping) else player) == EMBEDDED)
 
 
