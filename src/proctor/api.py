@@ -40,6 +40,7 @@ async def run_async(
     maxfail: int | None = None,
     judge: Any = None,
     budget_usd: float | None = None,
+    keep_secrets: bool = False,
     select: Selection | None = None,
     store: str | Path | None = None,
     listener: Listener | None = None,
@@ -51,7 +52,9 @@ async def run_async(
     given = settings or Settings()
     request = Request(
         suites=_suites(suites),
-        options=RunOptions(given=given, fast=fast, maxfail=maxfail, judge=judge, budget_usd=budget_usd),
+        options=RunOptions(
+            given=given, fast=fast, maxfail=maxfail, judge=judge, budget_usd=budget_usd, keep_secrets=keep_secrets
+        ),
         agent=agent,
         select=select,
         store=None if store is None else Path(store),

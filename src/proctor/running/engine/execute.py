@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from proctor.base.errors import StoreError
 from proctor.base.references import describe
+from proctor.base.secrets import mask
 from proctor.cases.suite import Case
+from proctor.results.masking import with_masked_note
 from proctor.results.run import Outcome, Run, Score, TrialResult
 from proctor.results.verdict import NOTHING_SCORES, RunVerdict, judge, trial_outcome
 from proctor.running.engine.ask import Answer, User, WrittenUser, ask
@@ -96,7 +98,9 @@ class _Execution:
         self._booking = booking
         self._listener = listener
         self._recall = recall
-        self._keeper = Keeper(booking.store, booking.no, listener, self._keeping_failed)
+        self._keeper = Keeper(
+            booking.store, booking.no, listener, self._keeping_failed, keep_secrets=options.keep_secrets
+        )
         self._dispatcher = Dispatcher(self._waiting())
         self._note = ""
         self._interrupted = False
@@ -136,7 +140,8 @@ class _Execution:
         if self._keeper.listener_error is not None:
             raise self._keeper.listener_error
         self._keeper.summaries.sort(key=lambda summary: summary.position)
-        run.note = self._note or self._economy.note(len(self._plan.trials), len(self._keeper.summaries))
+        note = self._note or self._economy.note(len(self._plan.trials), len(self._keeper.summaries))
+        run.note = note if self._options.keep_secrets else mask(note)
         run.finished_at, run.interrupted = time.time(), self._interrupted
         run.judges, run.uncounted = self._economy.judges, self._economy.uncounted
         verdict = judge(run)
@@ -221,6 +226,8 @@ class _Execution:
             return _result(planned, answer, reused=reused)
         with answering_for_tools(planned.case):
             scores, warnings = await score(suite, _case_of(planned, answer), answer, self._bench)
+        if reused:
+            scores = with_masked_note(scores, answer.replies)
         outcome, reason = trial_outcome(scores, suite.suite.criteria)
         warnings = answer.warnings + warnings
         settled = replace(answer, outcome=outcome, reason=reason, warnings=())

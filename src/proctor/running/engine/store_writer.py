@@ -19,6 +19,7 @@ from proctor.base.errors import StoreError
 from proctor.base.json_data import Json
 from proctor.base.records import record
 from proctor.results.encoding import case_content, case_key
+from proctor.results.masking import TrialMasker, mask_case
 from proctor.results.run import Outcome, TrialResult, TrialSummary
 from proctor.results.store import RunRow, Store
 from proctor.running.engine.plan import Plan, scoring_key
@@ -32,11 +33,18 @@ class Keeper:
     """Writes what finished together as one batch, then tells the listener."""
 
     def __init__(
-        self, store: Store | None, run: int, listener: Listener | None, on_failure: Callable[[Exception], None]
+        self,
+        store: Store | None,
+        run: int,
+        listener: Listener | None,
+        on_failure: Callable[[Exception], None],
+        *,
+        keep_secrets: bool = False,
     ) -> None:
         self.summaries: list[TrialSummary] = []
         self.listener_error: Exception | None = None
         self._store = store
+        self._masker = None if keep_secrets else TrialMasker()
         self._run = run
         self._listener = listener
         self._on_failure = on_failure
@@ -46,7 +54,7 @@ class Keeper:
         self._flushed_at = 0.0
 
     def add(self, trial: TrialResult) -> None:
-        self._pending.append(trial)
+        self._pending.append(trial if self._masker is None else self._masker.trial(trial))
         if self._handle is None:
             loop = asyncio.get_running_loop()
             self._handle = loop.call_at(self._flushed_at + SPACING_SECONDS, self.flush)
@@ -145,9 +153,8 @@ def book_resumed(plan: Plan, store: Store) -> Booking | None:
         found = stored.get(address)
         if found is None:
             continue
-        unchanged = (
-            found.case_key == case_key(case_content(planned.case)) and found.agent == planned.suite.agent_fingerprint
-        )
+        keys = {case_key(case_content(case)) for case in (planned.case, mask_case(planned.case))}
+        unchanged = found.case_key in keys and found.agent == planned.suite.agent_fingerprint
         if unchanged and found.outcome != Outcome.ERROR:
             keep[address] = (planned.position, found.no)
     answers: dict[tuple[str, str, int], TrialResult] = {}

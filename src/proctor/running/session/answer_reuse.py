@@ -18,6 +18,7 @@ from typing import IO, Any
 from proctor.base.errors import StoreError
 from proctor.base.json_data import fingerprint
 from proctor.base.records import record
+from proctor.results.masking import mask_trial
 from proctor.results.run import TrialResult
 from proctor.results.store import Store
 from proctor.running.engine.execute import broke_down
@@ -96,10 +97,11 @@ class Sharing:
 class SessionAnswers:
     """Finds an answer of the same agent to the same question, and remembers every new one."""
 
-    def __init__(self, folder: Path, sharing: Sharing, *, fresh: bool) -> None:
+    def __init__(self, folder: Path, sharing: Sharing, *, fresh: bool, keep_secrets: bool = False) -> None:
         self._folder = folder
         self._sharing = sharing
         self._fresh = fresh
+        self._keep_secrets = keep_secrets
         self._heard: dict[Key, TrialResult] = {}
         self.reused: set[tuple[str, str]] = set()
         """The answers of earlier sessions that were taken: what was asked, and by which suite, if by one."""
@@ -138,7 +140,8 @@ class SessionAnswers:
         self._heard[question, trial.agent, trial.number] = trial
         if trial.replies:
             store, no = self._book
-            store.add_trials(no, [replace(trial, case=replace(trial.case, id=question))])
+            kept = replace(trial, case=replace(trial.case, id=question))
+            store.add_trials(no, [kept if self._keep_secrets else mask_trial(kept)])
 
     @contextlib.asynccontextmanager
     async def turn(self, key: str) -> AsyncIterator[None]:

@@ -54,7 +54,7 @@ class SharedRuns:
     def __init__(self, folder: Path, options: RunOptions, sharing: Sharing, *, fresh: bool = False) -> None:
         self.folder = folder
         self.options = options
-        self.answers = SessionAnswers(folder, sharing, fresh=fresh)
+        self.answers = SessionAnswers(folder, sharing, fresh=fresh, keep_secrets=options.keep_secrets)
         self.sharing = sharing
         self._suites: dict[str, PlannedSuite] = {}
         self._made: set[Address] = set()
@@ -152,7 +152,7 @@ class SharedRuns:
         plan = Plan(tuple({id(trial.suite): trial.suite for trial in trials}.values()), trials, "")
         booking = Booking(self.sharing.run_id, self.sharing.started_at, store, no)
         run, _ = run_sync(execute(plan, self._options(), booking, listener=heard, recall=self._recall))
-        for trial in heard.trials.values():
+        for trial in (trial.unmasked or trial for trial in heard.trials.values()):
             self.answers.hear(question_key(trial.case), trial)
         self._made |= heard.trials.keys()
         self._spent_usd += _cost(run, heard.trials)
