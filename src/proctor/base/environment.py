@@ -9,14 +9,11 @@ from collections.abc import Callable, Mapping
 
 from proctor.base.fields import Document
 from proctor.base.json_data import Json
+from proctor.base.secrets import is_secret_name
 from proctor.base.source import Pointer
 
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 CONCEALED = "***"
-
-_SECRET = re.compile(
-    r"api[_-]?key|passw(or)?d|secret|credential|authorization|connection[_-]?string|token$|(^|[_-])key$", re.IGNORECASE
-)
 _DEEPEST = 150
 
 
@@ -70,7 +67,7 @@ class _Filling:
         self._open.add(id(value))
         if isinstance(value, dict):
             filled: Json = {
-                name: self.value(item, (*pointer, name), secret=bool(_SECRET.search(name)))
+                name: self.value(item, (*pointer, name), secret=is_secret_name(name, wide=True))
                 for name, item in value.items()
             }
         else:
@@ -87,7 +84,7 @@ class _Filling:
 
     def _variable(self, found: re.Match[str], pointer: Pointer, conceals: bool) -> str:
         name = found.group(1)
-        if conceals and _SECRET.search(name):
+        if conceals and is_secret_name(name, wide=True):
             return found.group()
         if name not in self._environment:
             self._document.problem(pointer, f"uses ${{{name}}}, which is not set in the environment")
@@ -96,6 +93,6 @@ class _Filling:
 
 def conceal(name: str, value: Json) -> Json:
     """A value under `name` as anybody may see it: of a secret, the variable that holds it and nothing else."""
-    if not _SECRET.search(name) or not isinstance(value, str) or not value or VARIABLE.fullmatch(value):
+    if not is_secret_name(name, wide=True) or not isinstance(value, str) or not value or VARIABLE.fullmatch(value):
         return value
     return CONCEALED

@@ -14,8 +14,8 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import Any, cast
 
 from proctor.base.json_data import Json, plain, show
 from proctor.base.records import record
@@ -214,8 +214,9 @@ class Masker:
         name = getattr(value, "name", "") if hasattr(value, "value") else ""
         changed = {
             field: new
-            for field in _fields(type(value))
-            if (new := self.data(old := getattr(value, field), name if field == "value" else "")) is not old
+            for field in _fields(cast(Hashable, type(value)))
+            if field != "tool_definitions"  # the schema of a tool that takes a password is no password
+            and (new := self.data(old := getattr(value, field), name if field == "value" else "")) is not old
         }
         if not changed:
             return value
@@ -233,8 +234,8 @@ class Masker:
 
 
 @functools.cache
-def _fields(kind: type) -> tuple[str, ...]:
-    return tuple(field.name for field in dataclasses.fields(kind))
+def _fields(kind: Hashable) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))  # type: ignore[arg-type]
 
 
 def texts_in(value: object) -> Iterator[str]:
@@ -250,7 +251,7 @@ def texts_in(value: object) -> Iterator[str]:
         for item in value:
             yield from texts_in(item)
     elif getattr(kind, "_given", None) is not None:
-        for field in _fields(kind):
+        for field in _fields(cast(Hashable, kind)):
             yield from texts_in(getattr(value, field))
     elif value is not None and not isinstance(value, (bool, int, float, enum.Enum)):
         yield show(plain(value))

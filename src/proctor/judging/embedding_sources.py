@@ -18,12 +18,12 @@ from proctor.agents.agent import Usage
 from proctor.base.errors import JudgeFailed, UsageError
 from proctor.base.json_data import show
 from proctor.base.records import record
+from proctor.base.secrets import mask
 from proctor.base.threads import call_in_thread
 from proctor.judging.context import waiting
 from proctor.judging.embeddings import EMBEDDED, Vector
 from proctor.judging.limits import NO_LIMITS, Pace
 from proctor.judging.model_judge import REFUSALS, backoff
-from proctor.judging.redaction import conceal
 
 ATTEMPTS = 4
 PAUSE = 0.5
@@ -180,7 +180,7 @@ class ProviderEmbeddings:
 
     def _failed(self, problem: str) -> JudgeFailed:
         key = self._api_key or os.environ.get(self._api_key_env or self._provider.key_variable or "")
-        return JudgeFailed(conceal(f"{self.name} {problem}", [key] if key else []))
+        return JudgeFailed(mask(f"{self.name} {problem}", [key] if key else []))
 
 
 @record
