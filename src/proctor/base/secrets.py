@@ -31,6 +31,7 @@ _RANDOM_ENTROPY = 3.5
 _SHAPES: tuple[tuple[str, str], ...] = (
     ("Anthropic key", r"sk-ant-[\w*-]{8,}"),
     ("OpenAI key", r"sk-(?:proj|svcacct|admin|None)-[\w*-]{6,}"),
+    ("API key", r"sk-(?:live|test)-[\w*-]{6,}"),
     ("OpenRouter key", r"sk-or-[\w-]{16,}"),
     ("Langfuse key", r"sk-lf-[\w-]{16,}"),
     ("OpenAI key", r"sk-(?=[A-Za-z*]{0,99}[0-9*])[A-Za-z0-9*]{20,}"),
