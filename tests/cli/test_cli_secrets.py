@@ -91,7 +91,7 @@ def test_no_secret_is_in_the_store_on_the_screen_or_in_any_report(project: Path,
 
 def test_an_evaluator_sees_the_answer_as_it_was(project: Path, proctor: Command) -> None:
     run_all(proctor)
-    outcomes = {trial["case"]: trial["outcome"] for trial in trials(project)}
+    outcomes = {trial["case"]["id"]: trial["outcome"] for trial in trials(project)}
     assert (outcomes["answer-0"], outcomes["answer-1"]) == ("passed", "failed")
 
 
@@ -105,7 +105,7 @@ def test_a_rescored_answer_says_that_it_was_masked(project: Path, proctor: Comma
     run_all(proctor)
     ended = proctor("rescore", "last", "--json", "r.json")
     assert list(leaks(project, ended.out)) == []
-    first = next(trial for trial in trials(project) if trial["case"] == "answer-0")
+    first = next(trial for trial in trials(project) if trial["case"]["id"] == "answer-0")
     assert "scored on an answer in which secrets are masked" in json.dumps(first)
 
 

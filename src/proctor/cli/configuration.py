@@ -73,11 +73,11 @@ def read_configuration(folder: Path | None = None, environment: Mapping[str, str
 
 def _converted(name: str, value: Any, convert: Callable[[Any], Any], origin: str) -> Any:
     """The value of a setting: text from the environment, or what a project file gives, of the right type."""
+    if convert is bool:
+        return _flag(name, value, origin)
     written: tuple[type, ...] = {str: (str,), int: (int,), float: (int, float)}[convert]  # type: ignore[index]
     if name == "judge" and isinstance(value, dict):
         return value
-    if convert is bool:
-        return _flag(name, value, origin)
     fits = isinstance(value, written) and not isinstance(value, bool)
     try:
         if not fits and not (origin.startswith("PROCTOR_") and isinstance(value, str)):
