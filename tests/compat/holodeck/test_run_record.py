@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 import yaml
 
 from proctor.base.errors import InvalidSuite, StoreError, UsageError

@@ -13,7 +13,7 @@ from proctor.base.environment import CONCEALED, VARIABLE
 from proctor.base.errors import InvalidSuite
 from proctor.base.json_data import Json, plain, show
 from proctor.base.records import record
-from proctor.base.secrets import is_secret_name, mask_data
+from proctor.base.secrets import is_masked, is_secret_name, mask_data
 from proctor.base.source import parse, read_text
 from proctor.cases.formats.holodeck.agent_file import EXTENSION, KEPT
 from proctor.cases.formats.holodeck.configuration import ConfigFile, config_files, provider_defaults
@@ -35,7 +35,7 @@ def secrets_in(value: Json, *, secret: bool = False, wide: bool = False) -> Iter
     elif isinstance(value, str) and secret:
         variables = VARIABLE.findall(value)
         yield from (os.environ[name] for name in variables if name in os.environ)
-        if not variables and value != CONCEALED:
+        if not variables and value != CONCEALED and not is_masked(value):
             yield value
 
 
