@@ -205,14 +205,14 @@ class Masker:
             named = abs(value) >= 1000 and name and is_secret_name(name)
             return _shown(_kind(name), len(str(value))) if named else value
         if getattr(type(value), "_given", None) is not None:
-            return self.record(value)
+            return self.record(value, name)
         simple = plain(value)
         changed = self.data(simple, name) if isinstance(simple, (str, dict, list)) else simple
         return value if changed is simple else changed
 
-    def record(self, value: Any) -> Any:
+    def record(self, value: Any, under: str = "") -> Any:
         """A copy of one of Proctor's own records with its secrets masked; itself where it holds none."""
-        name = getattr(value, "name", "") if hasattr(value, "value") else ""
+        name = (getattr(value, "name", "") or under) if hasattr(value, "value") else ""
         changed = {
             field: new
             for field in _fields(cast(Hashable, type(value)))
@@ -237,6 +237,23 @@ class Masker:
 @functools.cache
 def _fields(kind: Hashable) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(kind))  # type: ignore[arg-type]
+
+
+def values_under_names(value: Any, name: str = "") -> Iterator[str]:
+    """Texts that stand under the name of a secret, at any depth: elsewhere they may be repeated without it."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from values_under_names(item, str(key))
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from values_under_names(item, name)
+    elif type(value) is str:
+        if name and len(value) >= SHORTEST_VALUE and is_secret_name(name) and _is_value(value, name):
+            yield value
+    elif getattr(type(value), "_given", None) is not None:
+        own = (getattr(value, "name", "") or name) if hasattr(value, "value") else ""
+        for field in _fields(cast(Hashable, type(value))):
+            yield from values_under_names(getattr(value, field), own if field == "value" else "")
 
 
 def texts_in(value: object) -> Iterator[str]:

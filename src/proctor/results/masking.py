@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from proctor.base.secrets import Masker, is_masked, texts_in
+from proctor.base.secrets import Masker, is_masked, texts_in, values_under_names
 from proctor.cases.suite import Case
 from proctor.results.run import Score, TrialResult
 
@@ -30,6 +30,7 @@ class TrialMasker:
         content = (trial.reason, trial.replies, trial.scores, trial.warnings)
         case, spans = self.case(trial.case, masker), _masked_spans(trial.spans, masker)
         if masker.may_be_in(texts_in(content)):
+            masker = Masker(values_under_names((trial.replies, trial.case)))
             reason, replies, scores, warnings = masker.data(content)
             changed = any(new is not old for new, old in zip((reason, replies, scores, warnings), content, strict=True))
         else:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-import yaml
 
 from proctor.base.errors import InvalidSuite, StoreError, UsageError
 from proctor.cases.formats.loading import load
