@@ -250,7 +250,8 @@ def test_a_judge_that_gave_no_verdict_is_accounted_for_with_what_it_wrote(procto
     (judge,) = report["run"]["judges"]
     assert (judge["scores"], judge["input_tokens"] > 0) == (0, True)
     (score,) = json.loads(proctor("show", "--judge-calls", "--json", "-").out)["scores"]
-    assert (score["outcome"], score["unfit_reply"]) == ("error", f"I would rather not, [secret: OpenAI key, {len(SECRET)} characters]")
+    masked = f"[secret: OpenAI key, {len(SECRET)} characters]"
+    assert (score["outcome"], score["unfit_reply"]) == ("error", f"I would rather not, {masked}")
     told = proctor("show", "--judge-calls", "-v").out
     assert "I would rather not" in told
     assert SECRET not in told

@@ -118,18 +118,21 @@ def _as_scored(
 
 
 def _side_by_side(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> list[CallPair]:
-    """Paired by name alone, and without a word on whether the arguments fit."""
+    """Paired by name; whether the arguments fit is said only where no pattern is needed to see that they do not."""
     relation = fitting_names(expected, calls)
     units = repeated(expected, len(calls))
     pairs = [(units[unit], column) for unit, column in most_pairs([relation[index] for index in units])]
     missing = Counter({index: call.count for index, call in enumerate(expected)})
     missing.subtract(index for index, _ in pairs)
-    partners: dict[int, tuple[int, Fit | None]] = {column: (index, None) for index, column in pairs}
+    partners: dict[int, tuple[int, Fit | None]] = {
+        column: (index, Fit.DIFFERS if _wrong_arguments(expected[index], calls[column], ()) else None)
+        for index, column in pairs
+    }
     return _rows(expected, calls, partners, {}, [index for index, count in missing.items() if count > 0])
 
 
 def _wrong_arguments(expected: ExpectedCall, call: ToolCall, reasons: Sequence[str]) -> dict[str, str]:
-    """Each argument that is not as expected, and why: compared here where that runs no pattern, else as `reasons` say."""
+    """Each argument that is not as expected, and why: compared where that runs no pattern, else as `reasons` say."""
     rules = expected.arguments
     if rules is None or call.raw_arguments is not None:
         return {}

@@ -143,10 +143,12 @@ def test_no_secret_is_in_a_record_wherever_it_was(tmp_path: Path, monkeypatch: p
     )
     assert [secret for secret in hidden if secret in text] == []
     config = found["metadata"]["agent_config"]
-    assert (config["model"]["api_key"], config["model"]["endpoint"]) == ("${DESK}", "https://[secret: URL password, 8 characters]@desk.example/v1")
+    assert config["model"]["api_key"] == "${DESK}"
+    assert config["model"]["endpoint"] == "https://[secret: URL password, 8 characters]@desk.example/v1"
     assert config["tools"][0]["args"] == ["--key", "${DESK_API_KEY}", MASKED_KEY, "in Oslo"]
     assert config["tools"][0]["env"] == {"WHERE": "${CITY}", "PASSWORD": "[secret: PASSWORD, 9 characters]"}
-    assert found["report"]["results"][0]["tool_invocations"][0]["args"] == {"password": "[secret: password, 11 characters]", "user": "bob"}
+    made = found["report"]["results"][0]["tool_invocations"][0]["args"]
+    assert made == {"password": "[secret: password, 11 characters]", "user": "bob"}
 
 
 def test_a_metric_that_is_called_like_a_secret_keeps_its_score(tmp_path: Path) -> None:

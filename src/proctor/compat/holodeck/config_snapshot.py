@@ -48,7 +48,10 @@ def mask_results(results: list[Json], known: Iterable[str] = ()) -> list[Json]:
 def filled(value: Json) -> Json:
     """Data with the variables of the environment that hold no secret filled in."""
     if isinstance(value, Mapping):
-        return {key: item if key in UNFILLED else filled(item) for key, item in value.items()}
+        return {
+            key: item if key in UNFILLED or is_secret_name(key, wide=True) else filled(item)
+            for key, item in value.items()
+        }
     if isinstance(value, (list, tuple)):
         return [filled(item) for item in value]
     if not isinstance(value, str) or "${" not in value:

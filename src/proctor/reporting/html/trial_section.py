@@ -192,7 +192,7 @@ def _usage(usage: Usage | None) -> list[tuple[str, str]]:
 
 def _write_turns(trial: TrialResult, out: TextIO, limit: int) -> None:
     several = len(trial.case.turns) > 1
-    for index, turn in enumerate(trial.case.turns):
+    for index in range(len(trial.case.turns)):
         reply = trial.replies[index] if index < len(trial.replies) else None
         own = [score for score in trial.scores if score.turn == index] if several else trial.scores
         if several:
