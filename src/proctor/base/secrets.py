@@ -25,8 +25,7 @@ SHORTEST_VALUE = 8
 """Values of environment variables that are shorter are found in ordinary words."""
 LONGEST_VALUE = 4096
 LONGEST_NAME = 80
-_RANDOM_LENGTH = 16
-_RANDOM_ENTROPY = 3.5
+_RANDOM_LENGTH, _RANDOM_ENTROPY = 16, 3.5
 
 _NAMES = tuple(
     """authorization cookie api_key apikey api_token apitoken password passwd pwd passphrase secret secret_key secretkey
@@ -347,8 +346,7 @@ def _is_uncertain(name: str) -> bool:
 
 def _kind(name: str) -> str:
     """A name as it can stand in a mask: short, and without what a pattern would take for a range."""
-    shown = re.sub(r"[^A-Za-z0-9_ ]", "_", name.rpartition(".")[2])[:40]
-    return shown or "value"
+    return re.sub(r"[^A-Za-z0-9_ ]", "_", name.rpartition(".")[2])[:40] or "value"
 
 
 def _shown(kind: str, length: int) -> str:
