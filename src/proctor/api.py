@@ -79,6 +79,7 @@ async def run_async(
     maxfail: int | None = None,
     judge: Any = None,
     budget_usd: float | None = None,
+    keep_secrets: bool = False,
     select: Selection | None = None,
     store: str | Path | None = None,
     listener: Listener | None = None,
@@ -87,7 +88,12 @@ async def run_async(
     request = Request(
         suites=_suites(suites),
         options=RunOptions(
-            given=settings or Settings(), fast=fast, maxfail=maxfail, judge=judge, budget_usd=budget_usd
+            given=settings or Settings(),
+            fast=fast,
+            maxfail=maxfail,
+            judge=judge,
+            budget_usd=budget_usd,
+            keep_secrets=keep_secrets,
         ),
         agent=agent,
         select=select,

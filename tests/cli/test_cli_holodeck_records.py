@@ -97,7 +97,8 @@ def test_a_record_says_what_was_in_force(here: Path, proctor: Command, monkeypat
     assert config["execution"]["file_timeout"] == 11
     assert config["test_cases"] == [{"name": "one", "input": "a", "ground_truth": "a"}]
     assert metadata["cli_args"] == ["test", str(path), "--timeout", "77", "-j", "3", "-q"]
-    assert found["report"]["results"][0]["agent_response"] == "a, and your key is ***"
+    masked = f"[secret: DESK_KEY, {len(KEY)} characters]"
+    assert found["report"]["results"][0]["agent_response"] == f"a, and your key is {masked}"
     assert KEY not in json.dumps(found)
 
 

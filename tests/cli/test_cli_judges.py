@@ -195,7 +195,7 @@ def test_judge_calls_as_json_have_prompts_and_replies_and_no_keys(proctor: Comma
     (call,) = score["calls"]
     assert (score["case"], score["model"], call["kind"], call["version"]) == ("case-1", "openai:scripted", "mark", 1)
     assert "the answer to question 1" in call["user"]
-    assert "it shows the key ***" in call["reply"]
+    assert "it shows the key [secret: " in call["reply"]
     assert SECRET not in proctor("show", "--judge-calls", "-v").out
 
 
@@ -211,7 +211,7 @@ def test_a_key_that_the_judge_repeats_is_in_nothing_that_is_written(
         ended = proctor("test", "desk.json", "-v", *formats)
         assert server.requests[0].headers["authorization"] == f"Bearer {key}"
     shown = proctor("show", "--judge-calls", "-v", "--json", "calls.json")
-    assert "you sent ***" in ended.out
+    assert "you sent [secret: " in ended.out
     written = [file for file in here.rglob("*") if file.is_file()]
     assert {file.name for file in written} >= {"r.json", "r.md", "r.html", "r.junit", "r.csv", "calls.json"}
     assert [file.name for file in written if key.encode() in file.read_bytes()] == []
@@ -250,7 +250,8 @@ def test_a_judge_that_gave_no_verdict_is_accounted_for_with_what_it_wrote(procto
     (judge,) = report["run"]["judges"]
     assert (judge["scores"], judge["input_tokens"] > 0) == (0, True)
     (score,) = json.loads(proctor("show", "--judge-calls", "--json", "-").out)["scores"]
-    assert (score["outcome"], score["unfit_reply"]) == ("error", "I would rather not, ***")
+    masked = f"[secret: OpenAI key, {len(SECRET)} characters]"
+    assert (score["outcome"], score["unfit_reply"]) == ("error", f"I would rather not, {masked}")
     told = proctor("show", "--judge-calls", "-v").out
     assert "I would rather not" in told
     assert SECRET not in told

@@ -16,6 +16,7 @@ from proctor.reporting.explain import (
     explain,
     missing_and_extra,
     one_line_reason,
+    pair_calls,
 )
 from proctor.reporting.wording import duration, money, score_texts
 
@@ -126,3 +127,14 @@ def test_durations_and_money_are_said_briefly() -> None:
         "1h 00m",
     ]
     assert [money(usd) for usd in (0, 0.00001, 0.0123, 1234.5)] == ["$0.00", "<$0.0001", "$0.0123", "$1,234.50"]
+
+
+def test_a_pattern_of_a_file_is_never_run_for_display() -> None:
+    expected = (ExpectedCall("search", {"query": Regex("(a+)+$")}),)
+    hostile = ToolCall("search", {"query": "a" * 60 + "!"})
+    assert [pair.fit for pair in pair_calls(expected, [hostile])] == [None]
+    found = {"pairs": [], "missing": [], "different": [{"expected": 0, "actual": 0, "reasons": ["query is another"]}]}
+    [pair] = pair_calls(expected, [hostile], found)
+    assert (pair.fit, pair.wrong) == ("differs", {"query": "is another"})
+    broken = {"pairs": [[7, 0]], "missing": [], "different": []}
+    assert [pair.fit for pair in pair_calls(expected, [hostile], broken)] == [None]

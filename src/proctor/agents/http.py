@@ -16,6 +16,7 @@ from proctor.base.errors import AgentFailed, UnreadableReply
 from proctor.base.fields import kind
 from proctor.base.json_data import UNSET, Json, Unset, fingerprint, plain, show
 from proctor.base.references import describe
+from proctor.base.secrets import mask_values
 from proctor.base.selectors import Selector
 from proctor.cases.suite import Case, Turn
 
@@ -248,9 +249,7 @@ class HttpSession(BaseSession):
         return AgentFailed(text, transient=transient, retry_after=retry_after)
 
     def _hide(self, text: str) -> str:
-        for secret in self._options.secrets():
-            text = text.replace(secret, "***")
-        return text
+        return mask_values(text, self._options.secrets(), shortest=4)
 
 
 def _values(conversation: Conversation, turn: Turn) -> Mapping[str, Json]:

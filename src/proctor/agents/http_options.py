@@ -20,6 +20,7 @@ from proctor.base.errors import UsageError
 from proctor.base.fields import nearest
 from proctor.base.json_data import UNSET, Json, show
 from proctor.base.records import record
+from proctor.base.secrets import is_secret_name
 from proctor.base.selectors import Selector, parse_selector
 from proctor.cases.suite import NOTHING
 
@@ -108,7 +109,6 @@ DEFAULT_REQUEST: Json = {"input": "{{input}}", "session_id": "{{session_id}}", "
 CALL_FIELDS = ("name", "arguments", "result", "error", "id")
 USAGE_FIELDS = ("input_tokens", "output_tokens", "cost_usd", "model_calls")
 _METHODS = ("POST", "PUT", "PATCH", "GET")
-_TELLTALE = ("authorization", "cookie", "key", "token", "secret", "password")
 
 
 @record
@@ -153,7 +153,7 @@ class HttpOptions:
         found += [
             part
             for name, value in self.headers.items()
-            if any(word in name.lower() for word in _TELLTALE)
+            if is_secret_name(name, wide=True)
             for part in (value, value.rpartition(" ")[2])
         ]
         parts = urlsplit(self.url)

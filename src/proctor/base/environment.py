@@ -10,14 +10,11 @@ from collections.abc import Callable, Mapping
 from proctor.base.errors import UsageError
 from proctor.base.fields import Document
 from proctor.base.json_data import Json
+from proctor.base.secrets import is_secret_name
 from proctor.base.source import Pointer
 
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 CONCEALED = "***"
-
-_SECRET = re.compile(
-    r"api[_-]?key|passw(or)?d|secret|credential|authorization|connection[_-]?string|token$|(^|[_-])key$", re.IGNORECASE
-)
 _DEEPEST = 150
 
 
@@ -100,7 +97,7 @@ class _Filling:
         self._open.add(id(value))
         if isinstance(value, dict):
             filled: Json = {
-                name: self.value(item, (*pointer, name), secret=bool(_SECRET.search(name)))
+                name: self.value(item, (*pointer, name), secret=is_secret_name(name, wide=True))
                 for name, item in value.items()
             }
         else:
@@ -116,7 +113,7 @@ class _Filling:
         return expand_with(text, lambda name: self._variable(name, pointer, conceals))
 
     def _variable(self, name: str, pointer: Pointer, conceals: bool) -> str | None:
-        if conceals and _SECRET.search(name):
+        if conceals and is_secret_name(name, wide=True):
             return None
         if name not in self._environment:
             self._document.problem(pointer, f"uses ${{{name}}}, which is not set in the environment")
@@ -125,6 +122,6 @@ class _Filling:
 
 def conceal(name: str, value: Json) -> Json:
     """A value under `name` as it may be shown: of a secret, the variable that holds it and nothing else."""
-    if not _SECRET.search(name) or not isinstance(value, str) or not value or VARIABLE.fullmatch(value):
+    if not is_secret_name(name, wide=True) or not isinstance(value, str) or not value or VARIABLE.fullmatch(value):
         return value
     return CONCEALED

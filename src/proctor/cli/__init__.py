@@ -102,9 +102,10 @@ def _say_problems(error: Any) -> int:
 
 
 def _complain(text: str) -> None:
+    from proctor.base.secrets import mask
     from proctor.reporting.terminal.screen import visible
 
-    click.echo(visible(text), file=sys.stderr)  # click would write UTF-8 to a terminal that says it is ASCII
+    click.echo(visible(mask(text)), file=sys.stderr)  # click would write UTF-8 to a terminal that says it is ASCII
 
 
 def _make_streams_safe() -> None:

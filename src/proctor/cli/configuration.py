@@ -23,6 +23,7 @@ KEYS: dict[str, Callable[[str], Any]] = {
     "retries": int,
     "judge": str,
     "budget": float,
+    "keep_secrets": bool,
 }
 NOUNS = {"budget": "an amount of dollars"}
 LEAST = {"repeat": 1, "parallel": 1, "retries": 0}
@@ -72,6 +73,8 @@ def read_configuration(folder: Path | None = None, environment: Mapping[str, str
 
 def _converted(name: str, value: Any, convert: Callable[[Any], Any], origin: str) -> Any:
     """The value of a setting: text from the environment, or what a project file gives, of the right type."""
+    if convert is bool:
+        return _flag(name, value, origin)
     written: tuple[type, ...] = {str: (str,), int: (int,), float: (int, float)}[convert]  # type: ignore[index]
     if name == "judge" and isinstance(value, dict):
         return value
@@ -88,6 +91,14 @@ def _converted(name: str, value: Any, convert: Callable[[Any], Any], origin: str
         bound = f"at least {LEAST[name]}" if convert is int else "more than 0"
         raise UsageError(f"{origin}: {name} must be {bound}, not {value!r}")
     return result
+
+
+def _flag(name: str, value: Any, origin: str) -> bool:
+    words = {"true": True, "1": True, "false": False, "0": False}
+    known = words.get(value.lower()) if origin.startswith("PROCTOR_") and isinstance(value, str) else value
+    if not isinstance(known, bool):
+        raise UsageError(f"{origin}: {name} must be true or false, not {value!r}")
+    return known
 
 
 def _project_table(folder: Path) -> tuple[Path | None, dict[str, Any]]:

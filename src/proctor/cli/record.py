@@ -127,7 +127,9 @@ def _offered(suite: Suite, given: dict[str, Any]) -> list[Proposal]:
     if given["run_id"] is not None:
         found = from_run(folder, given["run_id"], suite.name)
     else:
-        options = RunOptions(fallback=configuration.settings)
+        options = RunOptions(
+            fallback=configuration.settings, keep_secrets=configuration.values.get("keep_secrets", False)
+        )
         found = ask_anew(suite, options, given["agent"], select, folder)
     run_id, agent, trials = found
     offered = proposals(suite, trials, run_id, agent, select)

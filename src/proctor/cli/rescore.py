@@ -49,6 +49,7 @@ def command(**given: Any) -> int:
                 judge=given["judge"],
                 usual_judge=configuration.values.get("judge"),
                 budget_usd=configuration.budget(given["budget"]),
+                keep_secrets=configuration.values.get("keep_secrets", False),
             ),
             evaluators=parse_evaluators(given["evaluators"]),
             suites=given["suites"],

@@ -138,6 +138,7 @@ def _options(given: dict[str, Any], configuration: Configuration) -> RunOptions:
         judge=given["judge"],
         usual_judge=configuration.values.get("judge"),
         budget_usd=configuration.budget(given["budget"]),
+        keep_secrets=configuration.values.get("keep_secrets", False),
     )
 
 

@@ -15,12 +15,12 @@ from proctor.agents.resolving import resolve_agent
 from proctor.base.errors import InvalidSuite, Problem, StoreError, UsageError
 from proctor.base.event_loop import run_sync
 from proctor.base.json_data import Json
+from proctor.base.secrets import mask
 from proctor.cli.configuration import read_configuration
 from proctor.cli.options_and_output import json_option, say, stdout_kept_clear, store_option
 from proctor.results.store import Store
 from proctor.results.stored_traces import TraceRow
 from proctor.running.python_api.run_application import run_once
-from proctor.tracing.secrets import without_secrets
 from proctor.tracing.spans import Span
 from proctor.tracing.trace_files import find_traces, trial_resource
 
@@ -201,7 +201,7 @@ def make_trace(runnable: str, given: str, *, output: str | None, as_json: bool, 
     kept = Store(read_configuration().store(store))
     with stdout_kept_clear(as_json):
         once = run_sync(run_once(resolve_agent(runnable), arguments))
-    problem = {} if once.problem is None else {"problem": without_secrets(once.problem)}
+    problem = {} if once.problem is None else {"problem": mask(once.problem)}
     row = kept.traces.add(once.spans, {"runnable": runnable, **problem})
     if output is not None:
         from proctor.tracing.pixie_records import to_lines

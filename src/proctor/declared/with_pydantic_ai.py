@@ -15,13 +15,13 @@ from proctor.agents.frameworks.pydantic_ai import PydanticAiAgent, PydanticAiSes
 from proctor.agents.toolbox import UnfitArguments
 from proctor.base.errors import AgentFailed
 from proctor.base.references import describe
+from proctor.base.secrets import mask
 from proctor.cases.suite import Case, Turn
 from proctor.declared.description import AgentSpec, McpSpec, no_answer_message
 from proctor.declared.tool_reader import misfit
 from proctor.declared.tools_as_functions import Ask, Tool, made_tools
 from proctor.judging.provider_errors import endpoint_failure
 from proctor.judging.providers import ModelSpec, model_of
-from proctor.judging.redaction import conceal
 
 OF_ANTHROPIC = ("anthropic", "bedrock")
 """Whose models take no temperature while they think."""
@@ -75,7 +75,7 @@ class _Conversation(PydanticAiSession):
         except (ModelAPIError, FallbackExceptionGroup) as error:
             last: Any = error.exceptions[-1] if isinstance(error, FallbackExceptionGroup) else error
             failure = endpoint_failure(last)
-            words = conceal(f"{self._model.name} {failure}", [self._model.api_key or ""])
+            words = mask(f"{self._model.name} {failure}", [self._model.api_key or ""])
             raise AgentFailed(words, transient=failure.transient, retry_after=failure.retry_after) from None
 
 

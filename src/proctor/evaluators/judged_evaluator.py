@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 from proctor.agents.agent import ToolCall, Usage
 from proctor.base.errors import JudgeFailed
 from proctor.base.json_data import UNSET, Json, plain, show
+from proctor.base.secrets import mask
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 from proctor.judging.context import call_log, current_judge_context
 from proctor.judging.judge import InvalidReply, Judge, JudgeCall, NeedsModel
 from proctor.judging.panel import Panel, Vote, poll
-from proctor.judging.redaction import conceal
 
 LONGEST_REPLY = 10_000
 """Characters kept of a reply that is of no use."""
@@ -82,7 +82,7 @@ def _account(panel: Panel, votes: Sequence[Vote], calls: Sequence[JudgeCall]) ->
 
 
 def _unfit(error: JudgeFailed) -> dict[str, Json]:
-    return {"unfit_reply": conceal(show(error.reply, LONGEST_REPLY))} if isinstance(error, InvalidReply) else {}
+    return {"unfit_reply": mask(show(error.reply, LONGEST_REPLY))} if isinstance(error, InvalidReply) else {}
 
 
 def spent_on(calls: Sequence[JudgeCall]) -> dict[str, Json]:

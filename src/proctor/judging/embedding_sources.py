@@ -19,12 +19,12 @@ from proctor.agents.agent import Usage
 from proctor.base.errors import JudgeFailed, UsageError
 from proctor.base.json_data import show
 from proctor.base.records import record
+from proctor.base.secrets import mask
 from proctor.base.threads import call_in_thread
 from proctor.judging.context import EMBEDDED
 from proctor.judging.embeddings import Vector
 from proctor.judging.judge import EndpointFailed
 from proctor.judging.limits import RateLimiter, RetryOptions, send_with_retries
-from proctor.judging.redaction import conceal
 from proctor.judging.services import address_problem
 
 RETRY = RetryOptions(timeout=60.0)
@@ -162,7 +162,7 @@ class ProviderEmbeddings:
 
     def _failed(self, problem: str, **kind: Any) -> EndpointFailed:
         key = self._api_key or os.environ.get(self._api_key_env or self._provider.key_variable or "")
-        return EndpointFailed(conceal(f"{self.name} {problem}", [key] if key else []), **kind)
+        return EndpointFailed(mask(f"{self.name} {problem}", [key] if key else []), **kind)
 
 
 def _numbers(vector: Any) -> Vector:

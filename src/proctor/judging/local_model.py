@@ -22,10 +22,10 @@ from proctor.agents.agent import Usage
 from proctor.base.errors import UsageError
 from proctor.base.json_data import Json, show
 from proctor.base.records import record
+from proctor.base.secrets import mask
 from proctor.base.threads import call_in_thread
 from proctor.judging.judge import Completion, EndpointFailed, Prompt
 from proctor.judging.logprobs import Token, choice_probabilities
-from proctor.judging.redaction import conceal
 from proctor.judging.small_model_prompts import verdict_first, with_short_reasons
 
 Reasons = Literal["before", "after", "none"]
@@ -129,7 +129,7 @@ class LocalEndpoint:
             data = await self._posted(body, timeout)
             return _completion(data, schema)
         except EndpointFailed as failure:
-            words = conceal(f"{self.name} {failure}", [self._spec.api_key or ""])
+            words = mask(f"{self.name} {failure}", [self._spec.api_key or ""])
             raise EndpointFailed(words, transient=failure.transient, limited=failure.limited) from None
 
     @property

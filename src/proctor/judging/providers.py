@@ -16,9 +16,9 @@ from proctor.agents.agent import Usage
 from proctor.base.errors import UsageError
 from proctor.base.json_data import Json
 from proctor.base.records import record
+from proctor.base.secrets import mask, mask_values
 from proctor.judging.judge import Completion, EndpointFailed, Prompt
 from proctor.judging.provider_errors import endpoint_failure, fallback_settings
-from proctor.judging.redaction import blotted, conceal
 from proctor.judging.services import SERVICES, require_address, require_key, require_packages
 
 NO_KEY = "no-key"
@@ -96,14 +96,14 @@ class ProviderEndpoint:
 
     def _named_failure(self, failure: EndpointFailed) -> EndpointFailed:
         """With the judge's name and without its key; the provider's exception, which holds the key, is dropped."""
-        words = conceal(f"{self.name} {failure}", self._keys())
+        words = mask(f"{self.name} {failure}", self._keys())
         return EndpointFailed(
             words, transient=failure.transient, limited=failure.limited, retry_after=failure.retry_after
         )
 
     def _without_key(self, completion: Completion) -> Completion:
         """Without the key, which a server may repeat in its reply: replies are shown and kept."""
-        hide = partial(blotted, secrets=self._keys())
+        hide = partial(mask_values, known=self._keys())
         return replace(completion, text=hide(completion.text), model=hide(completion.model))
 
     def _keys(self) -> list[str]:

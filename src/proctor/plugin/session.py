@@ -42,6 +42,7 @@ class SessionSettings:
             judge=config.getoption("proctor_judge"),
             usual_judge=known.values.get("judge"),
             budget_usd=known.budget(None),
+            keep_secrets=known.values.get("keep_secrets", False),
         )
         worker: dict[str, Any] = getattr(config, "workerinput", {})
         given = worker.get("proctor")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from proctor.base.records import record
-from proctor.reporting.explain import Fit, one_line_reason, pair_calls, wrong_arguments
+from proctor.reporting.explain import Fit, one_line_reason, pair_calls, scored_calls
 from proctor.reporting.wording import decisive
 from proctor.results.run import Outcome, TrialResult
 
@@ -137,11 +137,11 @@ def _faults(trial: TrialResult, chosen: int | None) -> Iterator[tuple[int, str, 
         if chosen not in (None, index):
             continue
         expected = turn.expected.tool_calls
-        for pair in pair_calls(expected, reply.tool_calls):
+        for pair in pair_calls(expected, reply.tool_calls, scored_calls(trial, index)):
             if pair.expected is not None and pair.fit is Fit.MISSING:
                 yield 0, pair.expected.name, "was not called"
             elif pair.expected is not None and pair.call is not None and pair.fit is Fit.DIFFERS:
-                yield 0, pair.expected.name, _argument_fault(wrong_arguments(pair.expected, pair.call))
+                yield 0, pair.expected.name, _argument_fault(pair.wrong)
             elif pair.call is not None and pair.call.error is not None:
                 yield 1, pair.call.name, f"raised {error_class(pair.call.error) or normalised(pair.call.error)}"
             elif pair.call is not None and expected == ():

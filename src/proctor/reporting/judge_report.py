@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from proctor.base.json_data import Json, plain, show
-from proctor.judging.redaction import conceal
+from proctor.base.secrets import mask, mask_data
 from proctor.reporting.explain import FULL, Fact
 from proctor.reporting.terminal.narration import tell_facts
 from proctor.reporting.terminal.screen import Screen
@@ -70,7 +70,7 @@ def _user(trial: TrialResult, find: Find) -> dict[str, Json]:
         "case": trial.case.id,
         "number": trial.number,
         "model": account["model"],
-        "ended": conceal(str(account.get("ended") or trial.reason)),
+        "ended": mask(str(account.get("ended") or trial.reason)),
         "usage": plain(account.get("usage") or {}),
         "calls": [_call(call, find) for call in calls_of(account)],
     }
@@ -95,31 +95,21 @@ def _data(trial: TrialResult, score: Score, find: Find) -> dict[str, Json]:
         "outcome": score.outcome.value,
         "value": score.value,
         "threshold": score.threshold,
-        "reasoning": conceal(score.reasoning),
+        "reasoning": mask(score.reasoning),
         "model": account["model"],
         "usage": plain(account.get("usage") or {}),
-        "votes": _concealed(account.get("votes") or []),
+        "votes": mask_data(account.get("votes") or []),
         "calls": [_call(call, find) for call in calls_of(account)],
-        **({"unfit_reply": _concealed(account["unfit_reply"])} if "unfit_reply" in account else {}),
+        **({"unfit_reply": mask_data(account["unfit_reply"])} if "unfit_reply" in account else {}),
     }
 
 
 def _call(call: Mapping[str, Json], find: Find) -> dict[str, Json]:
     key = call.get("key")
     kept = find(key) if isinstance(key, str) else None
-    words = {name: _concealed(kept[name]) for name in WORDS if name in kept} if kept is not None else {}
+    words = {name: mask_data(kept[name]) for name in WORDS if name in kept} if kept is not None else {}
     usage = {"usage": plain(kept["usage"])} if kept is not None and "usage" in kept else {}
     return {**plain(call), **usage, **words}
-
-
-def _concealed(value: Json) -> Json:
-    if isinstance(value, str):
-        return conceal(value)
-    if isinstance(value, list):
-        return [_concealed(item) for item in value]
-    if isinstance(value, Mapping):
-        return {name: _concealed(item) for name, item in value.items()}
-    return value
 
 
 def _facts(data: Mapping[str, Json], verbose: bool) -> Iterator[Fact]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from proctor.base.json_data import Json
 from proctor.base.records import record
+from proctor.base.secrets import mask_data
 from proctor.cases.scenario import SIMULATED
 from proctor.results.case_encoding import dumps
 from proctor.results.database import Database
@@ -46,7 +47,7 @@ class JudgeCalls:
             self._database.execute(
                 "INSERT OR IGNORE INTO judge_calls (key, created_at, judge, kind, version, cost_usd, content)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?)",
-                (*row, dumps(entry)),
+                (*row, dumps(mask_data(entry))),
             )
 
 

@@ -75,6 +75,8 @@ class TrialResult:
     """Taken from an earlier run instead of asked anew."""
     spans: Sequence[Span] = field(default=(), compare=False, repr=False)
     """What was seen inside the application; read from the store only when looked at."""
+    unmasked: TrialResult | None = field(default=None, compare=False, repr=False)
+    """Before its secrets were masked; in memory only, for a test session that scores the same answer again."""
 
     @property
     def trace(self) -> list[ObservationNode]:

@@ -40,6 +40,8 @@ class RunOptions:
     budget_usd: float | None = None
     """What agents and judges may cost before no further trial is begun."""
     maxfail: int | None = None
+    keep_secrets: bool = False
+    """Whether the store and reports keep secrets in answers, tool calls, prompts and errors as they are."""
     backoff: float = 0.5
     """Seconds before the first retry; doubled each time."""
 

@@ -17,6 +17,7 @@ from proctor.cases.formats.loading import load
 from proctor.cases.suite import Case, EvaluatorSpec, Suite
 from proctor.results.case_encoding import question_key
 from proctor.results.git_state import DirtyCheck, git_state
+from proctor.results.masking import mask_case
 from proctor.results.run import Outcome, Run, TrialResult
 from proctor.results.run_info import RunInfo, RunRow
 from proctor.results.store import Store
@@ -137,7 +138,7 @@ def _address(planned: PlannedTrial) -> tuple[str, str, int]:
 
 def _still_asked(planned: PlannedTrial, past: TrialResult) -> TrialResult:
     """An answer counts only for the question it was given to."""
-    if question_key(planned.case) == question_key(past.case):
+    if question_key(mask_case(planned.case)) == question_key(mask_case(past.case)):
         return past
     reason = "the case asks something else now than it did in the run whose answers are scored; run it anew"
     return replace(past, outcome=Outcome.ERROR, reason=reason, replies=(), scores=(), spans=())
@@ -148,7 +149,9 @@ def _earlier_answers(store: Store) -> EarlierAnswer:
     known = store.answers()
 
     def earlier(planned: PlannedTrial) -> TrialResult | None:
-        no = known.get((question_key(planned.case), planned.suite.agent_fingerprint, planned.number))
+        cases = (planned.case, mask_case(planned.case))
+        keys = [(question_key(case), planned.suite.agent_fingerprint, planned.number) for case in cases]
+        no = known.get(keys[0], known.get(keys[1]))
         past = None if no is None else store.trial(no)
         return None if past is None or broke_down(past) else past
 

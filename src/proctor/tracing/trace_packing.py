@@ -12,8 +12,8 @@ from typing import Any
 from proctor.base.json_data import Json, plain
 from proctor.base.records import record
 from proctor.base.references import describe
+from proctor.base.secrets import Masker
 from proctor.tracing.model_messages import read_messages, read_tools, write_message, write_tool
-from proctor.tracing.secrets import may_hold_secrets, without_secrets
 from proctor.tracing.spans import LLMSpan, ObserveSpan, Span
 
 LARGEST = 2_000_000
@@ -48,8 +48,9 @@ def pack(spans: Sequence[Span]) -> Packed:
     except (ValueError, TypeError, RecursionError):
         rows = [_encodable(row, span) for row, span in zip(rows, ordered, strict=True)]
         text = _encode(rows)
-    if may_hold_secrets(text):
-        rows = [_redacted(row) for row in rows]
+    masker = Masker()
+    if masker.may_be_in([text]):
+        rows = [_masked(row, masker) for row in rows]
         text = _encode(rows)
     cut = ""
     if len(text) > LARGEST:
@@ -62,9 +63,9 @@ def unpack(data: bytes) -> tuple[Span, ...]:
     return tuple(span_from_json(row) for row in json.loads(zlib.decompress(data)))
 
 
-def _redacted(row: Mapping[str, Json]) -> dict[str, Json]:
+def _masked(row: Mapping[str, Json], masker: Masker) -> dict[str, Json]:
     """The schema of a tool that takes a password is no password."""
-    return {key: value if key == OFFERED else without_secrets(value) for key, value in row.items()}
+    return {key: value if key == OFFERED else masker.data(value, key) for key, value in row.items()}
 
 
 def _encodable(row: dict[str, Json], span: Span) -> dict[str, Json]:

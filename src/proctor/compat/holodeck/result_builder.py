@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import datetime
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from proctor.agents.agent import Reply, Usage
 from proctor.base.json_data import Json, plain, show
 from proctor.cases.formats.holodeck.metrics import RAG
 from proctor.cases.formats.holodeck.test_cases import EXPECTED_TOOLS
-from proctor.cases.suite import Case, EvaluatorSpec, Suite, Turn
+from proctor.cases.suite import Case, EvaluatorSpec, ExpectedCall, Suite, Turn
 from proctor.compat.holodeck.backend_results import TokenUsage
 from proctor.compat.holodeck.config import expected_tools, ground_truth
 from proctor.compat.holodeck.driven_agent import Seen, unread
 from proctor.compat.holodeck.test_results import MetricResult, ReportSummary, TestReport, TestResult, TurnResult
 from proctor.evaluators.foreign.grader import invocation
 from proctor.evaluators.tools.call_comparison import mismatches
-from proctor.reporting.explain import answer
+from proctor.reporting.explain import CallPair, Fit, answer, is_plain, pair_calls
 from proctor.results.judge_calls import judge_name
 from proctor.results.run import Outcome, Run, Score, TrialResult
 from proctor.results.verdict import RunVerdict
@@ -151,7 +151,7 @@ def _turn(trial: TrialResult, suite: Suite, index: int, seen: Seen) -> TurnResul
         tool_calls=tuple(call.name for call in calls),
         tool_invocations=tuple(invocation(call) for call in calls),
         tools_matched=None if tools is None else tools.outcome is Outcome.PASSED,
-        arg_match_details=_argument_details(turn, reply),
+        arg_match_details=_argument_details(turn, reply, None if tools is None else tools.details),
         metric_results=metrics,
         passed=reached
         and all(s.outcome is not Outcome.FAILED and s.outcome is not Outcome.ERROR for s in scores if s.gates),
@@ -231,31 +231,44 @@ def _errors(trial: TrialResult, turns: Sequence[TurnResult]) -> tuple[str, ...]:
     return tuple(([trial.reason] if trial.reason else []) + found)
 
 
-def _argument_details(turn: Turn, reply: Reply | None) -> list[dict[str, Json]] | None:
+def _argument_details(
+    turn: Turn, reply: Reply | None, found: Mapping[str, Json] | None
+) -> list[dict[str, Json]] | None:
     """For each expected call with arguments: which call had them, or why none did."""
-    expected = [call for call in turn.expected.tool_calls or () if call.arguments is not None]
-    if not expected or reply is None:
+    every = turn.expected.tool_calls or ()
+    if reply is None or all(call.arguments is None for call in every):
         return None
-    said = {
-        id(call): shown for call, shown in zip(turn.expected.tool_calls or (), expected_tools(turn) or [], strict=True)
-    }
+    pairs = pair_calls(every, reply.tool_calls, found)
     details = []
-    for wanted in expected:
-        named = [
-            (i, list(mismatches(wanted, c))) for i, c in enumerate(reply.tool_calls) if wanted.accepts_name(c.name)
-        ]
-        found = next((index for index, reasons in named if not reasons), None)
-        reason = None if found is not None else "; ".join(named[0][1]) if named else f"no call to {wanted.name!r}"
-        shown = said[id(wanted)]
+    for wanted, shown in zip(every, expected_tools(turn) or [], strict=True):
+        if wanted.arguments is None:
+            continue
+        fits, reason = _fit_of(wanted, pairs, reply)
         details.append(
             {
                 "expected_tool": wanted.name,
                 "args_asserted": shown["args"],
-                "matched_call_index": found,
+                "matched_call_index": fits,
                 "unmatched_reason": reason,
             }
         )
     return details
+
+
+def _fit_of(wanted: ExpectedCall, pairs: Sequence[CallPair], reply: Reply) -> tuple[int | None, str | None]:
+    """The index of the call that has the expected arguments, or why there is none."""
+    named = [(index, call) for index, call in enumerate(reply.tool_calls) if wanted.accepts_name(call.name)]
+    if not named:
+        return None, f"no call to {wanted.name!r}"
+    if is_plain(wanted):
+        reasons = [(index, list(mismatches(wanted, call))) for index, call in named]
+        fits = next((index for index, why in reasons if not why), None)
+        return fits, None if fits is not None else "; ".join(reasons[0][1])
+    for pair in pairs:
+        if pair.expected is wanted and pair.call is not None and pair.fit is Fit.AS_EXPECTED:
+            return next(index for index, call in named if call is pair.call), None
+    wrong = next((pair.wrong for pair in pairs if pair.expected is wanted and pair.wrong), {})
+    return None, "; ".join(f"{name} {why}" for name, why in wrong.items()) or "not as expected, or not compared"
 
 
 def _grader_details(scores: Sequence[Score], metrics: Sequence[MetricResult]) -> dict[str, Json] | None:

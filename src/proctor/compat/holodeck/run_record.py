@@ -19,10 +19,11 @@ from proctor.base.json_data import Json, canonical, plain
 from proctor.base.names import UniqueIds, slug
 from proctor.base.records import record
 from proctor.base.references import describe
+from proctor.base.secrets import mask_data
 from proctor.cases.formats.holodeck import NAME
 from proctor.cases.formats.holodeck.configuration import execution_of
 from proctor.cases.suite import Suite
-from proctor.compat.holodeck.config_snapshot import PromptVersion, Snapshot, prompt_version_of
+from proctor.compat.holodeck.config_snapshot import PromptVersion, Snapshot, mask_results, prompt_version_of
 from proctor.compat.holodeck.result_builder import NOTHING_SEEN, Tally, framed, results_of
 from proctor.compat.holodeck.test_results import TestReport
 from proctor.results.run import Run
@@ -117,21 +118,21 @@ class Recorder:
 
     def _write(self, out: TextIO, run: Run, verdict: RunVerdict, warnings: Sequence[str], seen: Seen) -> None:
         """A few results at a time, so that a run of any size needs little memory."""
-        config, censor = self._snapshot.resolved()
+        config, known = self._snapshot.resolved()
         tally, separator = Tally(), "\n"
         out.write('{"report": {"results": [')
         results = results_of(run, self._suite, seen)
         while some := [plain(tally.counted(result)) for result in itertools.islice(results, AT_ONCE)]:
-            out.write(separator + ",\n".join(json.dumps(result) for result in censor.all_shown(some)))
+            out.write(separator + ",\n".join(json.dumps(result) for result in mask_results(some, known)))
             separator = ",\n"
         report = framed(run, verdict, self._suite, str(self._suite.path), warnings, tally.summary(run), ())
         frame = self.described(report, run).model_dump()
         del frame["results"]
         out.write("\n]")
         for name, value in frame.items():
-            safe = value if name == "summary" else censor.shown(value)
+            safe = value if name == "summary" else mask_data(value, known)
             out.write(f",\n{json.dumps(name)}: {json.dumps(safe)}")
-        metadata = censor.shown(plain(self._metadata(run, config)))
+        metadata = mask_data(plain(self._metadata(run, config)), known)
         out.write(f'}},\n"metadata": {json.dumps(metadata, indent=1)}}}\n')
 
     def _metadata(self, run: Run, config: Mapping[str, Json]) -> EvalRunMetadata:

@@ -16,8 +16,7 @@ from proctor.evaluators.judged_evaluator import Judged, answer_text, as_text, qu
 from proctor.evaluators.judged_items import JudgedItem, score_of_items
 from proctor.judging.judge import Judge, NeedsModel
 from proctor.judging.rule_judge.pii import Finding as Place
-from proctor.judging.rule_judge.pii import find_pii, masked
-from proctor.judging.rule_judge.secrets import find_secrets
+from proctor.judging.rule_judge.pii import find_pii, find_secrets, masked
 
 if TYPE_CHECKING:  # pydantic is loaded when a judge is asked
     from proctor.evaluators.safety.safety_questions import PersonalItem

@@ -1,7 +1,4 @@
-"""Finds personal data in a text: e-mail, phone, card, bank account and social security numbers, IP addresses.
-
-A finding is shown masked, so that a report does not repeat the data.
-"""
+"""Finds what should not be in a text: secrets, e-mail, phone, card, bank account and identity numbers, IP addresses."""
 
 from __future__ import annotations
 
@@ -10,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import cache
 
+from proctor.base import secrets
 from proctor.base.records import record
 
 
@@ -28,13 +26,17 @@ def masked(text: str) -> str:
     return (text[:2] if len(text) >= 8 else "") + "*" * min(len(text), 12)
 
 
-def without_overlaps(findings: list[Finding]) -> list[Finding]:
-    """The findings in order of place; of two that overlap, the one that was found first."""
-    kept: list[Finding] = []
-    for finding in findings:
-        if all(finding.end <= other.start or other.end <= finding.start for other in kept[-50:]):
-            kept.append(finding)
-    return sorted(kept, key=lambda finding: finding.start)
+def find_secrets(text: str) -> list[Finding]:
+    """Secrets in the order of the text, each masked; the shapes are those by which everything kept is masked."""
+    return [
+        Finding(
+            "assigned_secret" if secret.by_name else secret.kind.lower().replace(" ", "_"),
+            masked(text[secret.start : secret.end]),
+            secret.start,
+            secret.end,
+        )
+        for secret in secrets.find_secrets(text)
+    ]
 
 
 def find_pii(text: str) -> list[Finding]:

@@ -5,15 +5,15 @@ Tool calls of one turn: what was expected beside what was done, argument by argu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TextIO
 
 from proctor.agents.agent import Reply, ToolCall, Usage
-from proctor.base.json_data import UNSET
+from proctor.base.json_data import UNSET, Json
 from proctor.cases.matchers import Equals, Ignore, Matcher
 from proctor.cases.suite import Attachment, Case, Expected, ExpectedCall, Turn
 from proctor.evaluators.evaluation import collapse
-from proctor.reporting.explain import CallPair, Fit, one_line_reason, pair_calls, why_open, wrong_arguments
+from proctor.reporting.explain import CallPair, Fit, one_line_reason, pair_calls, scored_calls, why_open
 from proctor.reporting.html.escaping import badge, block, code, escape, facts, inline, percent, pretty
 from proctor.reporting.html.overview import anchor
 from proctor.reporting.wording import counted, duration, money, told_apart, trial_name
@@ -27,7 +27,13 @@ ARGUMENT_TEXT = 500
 SIGNS = {Fit.AS_EXPECTED: "✓", Fit.DIFFERS: "✗", Fit.MISSING: "✗", Fit.NOT_EXPECTED: "+"}
 
 
-def write_calls(expected: Sequence[ExpectedCall] | None, calls: Sequence[ToolCall], out: TextIO, limit: int) -> None:
+def write_calls(
+    expected: Sequence[ExpectedCall] | None,
+    calls: Sequence[ToolCall],
+    out: TextIO,
+    limit: int,
+    found: Mapping[str, Json] | None = None,
+) -> None:
     """The section on tools; nothing where there were none and nothing was said about them."""
     if expected is None and not calls:
         return
@@ -37,7 +43,7 @@ def write_calls(expected: Sequence[ExpectedCall] | None, calls: Sequence[ToolCal
         return
     if expected is not None and not expected:
         out.write('<p class="none">None was expected.</p>\n')
-    rows = pair_calls(expected, calls)
+    rows = pair_calls(expected, calls, found)
     out.write(f'<ol class="calls{"" if expected is None else " compared"}">\n')
     for row in rows[:CALLS_SHOWN]:
         _write_row(row, expected is not None, out, limit)
@@ -58,7 +64,7 @@ def _write_row(row: CallPair, compared: bool, out: TextIO, limit: int) -> None:
         out.write('<p class="none">no such call</p>\n' if wanted is None else _expected_html_calls(wanted))
         out.write("</div>\n")
     out.write('<div class="side"><p class="label">Called</p>\n')
-    out.write('<p class="none">not called</p>\n' if call is None else _actual(call, wanted, limit))
+    out.write('<p class="none">not called</p>\n' if call is None else _actual(call, row, limit))
     out.write("</div>\n</li>\n")
 
 
@@ -78,13 +84,13 @@ def _expected_html_calls(call: ExpectedCall) -> str:
     return text
 
 
-def _actual(call: ToolCall, wanted: ExpectedCall | None, limit: int) -> str:
+def _actual(call: ToolCall, row: CallPair, limit: int) -> str:
     time = "" if call.duration_ms is None else f" <small>{duration(call.duration_ms)}</small>"
     text = f'<p class="tool">{code(call.name)}{time}</p>\n'
     if call.raw_arguments is not None:
         text += f'<p class="label">arguments that are not an object</p>\n{block(call.raw_arguments, limit)}'
     else:
-        text += _arguments(list(_given(call, wanted)))
+        text += _arguments(list(_given(call, row)))
     if call.error is not None:
         text += f'<p class="label">✗ raised</p>\n{block(call.error, limit, "failed")}'
     elif call.result is not None:
@@ -92,10 +98,10 @@ def _actual(call: ToolCall, wanted: ExpectedCall | None, limit: int) -> str:
     return text
 
 
-def _given(call: ToolCall, wanted: ExpectedCall | None) -> Iterator[str]:
+def _given(call: ToolCall, row: CallPair) -> Iterator[str]:
     """The arguments of a call in the order of the expected ones, so that the two sides can be read across."""
-    rules = {} if wanted is None or wanted.arguments is None else wanted.arguments
-    wrong = {} if wanted is None else wrong_arguments(wanted, call)
+    rules = {} if row.expected is None or row.expected.arguments is None else row.expected.arguments
+    wrong = row.wrong
     names = [*(name for name in rules if name in call.arguments or name in wrong)]
     names += [name for name in call.arguments if name not in rules]
     for name in names:
@@ -186,7 +192,7 @@ def _usage(usage: Usage | None) -> list[tuple[str, str]]:
 
 def _write_turns(trial: TrialResult, out: TextIO, limit: int) -> None:
     several = len(trial.case.turns) > 1
-    for index, turn in enumerate(trial.case.turns):
+    for index in range(len(trial.case.turns)):
         reply = trial.replies[index] if index < len(trial.replies) else None
         own = [score for score in trial.scores if score.turn == index] if several else trial.scores
         if several:
@@ -194,7 +200,7 @@ def _write_turns(trial: TrialResult, out: TextIO, limit: int) -> None:
             out.write(f'<section class="turn">\n<h5 class="number">Turn {index + 1}{state}</h5>\n')
             if reply is not None:
                 out.write(facts(_turn_facts(reply)))
-        _write_turn(trial.case, turn, reply, out, limit)
+        _write_turn(trial, index, reply, out, limit)
         if not several:
             _write_state(trial, out, limit)
         write_scores(own, out)
@@ -213,7 +219,8 @@ def _turn_facts(reply: Reply) -> list[tuple[str, str]]:
     return [*time, *_usage(reply.usage)]
 
 
-def _write_turn(case: Case, turn: Turn, reply: Reply | None, out: TextIO, limit: int) -> None:
+def _write_turn(trial: TrialResult, index: int, reply: Reply | None, out: TextIO, limit: int) -> None:
+    case, turn = trial.case, trial.case.turns[index]
     out.write(f"<h5>Input</h5>\n{block(pretty(_asked(case, turn)), limit)}")
     if turn.attachments:
         out.write(f'<p class="files">Files: {", ".join(_attachment(item) for item in turn.attachments)}</p>\n')
@@ -223,7 +230,9 @@ def _write_turn(case: Case, turn: Turn, reply: Reply | None, out: TextIO, limit:
     if reply is not None:
         out.write(f"<div><h5>Answer</h5>\n{block(pretty(_answer(reply)), limit)}</div>\n")
     out.write("</div>\n")
-    write_calls(turn.expected.tool_calls, () if reply is None else reply.tool_calls, out, limit)
+    write_calls(
+        turn.expected.tool_calls, () if reply is None else reply.tool_calls, out, limit, scored_calls(trial, index)
+    )
     if reply is not None:
         _write_passages(reply.retrieval_context or (), out, limit)
 

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 from proctor.agents.agent import BaseAgent
 from proctor.base.errors import StoreError
 from proctor.base.references import describe
+from proctor.base.secrets import mask
 from proctor.cases.suite import Case
+from proctor.results.masking import with_masked_note
 from proctor.results.run import Outcome, Run, Score, TrialResult
 from proctor.results.verdict import NOTHING_SCORES, RunVerdict, judge, trial_outcome
 from proctor.running.engine.ask import Answer, User, WrittenUser, ask
@@ -104,7 +106,9 @@ class _Execution:
         self._booking = open_run
         self._listener = listener
         self._earlier = earlier
-        self._writer = TrialWriter(open_run.store, open_run.no, listener, self._keeping_failed)
+        self._writer = TrialWriter(
+            open_run.store, open_run.no, listener, self._keeping_failed, keep_secrets=options.keep_secrets
+        )
         self._dispatcher = Dispatcher(self._waiting())
         self._note = ""
         self._interrupted = False
@@ -150,7 +154,7 @@ class _Execution:
         if self._writer.listener_error is not None:
             raise self._writer.listener_error
         self._writer.summaries.sort(key=lambda summary: summary.position)
-        run.note = self._note
+        run.note = self._note if self._options.keep_secrets else mask(self._note)
         run.finished_at, run.interrupted = time.time(), self._interrupted
         if self._costs is not None:
             self._costs.sum_up(run, len(self._plan.trials))
@@ -237,6 +241,8 @@ class _Execution:
             return _result(planned, answer, reused=reused)
         with answering_for_tools(planned.case) if planned.case.doubles else contextlib.nullcontext():
             scores, warnings = await score(suite, _case_of(planned, answer), answer, self._scoring)
+        if reused:
+            scores = with_masked_note(scores, answer.replies)
         outcome, reason = trial_outcome(scores, suite.suite.criteria)
         warnings = answer.warnings + warnings
         settled = replace(answer, outcome=outcome, reason=reason, warnings=())

@@ -16,6 +16,7 @@ from proctor.base.errors import StoreError
 from proctor.base.locks import FileLock
 from proctor.base.records import record
 from proctor.results.case_encoding import planned_key
+from proctor.results.masking import TrialMasker, mask_case
 from proctor.results.run import Outcome, TrialResult, TrialSummary
 from proctor.results.run_info import RunInfo, RunRow
 from proctor.results.store import Store
@@ -31,11 +32,18 @@ class TrialWriter:
     """Writes what finished together as one batch, then tells the listener."""
 
     def __init__(
-        self, store: Store | None, run: int, listener: Listener | None, on_failure: Callable[[Exception], None]
+        self,
+        store: Store | None,
+        run: int,
+        listener: Listener | None,
+        on_failure: Callable[[Exception], None],
+        *,
+        keep_secrets: bool = False,
     ) -> None:
         self.summaries: list[TrialSummary] = []
         self.listener_error: Exception | None = None
         self._store = store
+        self._masker = None if keep_secrets else TrialMasker()
         self._run = run
         self._listener = listener
         self._on_failure = on_failure
@@ -45,7 +53,7 @@ class TrialWriter:
         self._flushed_at = 0.0
 
     def add(self, trial: TrialResult) -> None:
-        self._pending.append(trial)
+        self._pending.append(trial if self._masker is None else self._masker.trial(trial))
         if self._handle is None:
             loop = asyncio.get_running_loop()
             self._handle = loop.call_at(self._flushed_at + SPACING_SECONDS, self.flush)
@@ -144,7 +152,8 @@ def resume_run(plan: Plan, store: Store) -> OpenRun | None:
         found = stored.get(address)
         if found is None:
             continue
-        unchanged = found.case_key == planned_key(planned.case) and found.agent == planned.suite.agent_fingerprint
+        keys = {planned_key(case) for case in (planned.case, mask_case(planned.case))}
+        unchanged = found.case_key in keys and found.agent == planned.suite.agent_fingerprint
         if unchanged and found.outcome != Outcome.ERROR:
             keep[address] = (planned.position, found.no)
     answers: dict[tuple[str, str, int], TrialResult] = {}

@@ -15,6 +15,7 @@ from proctor.base.json_data import fingerprint
 from proctor.base.locks import FileLock
 from proctor.base.records import record
 from proctor.results.git_state import git_state
+from proctor.results.masking import mask_trial
 from proctor.results.run import TrialResult
 from proctor.results.run_info import RunInfo
 from proctor.results.store import Store
@@ -41,10 +42,11 @@ class SessionId:
 class SessionAnswers:
     """Finds an answer of the same agent to the same question, and remembers every new one."""
 
-    def __init__(self, folder: Path, session: SessionId, *, reuse: bool) -> None:
+    def __init__(self, folder: Path, session: SessionId, *, reuse: bool, keep_secrets: bool = False) -> None:
         self._folder = folder
         self._session = session
         self._reuse = reuse
+        self._keep_secrets = keep_secrets
         self._heard: dict[Key, TrialResult] = {}
         self.reused: set[tuple[str, str]] = set()
         """The answers of earlier sessions that were taken: what was asked, and by which suite, if by one."""
@@ -86,7 +88,8 @@ class SessionAnswers:
         self._heard[question, trial.agent, trial.number] = trial
         if trial.replies:
             store, no = self._book
-            store.add_trials(no, [replace(trial, case=replace(trial.case, id=question))])
+            kept = replace(trial, case=replace(trial.case, id=question))
+            store.add_trials(no, [kept if self._keep_secrets else mask_trial(kept)])
 
     @contextlib.asynccontextmanager
     async def turn(self, key: str) -> AsyncIterator[None]:

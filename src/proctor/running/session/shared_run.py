@@ -65,7 +65,7 @@ class SharedRuns:
     def __init__(self, folder: Path, options: RunOptions, session: SessionId, *, reuse: bool = False) -> None:
         self.folder = folder
         self.options = options
-        self.answers = SessionAnswers(folder, session, reuse=reuse)
+        self.answers = SessionAnswers(folder, session, reuse=reuse, keep_secrets=options.keep_secrets)
         self.session = session
         self._suites: dict[str, PlannedSuite] = {}
         self._made: set[Address] = set()
@@ -162,7 +162,7 @@ class SharedRuns:
         plan = Plan(tuple({id(trial.suite): trial.suite for trial in trials}.values()), trials, "")
         open_run = OpenRun(self.session.run_id, self.session.started_at, store, no)
         run, _ = run_sync(execute(plan, self._options(), open_run, listener=heard, earlier=self._recall))
-        for trial in heard.trials.values():
+        for trial in (trial.unmasked or trial for trial in heard.trials.values()):
             self.answers.hear(question_key(trial.case), trial)
         self._made |= heard.trials.keys()
         self._spent_usd += _cost(run, heard.trials)

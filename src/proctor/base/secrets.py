@@ -1,0 +1,400 @@
+"""What a secret looks like, and how it is masked: the one rule for the store, every report, traces, judges and PII.
+
+A secret is found by the shape that its vendor gives it, by the name it stands under, or because a variable of the
+environment holds it. All patterns take linear time: quantifiers are bounded or never meet the same characters twice.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import enum
+import functools
+import math
+import os
+import re
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import Any, cast
+
+from proctor.base.json_data import Json, plain, show
+from proctor.base.records import record
+from proctor.base.secret_shapes import find_shapes
+
+SHORTEST_VALUE = 8
+"""Values of environment variables that are shorter are found in ordinary words."""
+LONGEST_VALUE = 4096
+LONGEST_NAME = 80
+_RANDOM_LENGTH, _RANDOM_ENTROPY = 16, 3.5
+
+_NAMES = tuple(
+    """authorization cookie api_key apikey api_token apitoken password passwd pwd passphrase secret secret_key secretkey
+    access_key accesskey access_token accesstoken refresh_token refreshtoken auth_token authtoken id_token
+    bearer_token session_token sessiontoken private_key privatekey signing_key encryption_key account_key accountkey
+    master_key subscription_key service_key credential credentials connection_string connectionstring""".split()
+)
+"""How the name of a secret ends, in lower case and with underscores."""
+_PASSWORDS = ("password", "passwd", "pwd", "passphrase")
+_UNCERTAIN_NAMES = ("token", "auth")
+"""Also names of ordinary things: a value under one is a secret only if it looks random."""
+_WIDE = re.compile(
+    r"api[_-]?key|passw(or)?d|secret|credential|authorization|connection[_-]?string|token$|cookie$|(^|[_-])key$",
+    re.IGNORECASE,
+)
+_NOT_A_VALUE = re.compile(r"(file|path|dir|folder|name|url|uri|endpoint|region|type|count|limit|size|sock)$")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_HINTS = tuple("passw pwd passphrase secret token key auth cookie credential bearer connection".split())
+_MASKED = re.compile(r"\[secret: [^\[\]]{1,80}, [0-9]{1,12} characters\]")
+_UUID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
+
+
+@record
+class Secret:
+    """Where a secret stands in a text."""
+
+    kind: str
+    """In words: the vendor's token, or the name that the value stands under."""
+    start: int
+    end: int
+    by_name: bool = False
+    """Found because of the name before it, not by its shape."""
+
+
+def mask(text: str, known: Iterable[str] = ()) -> str:
+    """`text` with each secret replaced by its kind and length; `known` are texts that are secrets whatever they are."""
+    return _replaced(text, find_secrets(text, known))
+
+
+def mask_values(text: str, known: Iterable[str], shortest: int = SHORTEST_VALUE) -> str:
+    """`text` without the `known` secrets, and otherwise as it is."""
+    return _replaced(text, _merged(_find_values(text, [("key", value) for value in known if len(value) >= shortest])))
+
+
+def mask_data(value: Json, known: Iterable[str] = (), *, wide: bool = False) -> Json:
+    """The same data without secrets; itself where it holds none.
+
+    `wide` takes more names for those of secrets: `key` and `token` are, where a model or an account is described.
+    """
+    return Masker(known, wide=wide).data(value)
+
+
+def is_masked(text: str) -> bool:
+    """Whether a secret was masked in it."""
+    return "[secret: " in text and _MASKED.search(text) is not None
+
+
+@functools.lru_cache(maxsize=4096)
+def is_secret_name(name: str, *, wide: bool = False) -> bool:
+    """Whether values of that name are secrets: `http.request.header.authorization`, `X-Api-Key`, `apiKey`."""
+    last = _normal(name)
+    for ending in _NAMES:
+        if last.endswith(ending) and ("_" not in ending or last == ending or last.endswith("_" + ending)):
+            return True
+    return wide and _WIDE.search(last) is not None and _NOT_A_VALUE.search(last) is None
+
+
+def find_secrets(text: str, known: Iterable[str] = ()) -> list[Secret]:
+    """In the order of the text, none overlapping another."""
+    values = _environment_values() + [("key", value) for value in known if len(value) >= SHORTEST_VALUE]
+    found = list(_find_values(text, values)) if values else []
+    if _may_hold_secrets(text):
+        found += [Secret(*shape) for shape in find_shapes(text)]
+        found += _find_by_name(text)
+    return _merged(found)
+
+
+class Masker:
+    """Masks texts and data, and whatever repeats the `known` secrets; reads the environment once."""
+
+    def __init__(self, known: Iterable[str] = (), *, wide: bool = False) -> None:
+        self._known = [value for value in known if len(value) >= SHORTEST_VALUE]
+        self._values = [value for _, value in _environment_values()] + self._known
+        self._wide = wide
+
+    def may_be_in(self, texts: Iterable[str]) -> bool:
+        """Whether any of the texts, names of values included, is worth a closer look; quick for ordinary text."""
+        whole = "\n".join(texts)
+        return _may_hold_secrets(whole) or any(value in whole for value in self._values)
+
+    def text(self, text: str) -> str:
+        return mask(text, self._known)
+
+    def data(self, value: Json, name: str = "") -> Json:
+        """`name` is that under which the value stands."""
+        if type(value) is str:
+            return self._text_under(name, value)
+        if isinstance(value, Mapping):
+            changed = {key: self.data(item, str(key)) for key, item in value.items()}
+            return value if all(changed[key] is item for key, item in value.items()) else changed
+        if isinstance(value, (list, tuple)):
+            items = [self.data(item, name) for item in value]
+            return value if all(new is old for new, old in zip(items, value, strict=True)) else items
+        if value is None or isinstance(value, (bool, float, enum.Enum)):
+            return value
+        if isinstance(value, int):
+            named = abs(value) >= 1000 and name and is_secret_name(name)
+            return _shown(_kind(name), len(str(value))) if named else value
+        if getattr(type(value), "_given", None) is not None:
+            return self.record(value, name)
+        simple = plain(value)
+        changed = self.data(simple, name) if isinstance(simple, (str, dict, list)) else simple
+        return value if changed is simple else changed
+
+    def record(self, value: Any, under: str = "") -> Any:
+        """A copy of one of Proctor's own records with its secrets masked; itself where it holds none."""
+        name = (getattr(value, "name", "") or under) if hasattr(value, "value") else ""
+        changed = {
+            field: new
+            for field in _fields(cast(Hashable, type(value)))
+            if field != "tool_definitions"  # the schema of a tool that takes a password is no password
+            and (new := self.data(old := getattr(value, field), name if field == "value" else "")) is not old
+        }
+        if not changed:
+            return value
+        made = copy.copy(value)
+        for field, new in changed.items():  # set as they are: a masked text need not be a valid value of the field
+            object.__setattr__(made, field, tuple(new) if isinstance(getattr(value, field), tuple) else new)
+        return made
+
+    def _text_under(self, name: str, text: str) -> str:
+        if not text or not name or not _is_value(text, name):
+            return self.text(text) if len(text) >= SHORTEST_VALUE else text
+        if is_secret_name(name, wide=self._wide) or (_is_uncertain(name) and looks_random(text)):
+            return _shown(_kind(name), len(text))
+        return self.text(text)
+
+
+@functools.cache
+def _fields(kind: Hashable) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind))  # type: ignore[arg-type]
+
+
+def values_under_names(value: Any, name: str = "") -> Iterator[str]:
+    """Texts that stand under the name of a secret, at any depth: elsewhere they may be repeated without it."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from values_under_names(item, str(key))
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from values_under_names(item, name)
+    elif type(value) is str:
+        if name and len(value) >= SHORTEST_VALUE and is_secret_name(name) and _is_value(value, name):
+            yield value
+    elif getattr(type(value), "_given", None) is not None:
+        own = (getattr(value, "name", "") or name) if hasattr(value, "value") else ""
+        for field in _fields(cast(Hashable, type(value))):
+            yield from values_under_names(getattr(value, field), own if field == "value" else "")
+
+
+def texts_in(value: object) -> Iterator[str]:
+    """All texts in data or in one of Proctor's records, names of values included."""
+    kind = type(value)
+    if kind is str:
+        yield value  # type: ignore[misc]
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield str(key)
+            yield from texts_in(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from texts_in(item)
+    elif getattr(kind, "_given", None) is not None:
+        for field in _fields(cast(Hashable, kind)):
+            yield from texts_in(getattr(value, field))
+    elif value is not None and not isinstance(value, (bool, int, float, enum.Enum)):
+        yield show(plain(value))
+
+
+def looks_random(value: str) -> bool:
+    """Long, of mixed characters, with more information per character than words have, and no UUID."""
+    if len(value) < _RANDOM_LENGTH or not any(character.isdigit() for character in value[:LONGEST_VALUE]):
+        return False
+    sample = value[:LONGEST_VALUE]
+    counts = Counter(sample)
+    entropy = -sum(count / len(sample) * math.log2(count / len(sample)) for count in counts.values())
+    return entropy >= _RANDOM_ENTROPY and " " not in sample and not _UUID.fullmatch(value)
+
+
+def _may_hold_secrets(text: str) -> bool:
+    """Shapes of vendors are words of 16 characters or more; other secrets stand beside a name."""
+    if max(map(len, text.split()), default=0) >= _RANDOM_LENGTH:
+        return True
+    lowered = text.lower()
+    return any(hint in lowered for hint in _HINTS)
+
+
+def _environment_values() -> list[tuple[str, str]]:
+    """What variables hold whose names are those of secrets, by name."""
+    return [
+        (name, value)
+        for name in os.environ
+        if is_secret_name(name, wide=True)
+        and len(value := os.environ.get(name, "")) >= SHORTEST_VALUE
+        and name not in ("PWD", "OLDPWD")
+    ]
+
+
+def _find_values(text: str, values: Iterable[tuple[str, str]]) -> Iterator[Secret]:
+    """A value of letters alone counts as a whole word only: a password may be a part of ordinary words."""
+    for name, value in values:
+        start = text.find(value)
+        while start >= 0:
+            end = start + len(value)
+            inside = value.isalpha() and (text[start - 1 : start].isalnum() or text[end : end + 1].isalnum())
+            if not inside:
+                yield Secret(_kind(name), start, end, True)
+            start = text.find(value, end)
+
+
+def _find_by_name(text: str) -> Iterator[Secret]:
+    """`api_key=...`, `"password": "..."`, `Authorization: Bearer ...`, `Bearer ...`."""
+    lowered = text.lower()
+    if len(lowered) != len(text):  # one letter becomes two: places would not be the same
+        lowered = "".join(character.lower() if character.isascii() else character for character in text)
+    position = 0
+    while (match := _named().search(lowered, position)) is not None:
+        position = match.end()
+        name = match[0].rstrip(" \t:=>\"'\\")
+        if name in ("bearer", "basic") and match[0][-1] in " \t":
+            value = _SCHEME_VALUE.match(text, position)
+            if value is not None and _is_credential(name, value[0]):
+                yield Secret("Bearer token" if name == "bearer" else "Basic authorization", *value.span(), True)
+            continue
+        name = _whole_name(text, match.start(), match.start() + len(name))
+        found = _value_after(text, position, name)
+        if found is not None:
+            yield Secret(_kind(name), *found, True)
+            position = found[1]
+
+
+def _whole_name(text: str, start: int, end: int) -> str:
+    first = start
+    while first > 0 and end - first < LONGEST_NAME and (text[first - 1].isalnum() or text[first - 1] in "_.-"):
+        first -= 1
+    return "" if text[first - 1 : first] == "[" and text[first:end] == "secret" else text[first:end]
+
+
+def _value_after(text: str, start: int, name: str) -> tuple[int, int] | None:
+    """Where the secret after a name stands; `None` where it is an ordinary word, a variable, or masked already."""
+    certain = bool(name) and is_secret_name(name)
+    if not certain and not _is_uncertain(name):
+        return None
+    last, equals = _normal(name), text[start - 1] == "="
+    quote = text[start : start + 2].lstrip("\\")[:1] if text[start : start + 1] in ("\\", '"', "'") else ""
+    if quote in ('"', "'") and quote:
+        start += 2 if text[start] == "\\" else 1
+    if last.endswith("authorization"):
+        scheme = _SCHEME.match(text, start)
+        value = _BARE.match(text, start if scheme is None else scheme.end())
+        if value is None or (scheme is None and not _is_unusual(value[0])):
+            return None
+        return value.span()
+    if quote in ('"', "'") and quote:
+        value = _QUOTED[quote, text[start - 2 : start - 1] == "\\"].match(text, start)
+        random = value is not None and (certain or looks_random(value[0]))
+        return value.span() if value is not None and random and _is_value(value[0], last) else None
+    if last.endswith("cookie"):
+        value = _COOKIES.match(text, start)
+        return None if value is None else value.span()
+    value = _BARE.match(text, start)
+    if value is None or not _is_value(value[0], last):
+        return None
+    if not certain:
+        return value.span() if looks_random(value[0]) else None
+    tight = equals and last.endswith(_PASSWORDS) and text[value.end() : value.end() + 1] != "("
+    plain_word = tight and len(value[0]) >= SHORTEST_VALUE and value[0].isalpha() and "pass" not in value[0].lower()
+    return value.span() if plain_word or _is_unusual(value[0]) else None
+
+
+def _is_unusual(value: str) -> bool:
+    """Neither a word nor the name of something in code."""
+    return not _IDENTIFIER.fullmatch(value.rstrip("="))
+
+
+def _is_value(text: str, name: str) -> bool:
+    """No placeholder, variable or mask; `pwd` may also name the working folder."""
+    if name.lower() == "pwd" and text.startswith(("/", "~", "C:")):
+        return False
+    if text.startswith(("${", "$", "<", "[secret: ")) and (text[0] != "[" or _MASKED.fullmatch(text)):
+        return False
+    return any(character.isalnum() for character in text[:LONGEST_VALUE])
+
+
+def _is_credential(scheme: str, value: str) -> bool:
+    if scheme == "bearer":
+        mixed = len(value) >= _RANDOM_LENGTH and value.lower() != value and value[1:].upper() != value[1:]
+        return mixed or (len(value) >= 12 and any(character.isdigit() for character in value))
+    import base64
+    import binascii
+
+    try:
+        return b":" in base64.b64decode(value[:400].rstrip("=") + "==", validate=False)
+    except (binascii.Error, ValueError):
+        return False
+
+
+@functools.lru_cache(maxsize=4096)
+def _normal(name: str) -> str:
+    """The last part of a dotted name, in lower case and with underscores."""
+    return _CAMEL.sub("_", name[-LONGEST_NAME:].rpartition(".")[2]).lower().replace("-", "_")
+
+
+def _is_uncertain(name: str) -> bool:
+    last = _normal(name)
+    return last in _UNCERTAIN_NAMES or last.endswith(("_token", "_auth"))
+
+
+def _kind(name: str) -> str:
+    """A name as it can stand in a mask: short, and without what a pattern would take for a range."""
+    return re.sub(r"[^A-Za-z0-9_ ]", "_", name.rpartition(".")[2])[:40] or "value"
+
+
+def _shown(kind: str, length: int) -> str:
+    return f"[secret: {kind}, {length} characters]"
+
+
+def _merged(found: Iterable[Secret]) -> list[Secret]:
+    """In order; what overlaps an earlier one is a part of it."""
+    kept: list[Secret] = []
+    for item in sorted(found, key=lambda item: (item.start, -item.end)):
+        if kept and item.start < kept[-1].end:
+            if item.end > kept[-1].end:
+                kept[-1] = Secret(kept[-1].kind, kept[-1].start, item.end, kept[-1].by_name)
+        else:
+            kept.append(item)
+    return kept
+
+
+def _replaced(text: str, found: list[Secret]) -> str:
+    if not found:
+        return text
+    parts: list[str] = []
+    position = 0
+    for item in found:
+        parts += [text[position : item.start], _shown(item.kind, item.end - item.start)]
+        position = item.end
+    return "".join([*parts, text[position:]])
+
+
+_BARE = re.compile(rf"[^\s\"'`,;&=<>{{}}()\[\]\\]{{4,{LONGEST_VALUE}}}={{0,2}}")
+_QUOTED = {
+    ('"', False): re.compile(rf'(?:[^"\\\r\n]|\\.){{1,{LONGEST_VALUE}}}'),
+    ("'", False): re.compile(rf"(?:[^'\\\r\n]|\\.){{1,{LONGEST_VALUE}}}"),
+    ('"', True): re.compile(rf'[^"\\\r\n]{{1,{LONGEST_VALUE}}}'),
+    ("'", True): re.compile(rf"[^'\\\r\n]{{1,{LONGEST_VALUE}}}"),
+}
+"""By quote, and whether it stands escaped in a text that is itself quoted."""
+_COOKIES = re.compile(rf"[\w.-]{{1,100}}=[^\r\n\"'\[\]]{{4,{LONGEST_VALUE}}}")
+_SCHEME = re.compile(r"(?:bearer|basic|token|digest|apikey|negotiate|bot)[ \t]{1,4}", re.IGNORECASE)
+_SCHEME_VALUE = re.compile(rf"[A-Za-z0-9+/=._~*-]{{8,{LONGEST_VALUE}}}")
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z_.]*[!?:]?")
+
+
+@functools.cache
+def _named() -> re.Pattern[str]:
+    """In text in lower case: a name, the quote that closes it, and what stands between a name and its value."""
+    names: dict[str, list[str]] = {"b": [r"(?:earer|asic)[ \t]{1,4}(?=[a-z0-9])"]}
+    between = r"(?:\\?[\"'])?[ \t]{0,3}(?:=>|:=|[:=])[ \t]{0,3}"
+    for name in sorted((*_NAMES, *_UNCERTAIN_NAMES), key=len, reverse=True):
+        names.setdefault(name[0], []).append(name[1:].replace("_", "[_-]?") + between)
+    return re.compile("|".join(f"{first}(?:{'|'.join(rests)})" for first, rests in names.items()))
