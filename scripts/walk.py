@@ -1,8 +1,8 @@
 """Counts the modules of Proctor that one case crosses, and how often the calls change package, for five ways in.
 
 A module is crossed if one of its functions runs between the start of a command and its end. What runs while a module is
-being imported does not count: a reader who follows a case does not go there. `walk.py NAME` walks one way in only, and
-`--modules` lists the modules crossed.
+being imported does not count, nor do the methods that `@record` makes: a reader who follows a case does not go there.
+`walk.py NAME` walks one way in only, and `--modules` lists the modules crossed.
 """
 
 from __future__ import annotations
@@ -91,7 +91,9 @@ class Walk:
 
     def _is_ours(self, code: CodeType) -> bool:
         """Whether it is a function of Proctor; bodies of classes have no fast locals."""
-        return code.co_filename.startswith(self._root) and bool(code.co_flags & inspect.CO_OPTIMIZED)
+        name = code.co_filename
+        generated = Path(name).parts[-2:] == ("base", "records.py")
+        return name.startswith(self._root) and not generated and bool(code.co_flags & inspect.CO_OPTIMIZED)
 
     @property
     def crossed(self) -> list[str]:

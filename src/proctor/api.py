@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from proctor.base.event_loop import run_sync
+from proctor.base.threads import run_sync
 from proctor.cases.formats.loading import load as load_paths
 from proctor.cases.suite import Settings, Suite
 from proctor.results.run import Run

@@ -10,8 +10,7 @@ import pytest
 import proctor
 from proctor.base.errors import UsageError
 from proctor.cases.suite import EvaluatorSpec
-from proctor.evaluators.call_evaluator import evaluate
-from proctor.evaluators.evaluation import Evaluable, EvaluationPending
+from proctor.evaluators.evaluation import Evaluable, EvaluationPending, evaluate
 from proctor.evaluators.graded_later import AgentEvaluationPending, create_agent_evaluator
 from proctor.evaluators.registry import build
 

@@ -6,7 +6,7 @@ import inspect
 import json
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
 from proctor.base.json_data import Json, fingerprint
 from proctor.base.records import record
@@ -115,6 +115,29 @@ class Agent(Protocol):
     def name(self) -> str: ...
 
     def session(self, case: Case) -> AbstractAsyncContextManager[Session]: ...
+
+
+class BaseSession:
+    """One conversation; what must be opened and closed with it goes into `open` and `close`."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def open(self) -> None:
+        return
+
+    async def close(self) -> None:
+        return
+
+    async def send(self, turn: Turn) -> Reply:
+        raise NotImplementedError
 
 
 class BaseAgent:

@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, get_args
 
-from proctor.agents.agent import BaseAgent, Reply
+from proctor.agents.agent import BaseAgent, BaseSession, Reply
 from proctor.agents.replies import to_reply
-from proctor.agents.sessions import BaseSession, Conversation
+from proctor.agents.sessions import Conversation
 from proctor.base.errors import AgentFailed
 from proctor.base.json_data import Json, fingerprint, plain, show
 from proctor.base.records import record

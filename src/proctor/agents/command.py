@@ -16,10 +16,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from proctor.agents.agent import BaseAgent, Reply
+from proctor.agents.agent import BaseAgent, BaseSession, Reply
 from proctor.agents.options import Options
 from proctor.agents.replies import to_reply
-from proctor.agents.sessions import BaseSession, Conversation
+from proctor.agents.sessions import Conversation
 from proctor.base.errors import AgentFailed, UnreadableReply, UsageError
 from proctor.base.json_data import Json, fingerprint, plain
 from proctor.base.records import record

@@ -11,8 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from proctor.agents.agent import BaseAgent, Reply, ToolCall, Usage
-from proctor.agents.sessions import BaseSession
+from proctor.agents.agent import BaseAgent, BaseSession, Reply, ToolCall, Usage
 from proctor.agents.tool_doubles import needs_no_doubles
 from proctor.base.errors import UnreadableReply
 from proctor.base.json_data import UNSET, Json, plain, show

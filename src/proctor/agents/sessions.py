@@ -10,9 +10,9 @@ import os
 import time
 from collections.abc import Mapping
 from contextvars import ContextVar
-from typing import Any, Self, is_typeddict
+from typing import Any, is_typeddict
 
-from proctor.agents.agent import BaseAgent, Reply, ToolCall, Usage
+from proctor.agents.agent import BaseAgent, BaseSession, Reply, ToolCall, Usage
 from proctor.base.json_data import Json, plain, show
 from proctor.base.references import describe, source_fingerprint
 from proctor.cases.suite import Case, Turn
@@ -61,29 +61,6 @@ class FrameworkAgent(BaseAgent):
         return f"{type(self).__name__}({self.name})"
 
     def session(self, case: Case) -> BaseSession:
-        raise NotImplementedError
-
-
-class BaseSession:
-    """One conversation; what must be opened and closed with it goes into `open` and `close`."""
-
-    def __init__(self, case: Case) -> None:
-        self.case = case
-
-    async def __aenter__(self) -> Self:
-        await self.open()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-    async def open(self) -> None:
-        return
-
-    async def close(self) -> None:
-        return
-
-    async def send(self, turn: Turn) -> Reply:
         raise NotImplementedError
 
 

@@ -1,7 +1,6 @@
-"""Runs synchronous user code apart from the event loop, so that it neither blocks others nor keeps the process alive.
+"""Runs synchronous user code apart from the event loop, and coroutines from synchronous code.
 
-Threads are daemons: an agent that never returns is abandoned when its time is up, and the process can still end.
-`invoke` calls any user code: sync code in a thread, async code directly, streams joined.
+Both leave the process free to end: a thread or a coroutine of the user's that hangs does not keep it alive.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ import queue
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 from proctor.base.errors import AgentFailed, UnreadableReply
 from proctor.base.references import describe
@@ -187,3 +186,71 @@ def join_chunks(chunks: Iterable[Any]) -> str:
             raise UnreadableReply(f"the agent streamed a {type(chunk).__name__}; a stream is read as chunks of text")
         texts.append(chunk)
     return "".join(texts)
+
+
+T = TypeVar("T")
+
+LEFTOVER_SECONDS = 1.0
+
+
+def run_sync(main: Coroutine[Any, Any, T]) -> T:
+    """Run `main` to its end. Tasks it abandoned are cancelled, but not waited for longer than a moment."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        pass
+    else:
+        main.close()
+        raise RuntimeError("an event loop is running here already: await the asynchronous form instead")
+    loop = asyncio.new_event_loop()
+    loop.set_default_executor(executor_apart())
+    try:
+        return _run(loop, loop.create_task(main))
+    finally:
+        _end(loop)
+
+
+def _run(loop: asyncio.AbstractEventLoop, main: asyncio.Task[T]) -> T:
+    """A task that a user's agent started may call `sys.exit`, which stops the loop, but not what `main` is about."""
+    while True:
+        try:
+            return loop.run_until_complete(main)
+        except SystemExit:
+            if main.done():
+                raise
+
+
+def _end(loop: asyncio.AbstractEventLoop) -> None:
+    leftover = asyncio.all_tasks(loop)
+    for task in leftover:
+        task.cancel()
+    if leftover:
+        loop.run_until_complete(asyncio.wait(leftover, timeout=LEFTOVER_SECONDS))
+    loop.set_exception_handler(lambda loop, context: None)
+    loop.run_until_complete(loop.shutdown_asyncgens())
+    loop.close()
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def without_loop(verb: Callable[P, Coroutine[Any, Any, R]], home: str) -> Callable[P, R]:
+    """`verb`, run to its end; where an event loop is running already, `RuntimeError` says to await `verb` instead.
+
+    A twin, and not one function that does both: what `asyncio.run(verb(...))` is given is made before its loop runs.
+    `home` is the module that the twin lives in.
+    """
+
+    @functools.wraps(verb)
+    def synchronous(*args: P.args, **kwargs: P.kwargs) -> R:
+        __tracebackhide__ = True
+        try:
+            return run_sync(verb(*args, **kwargs))
+        except AssertionError as failed:
+            raise failed.with_traceback(None) from None  # ends in the caller's own line, not in the event loop
+
+    synchronous.__name__ = synchronous.__qualname__ = f"{verb.__name__}_sync"
+    synchronous.__module__ = home
+    synchronous.__doc__ = f"`{verb.__name__}`, for code without an event loop."
+    return synchronous

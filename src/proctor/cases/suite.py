@@ -239,6 +239,8 @@ class Suite:
     description: str = ""
     path: Path | None = None
     format: str = "native"
+    hooks: str = ""
+    """`module:Class` of what its format adds to a run (`proctor.running.suite_hooks`), imported when a run needs it."""
     warnings: tuple[Problem, ...] = ()
     extra: Mapping[str, Json] = NOTHING
     judge: Json = None
@@ -257,3 +259,12 @@ class Suite:
         if turn is not None and turn.evaluators is not None:
             return turn.evaluators
         return self.evaluators if case.evaluators is None else case.evaluators
+
+
+TOLERANCE = 1e-12
+"""A mean or sum of floats may fall short of its threshold by a rounding error: 0.7999999999999999 is 0.8."""
+
+
+def passes(score: float, threshold: float) -> bool:
+    """The one rule by which a score meets its threshold, rounding errors forgiven; NaN never does."""
+    return score >= threshold - TOLERANCE

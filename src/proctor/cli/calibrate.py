@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from proctor.base.errors import UsageError
-from proctor.base.event_loop import run_sync
 from proctor.base.json_data import Json
+from proctor.base.threads import run_sync
 from proctor.cli.configuration import read_configuration
 from proctor.cli.options_and_output import json_option, parse_evaluators, say, store_option
 from proctor.reporting.calibration_report import calibration_data, calibration_lines

@@ -67,7 +67,8 @@ def _run(request: Request, terminal: Listener, quiet: bool) -> tuple[Run, RunVer
     """Some formats leave a record of each run beside the results, also of one that was interrupted."""
     by_hooks: dict[SuiteHooks, list[Suite]] = {}
     for suite in request.suites if request.store is not None else ():
-        by_hooks.setdefault(hooks_of(suite), []).append(suite)
+        if suite.hooks:
+            by_hooks.setdefault(hooks_of(suite), []).append(suite)
     prepared = [hooks.records(suites, request.options) for hooks, suites in by_hooks.items()]
     run, verdict = run_suites(request, terminal)
     for keep in prepared:
@@ -83,7 +84,7 @@ def _run(request: Request, terminal: Listener, quiet: bool) -> tuple[Run, RunVer
 
 def _verbosity(given: dict[str, Any], suites: list[Suite]) -> dict[str, bool]:
     """How much is told where the command line does not say: what the suites' own files say, if all of them can."""
-    if given["quiet"] or given["verbose"]:
+    if given["quiet"] or given["verbose"] or not all(suite.hooks for suite in suites):
         return {}
     said = [hooks_of(suite).verbosity(suite) for suite in suites]
     if not said or None in said:

@@ -13,9 +13,9 @@ import click
 
 from proctor.agents.resolving import resolve_agent
 from proctor.base.errors import InvalidSuite, Problem, StoreError, UsageError
-from proctor.base.event_loop import run_sync
 from proctor.base.json_data import Json
 from proctor.base.secrets import mask
+from proctor.base.threads import run_sync
 from proctor.cli.configuration import read_configuration
 from proctor.cli.options_and_output import json_option, say, stdout_kept_clear, store_option
 from proctor.results.store import Store

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from proctor.agents.runnable import Runnable
     from proctor.base.json_data import UNSET
     from proctor.cases.suite import NamedData
-    from proctor.evaluators.call_evaluator import evaluate
     from proctor.evaluators.choice.classifiers import (
         Battle,
         ClosedQA,
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from proctor.evaluators.data.values import JSONDiff, ListContains, NumericDiff, ValidJSON
     from proctor.evaluators.datasets.dataset_file import Dataset
     from proctor.evaluators.datasets.dataset_store import DatasetStore
-    from proctor.evaluators.evaluation import Evaluable, Evaluation, Evaluator
+    from proctor.evaluators.evaluation import Evaluable, Evaluation, Evaluator, evaluate
     from proctor.evaluators.foreign.autoevals import AutoevalsAdapter
     from proctor.evaluators.foreign.llm_prompt import create_llm_evaluator
     from proctor.evaluators.from_trace import as_evaluable, by_name, last_llm_call, root
@@ -68,7 +67,6 @@ _HOMES = {
     "cases.suite": "NamedData",
     "evaluators.foreign.autoevals": "AutoevalsAdapter",
     "evaluators.choice.classifiers": "Battle Summary ClosedQA Factuality Humor Possible Security Sql Translation",
-    "evaluators.call_evaluator": "evaluate",
     "evaluators.graded_later": "create_agent_evaluator",
     "evaluators.rag.answer_quality": "AnswerCorrectness AnswerRelevancy Faithfulness",
     "evaluators.data.values": "JSONDiff ListContains NumericDiff ValidJSON",
@@ -76,7 +74,7 @@ _HOMES = {
     "evaluators.datasets.dataset_store": "DatasetStore",
     "evaluators.from_trace": "as_evaluable by_name last_llm_call root",
     "evaluators.foreign.llm_prompt": "create_llm_evaluator",
-    "evaluators.evaluation": "Evaluable Evaluation Evaluator TestCase=Evaluable",
+    "evaluators.evaluation": "Evaluable Evaluation Evaluator TestCase=Evaluable evaluate",
     "evaluators.safety.moderation": "Moderation",
     "evaluators.rag.retrieval": "ContextRelevancy",
     "evaluators.semantic": "EmbeddingSimilarity",

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     )
     from proctor.evaluators.agent.steps import ArgumentCorrectness, StepEfficiency, ToolSelection
     from proctor.evaluators.agent.tasks import GoalAccuracy, TaskCompletion
-    from proctor.evaluators.call_evaluator import evaluate
     from proctor.evaluators.choice.classifiers import (
         Battle,
         ClosedQA,
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
         Evaluator,
         Exchange,
         NothingToCompare,
+        evaluate,
     )
     from proctor.evaluators.foreign.autoevals import AutoevalsAdapter
     from proctor.evaluators.foreign.grader import CodeGrader
@@ -135,10 +135,9 @@ EVALUATORS = {
 """Per module, the evaluators in it that a file may name; the registry finds them here."""
 
 _OTHER_NAMES = {
-    "call_evaluator": "evaluate",
     "datasets.dataset_file": "Dataset",
     "datasets.dataset_store": "DatasetStore",
-    "evaluation": "Evaluable Evaluation EvaluationPending Evaluator Exchange NothingToCompare",
+    "evaluation": "Evaluable Evaluation EvaluationPending Evaluator Exchange NothingToCompare evaluate",
     "foreign.autoevals": "AutoevalsAdapter",
     "foreign.llm_prompt": "create_llm_evaluator",
     "from_trace": "as_evaluable by_name last_llm_call root",

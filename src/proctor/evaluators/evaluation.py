@@ -1,14 +1,18 @@
-"""What an evaluator sees (Evaluable) and what it says (Evaluation)."""
+"""What an evaluator is given and gives back, and how any callable is called as one."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+import inspect
+import math
+import warnings
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, ClassVar, Protocol, TypeAlias
 
 from proctor.agents.agent import Reply, ToolCall, Usage
 from proctor.base.json_data import UNSET, Json, Unset
 from proctor.base.records import record
+from proctor.base.threads import call_in_thread, is_async
 from proctor.cases.suite import NOTHING, ExpectedCall, Keywords, NamedData, Turn
 
 
@@ -103,3 +107,78 @@ def collapse(items: Sequence[NamedData]) -> Json:
     if len(items) == 1:
         return items[0].value
     return {item.name: item.value for item in items}
+
+
+UNCLAMPED = "unclamped_score"
+"""The detail that keeps a score which was out of range."""
+
+
+class BadVerdict(Exception):
+    """An evaluator returned something that is no score: the instrument broke, so the outcome is `error`."""
+
+
+def takes_trace(function: Callable[..., Any]) -> bool:
+    """Whether it accepts `trace=`."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    return any(p.kind is p.VAR_KEYWORD or (p.name == "trace" and p.kind is not p.POSITIONAL_ONLY) for p in parameters)
+
+
+async def evaluate(evaluator: Callable[..., Any], evaluable: Evaluable, *, trace: Any = None) -> Evaluation | None:
+    """Run one evaluator on one evaluable; sync ones run in a thread. `None` means there was nothing to compare."""
+    extra = {"trace": evaluable.trace if trace is None else trace} if takes_trace(evaluator) else {}
+    if is_async(evaluator):
+        verdict = await evaluator(evaluable, **extra)
+    else:
+        verdict = await call_in_thread(evaluator, evaluable, **extra)
+        if inspect.isawaitable(verdict):
+            verdict = await verdict
+    evaluation = read_verdict(verdict)
+    if evaluation is not None and UNCLAMPED in evaluation.details:
+        warnings.warn(clamp_notice(evaluation), RuntimeWarning, stacklevel=2)
+    return evaluation
+
+
+def clamp_notice(evaluation: Evaluation) -> str:
+    """What to tell the author of an evaluator whose score was out of range."""
+    return f"an evaluator returned the score {evaluation.details[UNCLAMPED]:g}; clamped to {evaluation.score:g}"
+
+
+def read_verdict(verdict: Any) -> Evaluation | None:
+    """The Evaluation an evaluator means: a bool is 1 or 0, a number is a score, out-of-range scores are clamped."""
+    if verdict is None:
+        return None
+    if isinstance(verdict, Evaluation):
+        return _in_range(verdict)
+    if isinstance(verdict, (bool, int, float)) or _is_number(verdict):
+        return _in_range(Evaluation(float(verdict)))
+    if _is_evaluation_like(verdict):
+        details = dict(getattr(verdict, "details", None) or {})
+        return _in_range(Evaluation(verdict.score, str(verdict.reasoning), details))
+    raise BadVerdict(
+        f"returned {type(verdict).__name__}; an evaluator returns an Evaluation, a bool, a number, or None to skip"
+    )
+
+
+def _is_number(verdict: Any) -> bool:
+    """Numbers of other libraries (numpy, Decimal), which say so through `__float__`; text and sequences do not."""
+    return hasattr(verdict, "__float__") and not hasattr(verdict, "__len__")
+
+
+def _is_evaluation_like(verdict: Any) -> bool:
+    return hasattr(verdict, "score") and hasattr(verdict, "reasoning")
+
+
+def _in_range(evaluation: Evaluation) -> Evaluation:
+    score: Any = evaluation.score
+    if isinstance(score, str) or not hasattr(score, "__float__"):
+        raise BadVerdict(f"returned the score {score!r}; a score is a number between 0 and 1")
+    number = float(score)
+    if math.isnan(number):
+        raise BadVerdict("returned NaN; a score is a number between 0 and 1")
+    if 0.0 <= number <= 1.0:
+        return evaluation if type(score) is float else Evaluation(number, evaluation.reasoning, evaluation.details)
+    clamped = min(1.0, max(0.0, number))
+    return Evaluation(clamped, evaluation.reasoning, {**evaluation.details, UNCLAMPED: number})

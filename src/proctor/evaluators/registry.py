@@ -23,7 +23,7 @@ from proctor.base.references import describe, is_reference, resolve, source_fing
 from proctor.base.threads import is_async
 from proctor.cases.suite import EvaluatorSpec
 from proctor.evaluators import EVALUATORS
-from proctor.evaluators.call_evaluator import takes_trace
+from proctor.evaluators.evaluation import takes_trace
 
 if TYPE_CHECKING:
     from proctor.base.selectors import Selector

@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from proctor.base.errors import JudgeFailed
 from proctor.base.records import record
-from proctor.base.threshold import TOLERANCE, passes
+from proctor.cases.suite import TOLERANCE, passes
 from proctor.judging.judge import Judge, NeedsModel, Question, ReplyT
 
 

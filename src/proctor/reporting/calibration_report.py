@@ -6,7 +6,7 @@ from collections import Counter
 
 from proctor.base.json_data import Json, plain, show
 from proctor.base.records import record
-from proctor.base.threshold import passes
+from proctor.cases.suite import passes
 from proctor.reporting.wording import counted
 from proctor.results.agreement import (
     Interval,

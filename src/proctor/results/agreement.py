@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 
 from proctor.base.records import record
-from proctor.base.threshold import passes
+from proctor.cases.suite import passes
 from proctor.results.statistics import Z_95, Estimate, wilson
 
 RESAMPLES = 1000

@@ -12,7 +12,7 @@ from typing import Any
 from proctor.base.errors import StoreError
 from proctor.base.json_data import Json
 from proctor.base.records import record
-from proctor.base.threshold import passes
+from proctor.cases.suite import passes
 from proctor.results.agreement import (
     CorrectedRate,
     JudgeAgreement,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from proctor.base.records import record
-from proctor.base.threshold import passes
-from proctor.cases.suite import Criteria
+from proctor.cases.suite import Criteria, passes
 from proctor.evaluators.evaluation import Evaluation
 
 

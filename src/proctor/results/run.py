@@ -13,8 +13,8 @@ from proctor.base.records import record
 from proctor.cases.suite import NOTHING, Case, Criteria
 
 if TYPE_CHECKING:  # a run in which nothing is observed does without spans
-    from proctor.results.git_state import GitState
     from proctor.results.judge_calls import JudgeSummary
+    from proctor.results.run_info import GitState
     from proctor.tracing.spans import ObservationNode, Span
 
 

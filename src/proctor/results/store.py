@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import time
 from collections.abc import Iterator, Sequence
@@ -96,7 +97,10 @@ class Store:
             if create:
                 _keep_out_of_git(folder)
         self._database.on_rollback = partial(_forget, self._recent, self._numbers)
-        self.traces = Traces(self._database)
+
+    @functools.cached_property
+    def traces(self) -> Traces:
+        return Traces(self._database)
 
     def close(self) -> None:
         self._database.close()

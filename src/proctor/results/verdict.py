@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from proctor.base.records import record
-from proctor.base.threshold import passes
-from proctor.cases.suite import Criteria
+from proctor.cases.suite import Criteria, passes
 from proctor.results.run import Outcome, Run, Score, ScoreRow, SuiteInfo, TrialSummary
 from proctor.results.statistics import Estimate, estimate, mean, pass_at_k, pass_hat_k
 

@@ -10,16 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from proctor.base.errors import InvalidSuite, StoreError, UsageError
-from proctor.base.event_loop import run_sync
 from proctor.base.json_data import canonical, plain
 from proctor.base.records import record
+from proctor.base.threads import run_sync
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Case, EvaluatorSpec, Suite
 from proctor.results.case_encoding import question_key
-from proctor.results.git_state import DirtyCheck, git_state
-from proctor.results.masking import mask_case
+from proctor.results.encoding import mask_case
 from proctor.results.run import Outcome, Run, TrialResult
-from proctor.results.run_info import RunInfo, RunRow
+from proctor.results.run_info import DirtyCheck, RunInfo, RunRow, git_state
 from proctor.results.store import Store
 from proctor.results.verdict import RunVerdict
 from proctor.running.engine.execute import EarlierAnswer, broke_down, execute

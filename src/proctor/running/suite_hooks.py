@@ -12,8 +12,8 @@ from proctor.agents.agent import BaseAgent
 from proctor.base.json_data import Json
 from proctor.base.records import record
 from proctor.cases.files.attachments import FileSettings
-from proctor.cases.formats.format_spec import Declaration, declaration
-from proctor.cases.formats.loading import format_named
+from proctor.cases.formats.format_spec import Declaration
+from proctor.cases.formats.loading import declaration, format_named
 from proctor.cases.suite import Suite
 from proctor.results.run import Run
 from proctor.results.verdict import RunVerdict
@@ -65,8 +65,8 @@ class SuiteHooks:
 
 
 def hooks_of(suite: Suite) -> SuiteHooks:
-    """The hooks that the suite's format declares, or those that add nothing."""
-    return _hooks(_declared(suite).hooks)
+    """The hooks that the suite names, or those that add nothing."""
+    return _hooks(suite.hooks)
 
 
 def agent_hint(suite: Suite) -> str:

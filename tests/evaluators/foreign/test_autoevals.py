@@ -23,8 +23,7 @@ import proctor
 from proctor.base.errors import JudgeFailed, UsageError
 from proctor.base.json_data import UNSET
 from proctor.cases.suite import EvaluatorSpec, NamedData
-from proctor.evaluators.call_evaluator import BadVerdict, evaluate
-from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
+from proctor.evaluators.evaluation import BadVerdict, Evaluable, Evaluation, NothingToCompare, evaluate
 from proctor.evaluators.foreign.autoevals import AutoevalsAdapter
 from proctor.evaluators.registry import build
 

@@ -11,8 +11,7 @@ import pytest
 from proctor.agents.agent import Reply, ToolCall
 from proctor.base.errors import UsageError
 from proctor.cases.suite import EvaluatorSpec, Turn
-from proctor.evaluators.call_evaluator import BadVerdict, evaluate
-from proctor.evaluators.evaluation import Evaluable, Evaluation, Exchange, NamedData
+from proctor.evaluators.evaluation import BadVerdict, Evaluable, Evaluation, Exchange, NamedData, evaluate
 from proctor.evaluators.foreign.grader import CodeGrader, GraderContext, ToolInvocation, grader_context
 from proctor.evaluators.registry import build
 

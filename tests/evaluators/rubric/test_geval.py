@@ -12,8 +12,7 @@ from scripted_judge import OneJudge, ScriptedJudge, judged, seen
 from proctor.agents.agent import ToolCall
 from proctor.base.errors import JudgeFailed
 from proctor.cases.suite import EvaluatorSpec, ExpectedCall
-from proctor.evaluators.call_evaluator import read_verdict
-from proctor.evaluators.evaluation import NothingToCompare
+from proctor.evaluators.evaluation import NothingToCompare, read_verdict
 from proctor.evaluators.general_questions import Mark
 from proctor.evaluators.rubric.geval import GEval, read_bands
 from proctor.judging.context import JudgeContext, judge_context

@@ -13,8 +13,7 @@ import pytest
 from agents_under_test import case, cases, echo, echo_async, suite
 
 import proctor
-from proctor.base.event_loop import run_sync
-from proctor.base.threads import call_in_thread
+from proctor.base.threads import call_in_thread, run_sync
 
 
 def test_a_run_from_ordinary_code() -> None:

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from proctor.agents.agent import Reply, ToolCall, Usage
+from proctor.agents.agent import BaseSession, Reply, ToolCall, Usage
 from proctor.agents.frameworks.langchain_inputs import Shape, described, message_text, messages_of, read_shape
 from proctor.agents.replies import to_reply
-from proctor.agents.sessions import BaseSession, CallLog, FrameworkAgent, context_from, state_of
+from proctor.agents.sessions import CallLog, FrameworkAgent, context_from, state_of
 from proctor.agents.tool_doubles import answer, answer_async, is_doubled
 from proctor.base.errors import AgentFailed
 from proctor.base.json_data import Json, fingerprint, plain, show

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any
 
-from proctor.agents.agent import Reply, Usage
+from proctor.agents.agent import BaseSession, Reply, Usage
 from proctor.agents.replies import to_reply
-from proctor.agents.sessions import BaseSession, CallLog, FrameworkAgent, described_tool, text_of
+from proctor.agents.sessions import CallLog, FrameworkAgent, described_tool, text_of
 from proctor.agents.tool_doubles import answer, answer_async, is_doubled
 from proctor.base.json_data import Json, fingerprint, plain, show
 from proctor.base.references import source_fingerprint

@@ -6,8 +6,8 @@ import functools
 from contextvars import ContextVar
 from typing import Any
 
-from proctor.agents.agent import Reply, Usage
-from proctor.agents.sessions import BaseSession, CallLog, FrameworkAgent, context_from, state_from, text_of
+from proctor.agents.agent import BaseSession, Reply, Usage
+from proctor.agents.sessions import CallLog, FrameworkAgent, context_from, state_from, text_of
 from proctor.agents.tool_doubles import answer_async, is_doubled
 from proctor.base.errors import AgentFailed
 from proctor.base.json_data import Json, fingerprint, plain, show

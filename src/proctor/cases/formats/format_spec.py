@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from proctor.base.fields import Document
 from proctor.base.json_data import Json
@@ -50,8 +50,6 @@ class Declaration:
     """Names that this format has for Proctor's evaluators."""
     agent_hint: str = ""
     """How a file of this format names its agent: the middle of a sentence, such as "add `agent: app.py:agent`, or "."""
-    hooks: str = ""
-    """`module:Class` of the `SuiteHooks` (see `proctor.running.suite_hooks`) of its suites, imported when needed."""
 
 
 class Format(Protocol):
@@ -65,12 +63,6 @@ class Format(Protocol):
     def read(self, document: Document) -> list[Suite]: ...
 
     def write(self, suites: Sequence[Suite], ending: str = "") -> Written: ...
-
-
-def declaration(known: Any) -> Declaration:
-    """What a format declares; a format of another package may declare nothing."""
-    found = getattr(known, "DECLARED", None)
-    return found if isinstance(found, Declaration) else Declaration()
 
 
 def mentions_key(text: str, *keys: str) -> bool:

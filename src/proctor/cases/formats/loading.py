@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from proctor.base.errors import InvalidSuite, Problem
 from proctor.base.fields import Document, nearest
 from proctor.base.references import describe, is_reference
 from proctor.base.source import read_text
-from proctor.cases.formats.format_spec import Format, declaration
+from proctor.cases.formats.format_spec import Declaration, Format
 from proctor.cases.suite import Suite
 
 SHIPPED = ("adk", "pixie", "holodeck", "keywords", "table", "native")
@@ -253,3 +253,9 @@ def _with_distinct_names(suites: list[Suite]) -> list[Suite]:
         used.add(candidate)
         named.append(suite if candidate == suite.name else replace(suite, name=candidate))
     return named
+
+
+def declaration(known: Any) -> Declaration:
+    """What a format declares; a format of another package may declare nothing."""
+    found = getattr(known, "DECLARED", None)
+    return found if isinstance(found, Declaration) else Declaration()

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from proctor.base.records import record
-from proctor.base.threshold import passes
 from proctor.cases.formats.adk.criteria import METRICS
+from proctor.cases.suite import passes
 from proctor.reporting.explain import FULL, as_text, explain, shorten
 from proctor.reporting.terminal.screen import encodable, visible
 from proctor.results.run import Outcome, Run, Score, SuiteInfo, TrialResult

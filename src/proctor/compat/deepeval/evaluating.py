@@ -7,9 +7,8 @@ import copy
 from collections.abc import Sequence
 from typing import Any
 
-from proctor.base.event_loop import run_sync, without_loop
 from proctor.base.references import describe
-from proctor.base.threads import call_in_thread
+from proctor.base.threads import call_in_thread, run_sync, without_loop
 from proctor.compat.deepeval.evaluate_results import (
     AsyncConfig,
     DisplayConfig,

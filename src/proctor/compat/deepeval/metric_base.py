@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from proctor.base.errors import JudgeFailed
-from proctor.base.event_loop import run_sync
 from proctor.base.json_data import show
-from proctor.base.threshold import passes
+from proctor.base.threads import run_sync
+from proctor.cases.suite import passes
 from proctor.compat.deepeval.evaluables import evaluable_of
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 from proctor.running.python_api.scorers import scorer_of

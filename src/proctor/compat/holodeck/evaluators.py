@@ -13,11 +13,9 @@ from proctor.base.errors import ProctorError
 from proctor.base.json_data import UNSET, show
 from proctor.base.records import record
 from proctor.base.threads import call_in_thread, is_async
-from proctor.base.threshold import passes
-from proctor.cases.suite import NamedData
+from proctor.cases.suite import NamedData, passes
 from proctor.compat.holodeck.eval_kwargs import EvalKwargsBuilder, EvalParam, ParamSpec
-from proctor.evaluators.call_evaluator import BadVerdict, evaluate
-from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
+from proctor.evaluators.evaluation import BadVerdict, Evaluable, Evaluation, NothingToCompare, evaluate
 from proctor.evaluators.registry import shipped
 from proctor.running.engine.ask import is_transient
 

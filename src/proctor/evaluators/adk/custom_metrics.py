@@ -17,8 +17,7 @@ from proctor.base.references import resolve, source_fingerprint
 from proctor.base.threads import call_in_thread
 from proctor.cases.matchers import Equals
 from proctor.cases.suite import NOTHING, ExpectedCall, Turn
-from proctor.evaluators.call_evaluator import BadVerdict
-from proctor.evaluators.evaluation import Evaluable, Evaluation, Exchange, NothingToCompare
+from proctor.evaluators.evaluation import BadVerdict, Evaluable, Evaluation, Exchange, NothingToCompare
 from proctor.evaluators.judged_evaluator import as_text
 
 OPAQUE = frozenset({"args", "response"})

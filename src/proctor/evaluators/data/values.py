@@ -7,8 +7,16 @@ from typing import Any, ClassVar
 
 from proctor.base.json_data import Json
 from proctor.base.records import record
-from proctor.evaluators.argument_checks import require_choice, require_flags, require_number
-from proctor.evaluators.compared_values import compared, expectation_of, parse_json, plain_of, quote
+from proctor.evaluators.compared_values import (
+    compared,
+    expectation_of,
+    parse_json,
+    plain_of,
+    quote,
+    require_choice,
+    require_flags,
+    require_number,
+)
 from proctor.evaluators.data.json_diff import (
     NUMBER_SCORERS,
     STRING_SCORERS,

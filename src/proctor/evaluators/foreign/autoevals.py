@@ -17,8 +17,7 @@ from proctor.base.errors import JudgeFailed, UsageError
 from proctor.base.json_data import UNSET, fingerprint, plain
 from proctor.base.references import source_fingerprint
 from proctor.base.threads import call_in_thread
-from proctor.evaluators.call_evaluator import BadVerdict
-from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
+from proctor.evaluators.evaluation import BadVerdict, Evaluable, Evaluation, NothingToCompare
 
 ASKING = frozenset(("OpenAIScorer", "EmbeddingSimilarity"))
 """The classes of autoevals under which everything that asks a model stands."""

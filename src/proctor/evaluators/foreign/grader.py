@@ -14,8 +14,7 @@ from proctor.base.json_data import UNSET, Json, plain, show
 from proctor.base.records import record
 from proctor.base.references import resolve, source_fingerprint
 from proctor.base.threads import call_in_thread, is_async
-from proctor.evaluators.call_evaluator import BadVerdict, read_verdict
-from proctor.evaluators.evaluation import Evaluable, Evaluation
+from proctor.evaluators.evaluation import BadVerdict, Evaluable, Evaluation, read_verdict
 
 
 @record

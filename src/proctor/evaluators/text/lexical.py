@@ -11,8 +11,7 @@ from functools import cache
 from typing import Any, ClassVar
 
 from proctor.base.records import record
-from proctor.evaluators.argument_checks import require_choice, require_flags, require_number
-from proctor.evaluators.compared_values import compared, texts_of
+from proctor.evaluators.compared_values import compared, require_choice, require_flags, require_number, texts_of
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.text.meteor import align, wordnet_synonyms
 from proctor.evaluators.text.meteor import score as meteor_score

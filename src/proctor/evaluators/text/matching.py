@@ -8,8 +8,15 @@ from typing import Any, ClassVar
 
 from proctor.base.json_data import Json, show
 from proctor.base.records import record
-from proctor.evaluators.argument_checks import require_flags
-from proctor.evaluators.compared_values import compared, expectation_of, plain_of, quote, text_of, texts_of
+from proctor.evaluators.compared_values import (
+    compared,
+    expectation_of,
+    plain_of,
+    quote,
+    require_flags,
+    text_of,
+    texts_of,
+)
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.text.equality import agree, difference, loosen
 from proctor.evaluators.text.similarity import edit_similarity

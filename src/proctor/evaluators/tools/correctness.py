@@ -10,7 +10,7 @@ from proctor.base.json_data import UNSET
 from proctor.base.records import record
 from proctor.cases.matchers import same
 from proctor.cases.suite import ExpectedCall
-from proctor.evaluators.argument_checks import require_flags
+from proctor.evaluators.compared_values import require_flags
 from proctor.evaluators.evaluation import Evaluable, Evaluation
 from proctor.evaluators.tools.call_comparison import credit, expected_calls, literal, mismatches, repeated
 from proctor.evaluators.tools.differences import Differences, differences

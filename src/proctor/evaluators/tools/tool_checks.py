@@ -12,7 +12,7 @@ from proctor.base.json_data import Json
 from proctor.base.records import record
 from proctor.cases.matchers import Equals, Subset
 from proctor.cases.suite import ExpectedCall
-from proctor.evaluators.argument_checks import require_flags
+from proctor.evaluators.compared_values import require_flags
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.tools.call_comparison import actual_text, expected_calls, fits, fitting, fitting_names, repeated
 from proctor.evaluators.tools.differences import differences

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from proctor.agents.agent import ToolCall
 from proctor.base.records import record
 from proctor.cases.suite import ExpectedCall
-from proctor.evaluators.argument_checks import require_flags
+from proctor.evaluators.compared_values import require_flags
 from proctor.evaluators.evaluation import Evaluable, Evaluation
 from proctor.evaluators.tools.call_comparison import actual_text, credit, mismatches
 from proctor.evaluators.tools.differences import one_line, times

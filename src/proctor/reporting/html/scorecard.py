@@ -20,10 +20,15 @@ from proctor.base.json_data import UNSET, Json, plain
 from proctor.base.names import slug
 from proctor.base.records import record
 from proctor.base.references import describe
-from proctor.base.threshold import passes
-from proctor.cases.suite import Case, Criteria, NamedData
-from proctor.evaluators.call_evaluator import BadVerdict, read_verdict
-from proctor.evaluators.evaluation import Evaluation, EvaluationPending, NothingToCompare, collapse
+from proctor.cases.suite import Case, Criteria, NamedData, passes
+from proctor.evaluators.evaluation import (
+    BadVerdict,
+    Evaluation,
+    EvaluationPending,
+    NothingToCompare,
+    collapse,
+    read_verdict,
+)
 from proctor.evaluators.registry import DEFAULT_THRESHOLD
 from proctor.reporting.explain import answer, asked, one_line_reason, why_open
 from proctor.reporting.html.escaping import GLYPHS, badge, block, facts, inline, pretty

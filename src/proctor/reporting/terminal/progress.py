@@ -13,8 +13,14 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
-from proctor.reporting.terminal.narration import NameColumn, Warnings, tell_start, tell_trial
-from proctor.reporting.terminal.run_summary import tell_summary, tell_verdicts
+from proctor.reporting.terminal.narration import (
+    NameColumn,
+    Warnings,
+    tell_start,
+    tell_summary,
+    tell_trial,
+    tell_verdicts,
+)
 from proctor.reporting.terminal.screen import (
     Outlet,
     Span,

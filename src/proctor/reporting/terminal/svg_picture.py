@@ -5,9 +5,8 @@ from __future__ import annotations
 import io
 import re
 
-from proctor.reporting.terminal.narration import NameColumn, tell_start, tell_trial
+from proctor.reporting.terminal.narration import NameColumn, tell_start, tell_summary, tell_trial
 from proctor.reporting.terminal.progress import RichScreen
-from proctor.reporting.terminal.run_summary import tell_summary
 from proctor.results.run import Run
 from proctor.results.verdict import RunVerdict
 

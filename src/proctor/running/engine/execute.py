@@ -17,7 +17,7 @@ from proctor.base.errors import StoreError
 from proctor.base.references import describe
 from proctor.base.secrets import mask
 from proctor.cases.suite import Case
-from proctor.results.masking import with_masked_note
+from proctor.results.encoding import with_masked_note
 from proctor.results.run import Outcome, Run, Score, TrialResult
 from proctor.results.verdict import NOTHING_SCORES, RunVerdict, judge, trial_outcome
 from proctor.running.engine.ask import Answer, User, WrittenUser, ask
@@ -154,7 +154,7 @@ class _Execution:
         if self._writer.listener_error is not None:
             raise self._writer.listener_error
         self._writer.summaries.sort(key=lambda summary: summary.position)
-        run.note = self._note if self._options.keep_secrets else mask(self._note)
+        run.note = self._note if self._options.keep_secrets or not self._note else mask(self._note)
         run.finished_at, run.interrupted = time.time(), self._interrupted
         if self._costs is not None:
             self._costs.sum_up(run, len(self._plan.trials))

@@ -16,11 +16,19 @@ from proctor.base.json_data import UNSET, Json, plain
 from proctor.base.records import record
 from proctor.base.references import describe, place_of
 from proctor.base.threads import call_in_thread
-from proctor.base.threshold import passes
-from proctor.cases.suite import NOTHING, Case, Criteria, ExpectedCall, NamedData
-from proctor.evaluators.call_evaluator import UNCLAMPED, BadVerdict, clamp_notice, read_verdict
+from proctor.cases.suite import NOTHING, Case, Criteria, ExpectedCall, NamedData, passes
 from proctor.evaluators.compared_values import data_of
-from proctor.evaluators.evaluation import Evaluable, Evaluation, EvaluationPending, Exchange, NothingToCompare
+from proctor.evaluators.evaluation import (
+    UNCLAMPED,
+    BadVerdict,
+    Evaluable,
+    Evaluation,
+    EvaluationPending,
+    Exchange,
+    NothingToCompare,
+    clamp_notice,
+    read_verdict,
+)
 from proctor.evaluators.registry import Bound
 from proctor.results.judge_calls import DETAIL as JUDGED
 from proctor.results.run import Outcome, Score

@@ -16,7 +16,7 @@ from proctor.base.errors import StoreError
 from proctor.base.locks import FileLock
 from proctor.base.records import record
 from proctor.results.case_encoding import planned_key
-from proctor.results.masking import TrialMasker, mask_case
+from proctor.results.encoding import TrialMasker, mask_case
 from proctor.results.run import Outcome, TrialResult, TrialSummary
 from proctor.results.run_info import RunInfo, RunRow
 from proctor.results.store import Store

@@ -13,8 +13,7 @@ from proctor.base.json_data import Json
 from proctor.base.records import record
 from proctor.base.references import describe
 from proctor.cases.suite import EvaluatorSpec
-from proctor.evaluators.call_evaluator import BadVerdict
-from proctor.evaluators.evaluation import Evaluation, NothingToCompare
+from proctor.evaluators.evaluation import BadVerdict, Evaluation, NothingToCompare
 from proctor.evaluators.registry import Bound, build
 from proctor.results.judge_calibration import Calibration, Calibrations, Measured, prompt_versions
 from proctor.running.engine.judges import refusal, with_judge
@@ -144,7 +143,7 @@ class _RowJudging:
         return [task.result() for task in tasks]
 
     async def _heard(self, row: LabelledRow, panel: Any) -> Evaluation | Unjudged:
-        from proctor.evaluators.call_evaluator import evaluate
+        from proctor.evaluators.evaluation import evaluate
         from proctor.judging.context import JudgeContext, judge_context
 
         try:

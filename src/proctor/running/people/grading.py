@@ -16,8 +16,7 @@ from proctor.base.errors import StoreError, UsageError
 from proctor.base.fields import nearest
 from proctor.base.json_data import UNSET, Json, Unset, plain, show
 from proctor.base.records import record
-from proctor.base.threshold import passes
-from proctor.cases.suite import Case, Turn
+from proctor.cases.suite import Case, Turn, passes
 from proctor.evaluators.evaluation import collapse
 from proctor.evaluators.registry import DEFAULT_THRESHOLD
 from proctor.results.run import Outcome, Run, Score, TrialResult, TrialSummary

@@ -17,9 +17,9 @@ from proctor.agents.tool_reexecution import Reexecution, reexecute
 from proctor.agents.tool_reexecution import passages_of as reexecuted_passages
 from proctor.agents.toolbox import toolbox
 from proctor.base.errors import AgentFailed
-from proctor.base.event_loop import run_sync
 from proctor.base.json_data import Json, plain, show
 from proctor.base.references import describe
+from proctor.base.threads import run_sync
 from proctor.cases.files.attachments import Contents
 from proctor.cases.suite import Case, NamedData, Turn
 from proctor.evaluators.evaluation import Evaluable, Exchange, collapse

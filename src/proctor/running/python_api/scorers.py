@@ -17,11 +17,16 @@ from proctor.base.errors import ProctorError, UsageError
 from proctor.base.json_data import Json, plain, show
 from proctor.base.records import record
 from proctor.base.references import describe
-from proctor.base.threshold import passes
-from proctor.cases.suite import EvaluatorSpec
-from proctor.evaluators.call_evaluator import BadVerdict, evaluate
+from proctor.cases.suite import EvaluatorSpec, passes
 from proctor.evaluators.datasets.dataset_file import read_evaluators
-from proctor.evaluators.evaluation import Evaluable, Evaluation, EvaluationPending, NothingToCompare
+from proctor.evaluators.evaluation import (
+    BadVerdict,
+    Evaluable,
+    Evaluation,
+    EvaluationPending,
+    NothingToCompare,
+    evaluate,
+)
 from proctor.results.passing import ScoreThreshold
 from proctor.results.run import Outcome
 from proctor.running.python_api.run_application import is_being_cancelled

@@ -14,10 +14,9 @@ from proctor.base.errors import StoreError
 from proctor.base.json_data import fingerprint
 from proctor.base.locks import FileLock
 from proctor.base.records import record
-from proctor.results.git_state import git_state
-from proctor.results.masking import mask_trial
+from proctor.results.encoding import mask_trial
 from proctor.results.run import TrialResult
-from proctor.results.run_info import RunInfo
+from proctor.results.run_info import RunInfo, git_state
 from proctor.results.store import Store
 from proctor.running.engine.execute import broke_down
 

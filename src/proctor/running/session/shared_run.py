@@ -11,15 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from proctor.base.errors import StoreError
-from proctor.base.event_loop import run_sync
 from proctor.base.json_data import Json, plain
 from proctor.base.records import record
+from proctor.base.threads import run_sync
 from proctor.cases.suite import Suite
 from proctor.results.case_encoding import question_key
-from proctor.results.git_state import DirtyCheck
 from proctor.results.judge_calls import Tally
 from proctor.results.run import Run, SuiteInfo, TrialResult
-from proctor.results.run_info import RunInfo, suite_info
+from proctor.results.run_info import DirtyCheck, RunInfo, suite_info
 from proctor.results.store import Store, read_run
 from proctor.results.verdict import RunVerdict, judge
 from proctor.running.engine.execute import execute

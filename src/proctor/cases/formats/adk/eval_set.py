@@ -24,15 +24,7 @@ from proctor.cases.formats.adk.contents import (
     read_tool_use,
 )
 from proctor.cases.formats.adk.criteria import read_rubrics
-from proctor.cases.formats.adk.test_config import (
-    Draft,
-    Gates,
-    Placed,
-    assemble,
-    keep,
-    name_of,
-    session_of,
-)
+from proctor.cases.formats.adk.test_config import Draft, Gates, Placed, assemble, keep, name_of, session_of
 from proctor.cases.scenario import Scenario
 from proctor.cases.suite import NOTHING, Case, Expected, ExpectedCall, Suite, Turn
 

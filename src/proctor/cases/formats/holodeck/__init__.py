@@ -75,5 +75,4 @@ DECLARED = Declaration(
     refusal=_refusal,
     evaluator_names=_evaluator_names,
     agent_hint="describe one with `model` and `instructions`, add `agent: app.py:agent`, or ",
-    hooks="proctor.compat.holodeck.suite_hooks:HoloDeckHooks",
 )

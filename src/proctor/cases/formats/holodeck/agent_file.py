@@ -21,6 +21,7 @@ from proctor.cases.formats.holodeck.metrics import read_metrics
 from proctor.cases.formats.holodeck.test_cases import AgentTests
 from proctor.cases.suite import NOTHING, Case, EvaluatorSpec, Settings, Suite
 
+HOOKS = "proctor.compat.holodeck.suite_hooks:HoloDeckHooks"
 KEPT = (
     "author",
     "model",
@@ -75,6 +76,7 @@ def read_document(document: Document) -> list[Suite]:
     document.finish()
     return [
         Suite(
+            hooks=HOOKS,
             name=name,
             cases=cases,
             evaluators=defaults,

@@ -8,7 +8,7 @@ from proctor.base.fields import Document, Fields, kind, nearest
 from proctor.base.json_data import UNSET, Json, show
 from proctor.base.source import Pointer
 from proctor.cases.evaluator_specs import read_specs, with_implied
-from proctor.cases.formats.native import NAME
+from proctor.cases.formats.native import LINES, NAME
 from proctor.cases.formats.native.parts import read_doubles, read_scenario, refuse_turns, whole
 from proctor.cases.matchers import Matcher, parse
 from proctor.cases.scenario import Scenario
@@ -32,7 +32,8 @@ UNSCORED = "is scored by nothing; give it an expectation or an evaluator"
 
 
 def read_document(document: Document) -> list[Suite]:
-    document = whole(document)
+    if document.path.suffix in LINES or isinstance(document.data, list):
+        document = whole(document)
     suite = _read_suite(document)
     document.finish(suite)
     return [suite]
