@@ -3,8 +3,6 @@
 The gate runs nothing. The engine records outcomes and asks which cases to run next, until there is none:
 
     gate = Gate({"refund": Past(trials=10, passes=10), "greeting": Past(trials=10, passes=7)})
-    gate.record("refund", passed=False)
-    gate.record("greeting", passed=True)
     while cases := gate.next_cases():
         for case in cases:
             gate.record(case, passed=run(case))
@@ -15,35 +13,40 @@ The statistics and their assumptions are explained in the appendix of `docs/gate
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping
 from enum import StrEnum
+from itertools import accumulate
 
 from proctor.base.records import record
-from proctor.results.gate_evidence import DriftTest, SuiteCase, SuspectTest, any_reaches, critical_height, failure_weight
+from proctor.results.gate_evidence import DriftTest, SuiteCase, SuspectTest, any_reaches, critical_height
 from proctor.results.usual_rates import ANY_RATE, UsualRates
 
-CASES_SHARE = 0.5
-DRIFT_SHARES = (0.18, 0.16, 0.16)
-"""How alpha is spent: on the suspects together, and on each look at the whole suite."""
+CASES_SHARE = 0.4
+DRIFT_SHARES = (0.08, 0.07, 0.07)
+"""How alpha is spent: on all suspects together, and on each look at the whole suite. The rest is a reserve for what the
+suspects' test assumes about the rates of a suite; it keeps the measured false alarms below alpha for other mixtures."""
 
-DRIFT_DOUBT = 0.15
-"""A further round is asked while the suite-level p-value is at most this."""
+DRIFT_DOUBT = 0.2
+"""A further round is asked while the suite-level p-value of the last one is at most this."""
 
-INFORMATIVE = 0.9
-"""Further rounds ask the cases that carry this share of the information about a drift; the others would cost more than they say."""
+CLEARED = -2.6
+"""Log of the likelihood ratio at which a suspect behaves as usual: a broken case would do so a thirteenth as often."""
 
-CLEARED = -1.6
-"""Log of the likelihood ratio below which a suspect behaves as usual: a broken case would do so less than a fifth as often."""
+DOUBTFUL = 2.0
+"""Times alpha: a suspect that passed again and whose p-value is above this is no longer in doubt."""
+
+IMPROVED = 0.1
+"""A case that passed with at most this chance has improved."""
 
 SCORES_NEEDED = 5
 SCORE_DEVIATIONS = 3.0
 SCORE_MARGIN = 0.1
-"""A score is far below its usual range at this many standard deviations, and at least this much, below the mean of enough scores."""
+"""With enough recorded scores, one is far below the usual range at so many standard deviations below their mean, and at
+least so much."""
 
-MOST_NEEDED = 60
-"""How many further failing trials are considered when the gate says what it would take."""
+FORESEEN = 60
+"""How many trials of an open case are considered when the gate says what it would take."""
 
 
 class Verdict(StrEnum):
@@ -72,6 +75,10 @@ class Past:
     passes: int
     score_mean: float | None = None
     score_deviation: float | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.passes <= self.trials:
+            raise ValueError(f"{self.passes} passes of {self.trials} trials cannot have been recorded")
 
     @property
     def usual_low(self) -> float | None:
@@ -104,7 +111,8 @@ class CaseFinding:
     """Outcomes after the first one; errors are not counted."""
     fresh_passes: int
     p_value: float | None
-    """Of a suspect: adjusted for all looks and all suspects. Of an improved case: the chance that it passes as usual."""
+    """Of a suspect: held against alpha as it is, every look and every suspect is accounted for.
+    Of an improved case: the chance that it passes as usual."""
     by_score: bool
     """It passed, but scored far below its usual range."""
     needed: int | None
@@ -116,10 +124,10 @@ class DriftFinding:
     """What the gate says about the suite as a whole."""
 
     rounds: int
-    p_value: float | None
-    """Adjusted for the looks; `None` without a case to look at."""
-    better_p_value: float | None
-    """The same for failing less than usual, from the first round alone."""
+    p_value: float
+    """Held against alpha as it is: every look is accounted for."""
+    better_p_value: float
+    """The chance to fail as little as in the first round, were nothing changed."""
     proven: bool
     in_doubt: bool
 
@@ -153,26 +161,26 @@ class _Course:
 
     @property
     def fresh(self) -> int:
-        return len(self.kept) - 1
+        return max(0, len(self.kept) - 1)
 
     @property
     def fresh_passes(self) -> int:
         return sum(self.kept[1:])
 
     @property
-    def best(self) -> float:
-        """The highest score so far."""
+    def is_proven(self) -> bool:
+        return self.standing is Standing.PROVEN
+
+    @property
+    def scores(self) -> list[float]:
+        """How much spoke for a broken case after each fresh trial; trials beyond the limit do not count."""
         assert self.test
-        highest, passes = -math.inf, 0
-        for n, kept in enumerate(self.kept[1 : self.test.trials + 1], 1):
-            passes += kept
-            highest = max(highest, self.test.scores[n][passes])
-        return highest
+        passes = accumulate(self.kept[1 : self.test.trials + 1])
+        return [self.test.scores[n][count] for n, count in enumerate(passes, 1)]
 
     @property
     def score(self) -> float:
-        assert self.test
-        return self.test.scores[self.fresh][self.fresh_passes]
+        return self.scores[-1] if self.fresh and self.scores else 0.0
 
 
 class Gate:
@@ -183,15 +191,14 @@ class Gate:
         self._courses = {case: _Course(past) for case, past in pasts.items()}
         known = [course.past for course in self._courses.values() if course.past]
         self._rates = UsualRates((past.passes, past.trials) for past in known)
-        self._tests: dict[tuple[int, int, bool], SuspectTest] = {}
+        self._tests: dict[tuple[Past, bool, int], SuspectTest] = {}
+        self._critical: dict[frozenset[tuple[SuspectTest, int]], float] = {}
+        self._looks: list[DriftTest] = []
         self._extra = 0
         self._stopped: str | None = None
-        self._round = 1
-        self._drift: list[tuple[float, float]] = []
-        self._critical: dict[frozenset[tuple[SuspectTest, int]], float] = {}
 
     def record(self, case: str, passed: bool | None, score: float | None = None) -> None:
-        """Keep one outcome; `passed=None` is a trial that ended in an error and proves nothing."""
+        """Keep one outcome; `passed=None` is a trial that ended in an error and is evidence of nothing."""
         course = self._courses[case]
         course.attempts += 1
         self._extra += course.attempts > 1
@@ -204,20 +211,21 @@ class Gate:
         course.kept.append(passed and (low is None or score is None or score >= low))
 
     def next_cases(self) -> tuple[str, ...]:
-        """The cases to run once more each, the most telling first; none when the gate is sure or has to stop."""
-        if self._stopped:
-            return ()
+        """The cases to run once each, the most telling first: all of them at first, none when the gate is sure."""
+        unasked = tuple(case for case, course in self._courses.items() if not course.attempts)
+        if unasked or self._stopped:
+            return () if self._stopped else unasked
         self._decide()
         wanted = self._suspects_to_ask() or self._round_to_ask()
         if wanted and self.options.budget is not None:
             left = self.options.budget - self._extra
             if left <= 0:
-                self._stopped = "budget"
+                self.stop("the budget of further trials is spent")
             wanted = wanted[: max(0, left)]
         return tuple(wanted)
 
     def stop(self, reason: str) -> None:
-        """End the gate early: the user's money or time is spent."""
+        """End the gate early, because the user's money or time is spent; what is open stays open."""
         self._stopped = self._stopped or reason
 
     def report(self) -> GateReport:
@@ -225,7 +233,7 @@ class Gate:
         self._decide()
         cases = tuple(self._finding(case, course) for case, course in self._courses.items())
         drift = self._drift_finding()
-        return GateReport(self._verdict(cases, drift), cases, drift, self._extra, self._stopped)
+        return GateReport(self._verdict(drift), cases, drift, self._extra, self._stopped)
 
     def _first(self, course: _Course, passed: bool, score: float | None) -> None:
         """The first outcome chooses the suspects, and is no evidence against them."""
@@ -234,130 +242,145 @@ class Gate:
             return
         low = past.usual_low
         course.standing = Standing.AS_USUAL
-        if passed and low is not None and score is not None and score < low:
-            course.by_score = True
-            course.test = self._test(past.trials, past.trials, True)
-        elif not passed and 2 * past.passes >= past.trials:
-            course.test = self._test(past.passes, past.trials, False)
+        course.by_score = passed and low is not None and score is not None and score < low
+        if course.by_score or (not passed and 2 * past.passes >= past.trials):
+            course.standing = Standing.OPEN
+            course.test = self._test(past, course.by_score, self.options.max_trials)
         elif passed:
             chance = self._rates.belief(past.passes, past.trials).mean
-            if past.passes == 0 or chance <= 2 * self.options.alpha:
+            if past.passes == 0 or chance <= IMPROVED:
                 course.standing, course.p_value = Standing.IMPROVED, chance
-        if course.test:
-            course.standing = Standing.OPEN
 
-    def _test(self, passes: int, trials: int, by_score: bool) -> SuspectTest:
-        key = (passes, trials, by_score)
+    def _test(self, past: Past, by_score: bool, trials: int) -> SuspectTest:
+        key = (Past(past.trials, past.trials if by_score else past.passes), by_score, trials)
         if key not in self._tests:
-            # Were nothing changed, the outcome that chose the suspect would be one more observation of its usual rate.
-            usual = ANY_RATE.after(passes, 1) if by_score else self._rates.belief(passes, trials).after(0, 1)
-            self._tests[key] = SuspectTest(usual, self.options.max_trials)
+            usual = ANY_RATE.after(past.trials, 0) if by_score else self._rates.belief(past.passes, past.trials)
+            # Were nothing changed, the outcome that chose it would be one more observation of its usual rate.
+            self._tests[key] = SuspectTest(usual.after(0, 1), trials)
         return self._tests[key]
 
-    def _suspects(self) -> list[_Course]:
-        return [course for course in self._courses.values() if course.test]
+    def _suspects(self) -> list[tuple[_Course, SuspectTest]]:
+        return [(course, course.test) for course in self._courses.values() if course.test]
 
     def _decide(self) -> None:
         """Step down from the loudest suspect: each is held against all that are not yet proven."""
-        suspects = sorted((c for c in self._suspects() if c.fresh > 0), key=lambda course: -course.best)
-        remaining = Counter(course.test for course in self._suspects() if course.test)
-        alpha, reached = CASES_SHARE * self.options.alpha, 0.0
-        for course in suspects:
-            assert course.test
-            reached = max(reached, any_reaches(remaining, course.best))
+        suspects = self._suspects()
+        remaining = Counter(test for _, test in suspects)
+        asked = sorted(
+            ((course, test) for course, test in suspects if course.scores), key=lambda pair: -max(pair[0].scores)
+        )
+        reached = 0.0
+        for course, test in asked:
+            reached = max(reached, min(1.0, any_reaches(remaining, max(course.scores)) / CASES_SHARE))
             course.p_value = reached
-            if reached <= alpha:
+            if reached <= self.options.alpha:
                 course.standing = Standing.PROVEN
-                remaining[course.test] -= 1
-        critical = self._critical_height(remaining, alpha)
-        for course in suspects:
-            if course.standing is Standing.OPEN and self._is_cleared(course, critical):
+                remaining[test] -= 1
+        remaining = +remaining
+        critical = self._critical_height(remaining)
+        for course, test in asked:
+            if course.standing is Standing.OPEN and self._is_cleared(course, test, critical):
                 course.standing = Standing.CLEARED
 
-    def _critical_height(self, remaining: Counter[SuspectTest], alpha: float) -> float:
+    def _critical_height(self, remaining: Counter[SuspectTest]) -> float:
         key = frozenset(remaining.items())
         if key not in self._critical:
-            self._critical[key] = critical_height(+remaining, alpha)
+            self._critical[key] = critical_height(remaining, CASES_SHARE * self.options.alpha)
         return self._critical[key]
 
-    def _is_cleared(self, course: _Course, critical: float) -> bool:
-        assert course.test and course.p_value is not None
+    def _is_cleared(self, course: _Course, test: SuspectTest, critical: float) -> bool:
+        """It behaves as usual, or it cannot be proven any more and little speaks against it."""
         if course.score <= CLEARED:
             return True
-        as_usual = course.score <= 0 or (course.p_value > 2 * self.options.alpha and course.fresh_passes > 0)
-        return as_usual and course.test.reachable(course.fresh, course.fresh_passes) < critical
+        doubtful = course.fresh_passes == 0 or (course.p_value or 0.0) <= DOUBTFUL * self.options.alpha
+        if course.score > 0 and doubtful:
+            return False
+        return course.fresh >= test.trials or test.reachable(course.fresh, course.fresh_passes) < critical
 
     def _suspects_to_ask(self) -> list[str]:
-        limit = self.options.max_trials
         wanted = [
-            (-course.score, case)
-            for case, course in self._courses.items()
-            if course.standing is Standing.OPEN and course.past and course.attempts <= limit
+            (-course.score, -course.test.reachable(0, 0), at, case)
+            for at, (case, course) in enumerate(self._courses.items())
+            if course.test and course.standing is Standing.OPEN and course.attempts <= self.options.max_trials
         ]
         return [case for *_, case in sorted(wanted)]
 
     def _round_to_ask(self) -> list[str]:
-        """The next round of the suite-level test, while it is in doubt and no single case answers it."""
-        while True:
-            if len(self._drift) < self._round:
-                self._drift.append(self._drift_look(self._round))
-            p_value = self._drift[-1][0]
-            last = self._round >= len(DRIFT_SHARES)
-            if last or p_value > DRIFT_DOUBT or self._drift_is_proven() or self._any_proven():
-                return []
-            wanted = [case for case in self._informative() if self._courses[case].attempts <= self._round]
-            self._round += 1
+        """The next round of the suite-level test, while it is in doubt and no single case answers it.
+
+        A round asks every case: those with the best past are partly those that were lucky, so to choose by the past
+        would make a suite look worse than it was.
+        """
+        if not self._looks:
+            self._looks.append(self._look(1))
+        while self._wants_another_look():
+            rounds = len(self._looks) + 1
+            wanted = [case for case, course in self._in_suite().items() if course.attempts < rounds]
             if wanted:
                 return wanted
+            self._looks.append(self._look(rounds))
+        return []
 
-    def _any_proven(self) -> bool:
-        return any(course.standing is Standing.PROVEN for course in self._courses.values())
+    def _wants_another_look(self) -> bool:
+        if self._any_proven() or self._drift_p_value(self._looks) <= self.options.alpha:
+            return False
+        most = min(len(DRIFT_SHARES), self.options.max_trials + 1)
+        return len(self._looks) < most and self._looks[-1].worse <= DRIFT_DOUBT
+
+    def _look(self, rounds: int) -> DriftTest:
+        """Takes the first outcomes of every case, however often a suspect was asked: a fixed number keeps it fair."""
+        cases = []
+        for course in self._in_suite().values():
+            assert course.past
+            now = course.passed[:rounds]
+            cases.append(SuiteCase(course.past.passes, course.past.trials, sum(now), len(now)))
+        return DriftTest(cases)
 
     def _in_suite(self) -> dict[str, _Course]:
         return {case: course for case, course in self._courses.items() if course.past and course.passed}
 
-    def _informative(self) -> list[str]:
-        """Chosen by the past alone: a choice by outcomes would bias the rounds."""
-        told = []
-        for case, course in self._in_suite().items():
-            assert course.past
-            rate = self._rates.belief(course.past.passes, course.past.trials).mean
-            told.append((1 / (rate * (1 - rate)), case))
-        enough = INFORMATIVE * math.fsum(value for value, _ in told)
-        chosen, total = [], 0.0
-        for value, case in sorted(told, reverse=True):
-            if total >= enough:
-                break
-            chosen.append(case)
-            total += value
-        return chosen
+    def _any_proven(self) -> bool:
+        return any(course.is_proven for course in self._courses.values())
 
-    def _drift_look(self, rounds: int) -> tuple[float, float]:
-        informative = set(self._informative()) if rounds > 1 else set()
-        cases = []
-        for case, course in self._in_suite().items():
-            assert course.past
-            now = course.passed[: rounds if case in informative else 1]
-            cases.append(SuiteCase(course.past.passes, course.past.trials, sum(now), len(now)))
-        if not cases:
-            return 1.0, 1.0
-        test = DriftTest(cases)
-        return test.worse(), test.better()
-
-    def _drift_is_proven(self) -> bool:
-        alpha = self.options.alpha
-        return any(p <= share * alpha for (p, _), share in zip(self._drift, DRIFT_SHARES, strict=False))
+    def _drift_p_value(self, looks: list[DriftTest]) -> float:
+        return min(1.0, *(look.worse / share for look, share in zip(looks, DRIFT_SHARES, strict=False)))
 
     def _drift_finding(self) -> DriftFinding:
-        looks = self._drift or [self._drift_look(1)]
-        proven = self._drift_is_proven()
-        return DriftFinding(len(looks), min(p for p, _ in looks), looks[0][1], proven, False)
+        looks = self._looks or [self._look(1)]
+        p_value = self._drift_p_value(looks)
+        proven = p_value <= self.options.alpha
+        limit = DRIFT_DOUBT if self._stopped else self.options.alpha
+        in_doubt = not proven and looks[-1].worse <= limit
+        return DriftFinding(len(looks), p_value, looks[0].better, proven, in_doubt)
 
-    def _verdict(self, cases, drift) -> Verdict:
+    def _verdict(self, drift: DriftFinding) -> Verdict:
         if drift.proven or self._any_proven():
             return Verdict.REGRESSION
-        if any(c.standing is Standing.OPEN for c in cases): return Verdict.INCONCLUSIVE
+        is_open = any(course.standing is Standing.OPEN for course in self._courses.values())
+        if is_open or drift.in_doubt or not self._in_suite():
+            return Verdict.INCONCLUSIVE
         return Verdict.NO_REGRESSION
 
-    def _finding(self, case, course):
-        return CaseFinding(case, course.standing, course.past, 0,0,course.p_value, course.by_score, None)
+    def _finding(self, case: str, course: _Course) -> CaseFinding:
+        needed = self._needed(course) if course.standing is Standing.OPEN else None
+        return CaseFinding(
+            case,
+            course.standing,
+            course.past,
+            course.fresh,
+            course.fresh_passes,
+            course.p_value,
+            course.by_score,
+            needed,
+        )
+
+    def _needed(self, course: _Course) -> int | None:
+        """The fewest further trials that prove an open case, were all of them to fail."""
+        assert course.past and course.test
+        test = self._test(course.past, course.by_score, FORESEEN)
+        others = Counter(test for other, test in self._suspects() if other is not course and not other.is_proven)
+        for trials in range(course.fresh + 1, FORESEEN + 1):
+            height = test.scores[trials][course.fresh_passes]
+            if any_reaches(others + Counter([test]), height) <= CASES_SHARE * self.options.alpha:
+                return trials - course.fresh
+        return None

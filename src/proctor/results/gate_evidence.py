@@ -6,7 +6,7 @@ import math
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from proctor.base.records import record
 from proctor.results.usual_rates import RateBelief
@@ -25,7 +25,7 @@ class SuspectTest:
     """How much the fresh trials of a suspect speak for a broken case, and how often chance alone speaks as loud.
 
     The score is the log of a likelihood ratio: a broken case over a case as usual. `tail` gives the chance that the
-    score of an unchanged case *ever* reaches a height within the allowed trials, so looking after every trial is paid for.
+    score of an unchanged case *ever* reaches a height within the allowed trials, so every look is paid for.
     """
 
     def __init__(self, usual: RateBelief, trials: int) -> None:
@@ -117,12 +117,14 @@ class DriftTest:
             failures = trials - case.passes - case.now_passes
             kinds[trials, failures, case.now_trials] += 1
             self.observed += failure_weight(failures, trials) * (case.now_trials - case.now_passes)
-        self._terms = [(count, _shuffled(*kind)) for kind, count in kinds.items() if 0 < kind[1]]
+        self._terms = [(count, _shuffled(*kind)) for kind, count in kinds.items() if kind[1] > 0]
 
+    @cached_property
     def worse(self) -> float:
         """The chance of failing at least as much as observed, were nothing changed."""
         return self._at_least(self.observed, 1)
 
+    @cached_property
     def better(self) -> float:
         """The chance of failing at most as much as observed, were nothing changed."""
         return self._at_least(-self.observed, -1)

@@ -1,8 +1,8 @@
 """What the recorded trials of a suite say about the pass rate of each of its cases, with the doubt that is left.
 
-The rates of a suite are modelled as a mixture: a share of nearly certain cases, a share of cases that vary, and a few that
-follow neither. Which mixture it is, is not known: every one of a grid of mixtures is weighed by how well it explains the
-recorded trials of the whole suite. A case's own rate is never taken for known, however often it was recorded.
+The rates of a suite are modelled as a mixture: a share of nearly certain cases, a share of cases that vary, and a few
+that follow neither. Which mixture it is, is not known: every one of a grid of mixtures is weighed by how well it
+explains the recorded trials of the whole suite. A case's own rate is never taken for known, however often it was recorded.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import lru_cache
 from proctor.base.records import record
 
 UNUSUAL = 0.05
-"""The share of cases that may have any rate at all: it keeps one odd case of a uniform suite from being drawn to the others."""
+"""The share of cases that may have any rate: it keeps an odd case of a uniform suite from being drawn to the others."""
 
 CERTAIN = tuple((float(weight), 1.0) for weight in (10, 25, 60, 150, 400))
 VARYING = tuple((mean * size, (1 - mean) * size) for mean in (0.3, 0.5, 0.7, 0.8, 0.9) for size in (2.5, 7.0, 25.0))
@@ -40,7 +40,7 @@ class RateBelief:
         return _normalised(weighted)
 
     def sequences(self, trials: int) -> list[list[float]]:
-        """`[n][passes]`: the chance of one particular sequence of `n` outcomes with that many passes, up to `trials`."""
+        """`[n][passes]`: the chance of one particular sequence of `n` outcomes with so many passes, up to `trials`."""
         table = [[0.0] * (n + 1) for n in range(trials + 1)]
         for weight, a, b in self.parts:
             row = [weight]
