@@ -146,14 +146,16 @@ def simulate(setting: Setting) -> tuple[float, float, float]:
     return red / suites, unsure / suites, spent / suites
 
 
-def main_table(suites: int, seed: int, pool: ProcessPoolExecutor) -> Iterator[str]:
+def main_table(options: argparse.Namespace, pool: ProcessPoolExecutor) -> Iterator[str]:
     usual = next(iter(MIXTURES))
     yield "Red builds, and runs a case:\n"
     yield f"| cases | recorded | gate | {' | '.join(CHANGES)} |"
     yield "|---|---|---|" + "---|" * len(CHANGES)
-    rows = [(cases, trials, gate) for cases in (50, 20, 200) for trials in (10, 5, 20) for gate in GATES]
+    rows = [(cases, trials, gate) for cases in options.cases for trials in options.recorded for gate in GATES]
     settings = [
-        (gate, usual, change, cases, (trials,), suites, seed) for cases, trials, gate in rows for change in CHANGES
+        (gate, usual, change, cases, (trials,), options.suites, options.seed)
+        for cases, trials, gate in rows
+        for change in CHANGES
     ]
     results = pool.map(simulate, settings)
     for cases, trials, gate in rows:
@@ -211,22 +213,29 @@ def own_work_lines(seed: int) -> Iterator[str]:
     yield f"- compare, 3 repeats: {time.process_time() - made:.1f}"
 
 
+PARTS = ("gates", "mixtures", "comparison", "cost")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--suites", type=int, default=100, help="simulated suites a cell (default 100)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=None, help="processes (default: one a core)")
+    parser.add_argument("--cases", type=int, nargs="*", default=[20, 50, 200], help="sizes of the suites")
+    parser.add_argument("--recorded", type=int, nargs="*", default=[5, 10, 20], help="recorded trials a case")
+    parser.add_argument("--parts", nargs="*", choices=PARTS, default=PARTS, help="what to simulate (default: all)")
     options = parser.parse_args()
-    print(f"{options.suites} simulated suites a cell, seed {options.seed}.")
+    print(f"{options.suites} simulated suites a cell, seed {options.seed}.", flush=True)
     with ProcessPoolExecutor(options.jobs) as pool:
-        for line in main_table(options.suites, options.seed, pool):
-            print(line, flush=True)
-        for line in false_alarm_table(options.suites, options.seed, pool):
-            print(line, flush=True)
-        for line in comparison_lines(options.seed, pool):
-            print(line, flush=True)
-    for line in own_work_lines(options.seed):
-        print(line, flush=True)
+        parts = {
+            "gates": main_table(options, pool),
+            "mixtures": false_alarm_table(options.suites, options.seed, pool),
+            "comparison": comparison_lines(options.seed, pool),
+            "cost": own_work_lines(options.seed),
+        }
+        for part in options.parts:
+            for line in parts[part]:
+                print(line, flush=True)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable
 from functools import cached_property, lru_cache
+from itertools import accumulate
 
 from proctor.base.records import record
 from proctor.results.usual_rates import RateBelief
@@ -32,10 +33,8 @@ class SuspectTest:
         self.trials = trials
         self._chances = usual.sequences(trials)
         broken = _broken_sequences(trials)
-        self.scores = [
-            [math.log(b) - math.log(max(u, 1e-300)) for b, u in zip(high, low, strict=True)]
-            for high, low in zip(broken, self._chances, strict=True)
-        ]
+        self.scores = [_log_ratios(*rows) for rows in zip(broken, self._chances, strict=True)]
+        """`[n][passes]`: the score after `n` fresh trials."""
         self._tails: dict[float, float] = {}
 
     def reachable(self, trials: int, passes: int) -> float:
@@ -67,6 +66,12 @@ class SuspectTest:
                     reached[passes] = 0
             ways = reached
         return min(1.0, crossed)
+
+
+def _log_ratios(broken: list[float], usual: list[float]) -> list[float]:
+    """More passes never speak louder for a broken case, whatever the tails of the two beliefs would say."""
+    ratios = [math.log(one / max(other, 1e-300)) for one, other in zip(broken, usual, strict=True)]
+    return list(accumulate(ratios, min))
 
 
 @lru_cache(maxsize=64)

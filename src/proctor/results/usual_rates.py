@@ -2,7 +2,8 @@
 
 The rates of a suite are modelled as a mixture: a share of nearly certain cases, a share of cases that vary, and a few
 that follow neither. Which mixture it is, is not known: every one of a grid of mixtures is weighed by how well it
-explains the recorded trials of the whole suite. A case's own rate is never taken for known, however often it was recorded.
+explains the recorded trials of the whole suite. A case's own rate is never taken for known, however often it was
+recorded.
 """
 
 from __future__ import annotations
