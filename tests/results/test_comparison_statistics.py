@@ -92,7 +92,9 @@ def test_permutations_of_scores_agree_with_trying_every_one(pairs: list[tuple[li
 
 def test_drawn_permutations_agree_with_counted_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = random.Random(5)
-    pairs = [([rng.choice([0.0, 1.0]) for _ in range(3)], [float(rng.random() < 0.75) for _ in range(3)]) for _ in range(30)]
+    pairs = [
+        ([rng.choice([0.0, 1.0]) for _ in range(3)], [float(rng.random() < 0.75) for _ in range(3)]) for _ in range(30)
+    ]
     exact = permutation_test(pairs)
     monkeypatch.setattr(comparison_statistics, "EXACT_WORK", 0)
     drawn = permutation_test(pairs)

@@ -325,7 +325,9 @@ class Gate:
         if self._any_proven() or self._drift_p_value(self._looks) <= self.options.alpha:
             return False
         most = min(len(DRIFT_SHARES), self.options.max_trials + 1)
-        return len(self._looks) < most and self._looks[-1].worse <= DRIFT_DOUBT
+        last = self._looks[-1]
+        # One failing case is a suspect's matter, not a drift: it is not worth another round of the whole suite.
+        return len(self._looks) < most and last.failing > 1 and last.worse <= DRIFT_DOUBT
 
     def _look(self, rounds: int) -> DriftTest:
         """Takes the first outcomes of every case, however often a suspect was asked: a fixed number keeps it fair."""
@@ -350,7 +352,7 @@ class Gate:
         p_value = self._drift_p_value(looks)
         proven = p_value <= self.options.alpha
         limit = DRIFT_DOUBT if self._stopped else self.options.alpha
-        in_doubt = not proven and looks[-1].worse <= limit
+        in_doubt = not proven and looks[-1].failing > 1 and looks[-1].worse <= limit
         return DriftFinding(len(looks), p_value, looks[0].better, proven, in_doubt)
 
     def _verdict(self, drift: DriftFinding) -> Verdict:

@@ -117,7 +117,10 @@ class DriftTest:
     def __init__(self, cases: Iterable[SuiteCase]) -> None:
         kinds: Counter[tuple[int, int, int]] = Counter()
         self.observed = 0
+        self.failing = 0
+        """How many cases failed in this run."""
         for case in cases:
+            self.failing += case.now_passes < case.now_trials
             trials = case.trials + case.now_trials
             failures = trials - case.passes - case.now_passes
             kinds[trials, failures, case.now_trials] += 1
