@@ -18,7 +18,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "src"))
 
 from proctor.results.comparison_statistics import compare_pairs, mean_difference
-from proctor.results.gate import Gate, Past, Verdict
+from proctor.results.gate import Gate, GateVerdict, Past
 
 Rates = list[float]
 
@@ -97,7 +97,7 @@ def proctor_gate(situation: Situation) -> Answer:
 
 
 def _answer(red: bool, runs: float) -> Answer:
-    return (Verdict.REGRESSION if red else Verdict.NO_REGRESSION), runs
+    return (GateVerdict.REGRESSION if red else GateVerdict.NO_REGRESSION), runs
 
 
 def any_flip(situation: Situation) -> Answer:
@@ -140,8 +140,8 @@ def simulate(setting: Setting) -> tuple[float, float, float]:
         before = MIXTURES[mixture](rng, cases)
         now = CHANGES[change](rng, before)
         verdict, runs = GATES[gate](Situation(rng, before, now, [rng.choice(trials) for _ in before]))
-        red += verdict == Verdict.REGRESSION
-        unsure += verdict == Verdict.INCONCLUSIVE
+        red += verdict == GateVerdict.REGRESSION
+        unsure += verdict == GateVerdict.INCONCLUSIVE
         spent += runs
     return red / suites, unsure / suites, spent / suites
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor.results import gate_evidence
-from proctor.results.gate import CaseFinding, Gate, GateOptions, GateReport, Past, Standing, Verdict
+from proctor.results.gate import CaseFinding, Gate, GateOptions, GateReport, GateVerdict, Past, Standing
 from proctor.results.gate_evidence import DriftTest, SuiteCase, SuspectTest, any_reaches, critical_height
 from proctor.results.usual_rates import ANY_RATE, UsualRates
 
@@ -40,14 +40,14 @@ def suite(count: int = 20, past: Past = ALWAYS) -> dict[str, Past | None]:
 def test_a_suite_that_passes_as_usual_costs_one_run_a_case() -> None:
     report = drive(Gate(suite()), lambda case: True)
 
-    assert report.verdict is Verdict.NO_REGRESSION
+    assert report.verdict is GateVerdict.NO_REGRESSION
     assert report.extra_trials == 0
 
 
 def test_a_case_that_broke_is_proven_by_name() -> None:
     report = drive(Gate(suite()), lambda case: case != "case-3")
 
-    assert report.verdict is Verdict.REGRESSION
+    assert report.verdict is GateVerdict.REGRESSION
     assert [found.case for found in report.cases if found.standing is Standing.PROVEN] == ["case-3"]
     proven = finding(report, "case-3")
     assert proven.p_value is not None and proven.p_value <= 0.05
@@ -78,7 +78,7 @@ def test_one_failure_of_a_case_that_passes_again_is_cleared() -> None:
     first = {f"case-{at}": True for at in range(20)} | {"case-1": False}
     report = drive(Gate(suite()), lambda case: first.pop(case, True))
 
-    assert report.verdict is Verdict.NO_REGRESSION
+    assert report.verdict is GateVerdict.NO_REGRESSION
     assert finding(report, "case-1").standing is Standing.CLEARED
     assert report.extra_trials <= 4
 
@@ -88,7 +88,7 @@ def test_a_case_that_usually_fails_is_no_suspect() -> None:
     report = drive(Gate(pasts), lambda case: case != "weak")
 
     assert finding(report, "weak").standing is Standing.AS_USUAL
-    assert report.verdict is Verdict.NO_REGRESSION
+    assert report.verdict is GateVerdict.NO_REGRESSION
     assert report.extra_trials == 0
 
 
@@ -97,14 +97,14 @@ def test_a_case_that_always_failed_and_passes_now_has_improved() -> None:
 
     assert finding(report, "weak").standing is Standing.IMPROVED
     assert finding(report, "mixed").standing is Standing.AS_USUAL
-    assert report.verdict is Verdict.NO_REGRESSION
+    assert report.verdict is GateVerdict.NO_REGRESSION
 
 
 def test_a_suite_that_fails_less_than_usual_is_told() -> None:
     report = drive(Gate(suite(60, Past(10, 6))), lambda case: True)
 
     assert report.drift.better_p_value < 0.001
-    assert report.verdict is Verdict.NO_REGRESSION
+    assert report.verdict is GateVerdict.NO_REGRESSION
 
 
 @pytest.mark.parametrize("past", [None, Past(0, 0)])
@@ -112,19 +112,19 @@ def test_a_case_without_a_past_takes_no_part(past: Past | None) -> None:
     report = drive(Gate({**suite(), "fresh": past}), lambda case: case != "fresh")
 
     assert finding(report, "fresh").standing is Standing.NEW
-    assert report.verdict is Verdict.NO_REGRESSION
+    assert report.verdict is GateVerdict.NO_REGRESSION
     assert report.extra_trials == 0
 
 
 @pytest.mark.parametrize("pasts", [{}, {"fresh": None}])
 def test_nothing_to_compare_with_is_inconclusive_and_not_green(pasts: dict[str, Past | None]) -> None:
-    assert drive(Gate(pasts), lambda case: True).verdict is Verdict.INCONCLUSIVE
+    assert drive(Gate(pasts), lambda case: True).verdict is GateVerdict.INCONCLUSIVE
 
 
 def test_errors_alone_are_inconclusive_and_end() -> None:
     report = drive(Gate(suite()), lambda case: None)
 
-    assert report.verdict is Verdict.INCONCLUSIVE
+    assert report.verdict is GateVerdict.INCONCLUSIVE
     assert {found.standing for found in report.cases} == {Standing.NO_OUTCOME}
 
 
@@ -134,7 +134,7 @@ def test_a_suspect_that_only_errs_stays_open_and_is_not_asked_for_ever() -> None
     suspect = finding(report, "case-1")
 
     assert suspect.standing is Standing.OPEN and suspect.fresh_trials == 0
-    assert report.verdict is Verdict.INCONCLUSIVE
+    assert report.verdict is GateVerdict.INCONCLUSIVE
     assert report.extra_trials == 10
 
 
@@ -154,12 +154,12 @@ def test_an_open_case_says_what_it_would_take_and_that_much_is_enough() -> None:
     report = drive(gate, lambda case: case != "case-3")
     needed = finding(report, "case-3").needed
 
-    assert report.verdict is Verdict.INCONCLUSIVE
+    assert report.verdict is GateVerdict.INCONCLUSIVE
     assert report.stopped and "budget" in report.stopped
     assert report.extra_trials == 1
     assert needed is not None
     again = drive(Gate(suite(), GateOptions(max_trials=1 + needed)), lambda case: case != "case-3")
-    assert again.verdict is Verdict.REGRESSION
+    assert again.verdict is GateVerdict.REGRESSION
 
 
 def test_a_gate_that_is_stopped_asks_no_more() -> None:
@@ -169,7 +169,7 @@ def test_a_gate_that_is_stopped_asks_no_more() -> None:
     gate.stop("the money is spent")
 
     assert gate.next_cases() == ()
-    assert gate.report().verdict is Verdict.INCONCLUSIVE
+    assert gate.report().verdict is GateVerdict.INCONCLUSIVE
     assert gate.report().stopped == "the money is spent"
 
 
@@ -177,7 +177,7 @@ def test_a_suspect_that_never_passes_again_is_not_cleared_by_a_past_that_is_too_
     report = drive(Gate(suite(20, Past(1, 1)), GateOptions(max_trials=3)), lambda case: case != "case-3")
 
     assert finding(report, "case-3").standing in (Standing.OPEN, Standing.PROVEN)
-    assert report.verdict is not Verdict.NO_REGRESSION
+    assert report.verdict is not GateVerdict.NO_REGRESSION
 
 
 def test_no_case_is_asked_more_often_than_allowed() -> None:
@@ -210,7 +210,7 @@ def test_a_score_a_little_below_its_usual_range_is_no_suspect() -> None:
         gate.record(case, True, 0.82 if case == "one" else 0.1)
 
     assert gate.next_cases() == ()
-    assert gate.report().verdict is Verdict.NO_REGRESSION
+    assert gate.report().verdict is GateVerdict.NO_REGRESSION
 
 
 def test_a_drop_that_is_spread_thin_is_a_regression_of_the_suite() -> None:
@@ -218,7 +218,7 @@ def test_a_drop_that_is_spread_thin_is_a_regression_of_the_suite() -> None:
     pasts = {f"case-{at}": Past(20, sum(rng.random() < 0.95 for _ in range(20))) for at in range(100)}
     report = drive(Gate(pasts), lambda case: rng.random() < 0.75)
 
-    assert report.verdict is Verdict.REGRESSION
+    assert report.verdict is GateVerdict.REGRESSION
     assert report.drift.proven and report.drift.p_value <= 0.05
 
 
@@ -239,7 +239,7 @@ def test_ten_thousand_cases_end_with_few_further_trials() -> None:
     }
     report = drive(Gate(pasts), lambda case: rng.random() < rates[case], most=40_000)
 
-    assert report.verdict is not Verdict.REGRESSION
+    assert report.verdict is not GateVerdict.REGRESSION
 
 
 MIXTURES: dict[str, Callable[[random.Random], float]] = {
@@ -259,7 +259,7 @@ def test_an_unchanged_agent_is_seldom_red(name: str, cases: int, trials: int) ->
         rates = {str(at): MIXTURES[name](rng) for at in range(cases)}
         pasts = {case: Past(trials, sum(rng.random() < rate for _ in range(trials))) for case, rate in rates.items()}
         report = drive(Gate(pasts), lambda case, rates=rates: rng.random() < rates[case])  # type: ignore[misc]
-        red += report.verdict is Verdict.REGRESSION
+        red += report.verdict is GateVerdict.REGRESSION
 
     assert red / suites <= 0.05 + 2.5 * math.sqrt(0.05 * 0.95 / suites)
 
@@ -272,7 +272,7 @@ def test_a_case_that_broke_outright_is_found_nearly_always() -> None:
         pasts = {str(at): Past(10, sum(rng.random() < rate for _ in range(10))) for at, rate in enumerate(rates)}
         rates[rng.randrange(50)] = 0.0
         report = drive(Gate(pasts), lambda case, rates=rates: rng.random() < rates[int(case)])  # type: ignore[misc]
-        found += report.verdict is Verdict.REGRESSION
+        found += report.verdict is GateVerdict.REGRESSION
 
     assert found / suites >= 0.88
 
@@ -290,7 +290,7 @@ def test_scores_that_vary_as_usual_are_seldom_red() -> None:
         while cases := gate.next_cases():
             for case in cases:
                 gate.record(case, True, rng.gauss(0.7, 0.08))
-        red += gate.report().verdict is Verdict.REGRESSION
+        red += gate.report().verdict is GateVerdict.REGRESSION
 
     assert red / suites <= 0.05 + 2.5 * math.sqrt(0.05 * 0.95 / suites)
 

@@ -41,8 +41,8 @@ class TestResult:
 
 
 @record
-class Interval:
-    """An estimate with the interval that holds the true value with the asked confidence."""
+class Effect:
+    """How much differs, with the interval that holds the true value with the asked confidence."""
 
     value: float
     low: float
@@ -192,7 +192,7 @@ def holm(p_values: Mapping[str, float]) -> dict[str, float]:
     return {name: adjusted[name] for name in p_values}
 
 
-def mean_difference(pairs: Sequence[Pair], *, confidence: float = 0.95) -> Interval | None:
+def mean_difference(pairs: Sequence[Pair], *, confidence: float = 0.95) -> Effect | None:
     """The mean over cases of second minus first, with Student's interval over the cases; scores lie between 0 and 1."""
     differences = [_difference(a, b) for a, b in pairs if a and b]
     if not differences:
@@ -202,11 +202,11 @@ def mean_difference(pairs: Sequence[Pair], *, confidence: float = 0.95) -> Inter
         # Cases that all agree do not rule out a few that would not: so large a share of them could have stayed unseen.
         unseen = 1 - (1 - confidence) ** (1 / len(differences))
         low, high = max(-1.0, found.value - unseen), min(1.0, found.value + unseen)
-        return Interval(found.value, low, high, len(differences))
-    return Interval(found.value, max(-1.0, found.low), min(1.0, found.high), found.count)
+        return Effect(found.value, low, high, len(differences))
+    return Effect(found.value, max(-1.0, found.low), min(1.0, found.high), found.count)
 
 
-def ratio(pairs: Sequence[Pair], *, confidence: float = 0.95) -> Interval | None:
+def ratio(pairs: Sequence[Pair], *, confidence: float = 0.95) -> Effect | None:
     """How many times as much the second run took a case (geometric mean), with an interval; for tokens, cost and time.
 
     Cases where either side is nothing have no ratio and are left out. With fewer than two cases there is no interval.
@@ -220,18 +220,18 @@ def ratio(pairs: Sequence[Pair], *, confidence: float = 0.95) -> Interval | None
         return None
     found = _student(logs, confidence)
     if len(logs) < 2:
-        return Interval(math.exp(found.value), 0.0, math.inf, 1)
-    return Interval(math.exp(found.value), math.exp(found.low), math.exp(found.high), len(logs))
+        return Effect(math.exp(found.value), 0.0, math.inf, 1)
+    return Effect(math.exp(found.value), math.exp(found.low), math.exp(found.high), len(logs))
 
 
-def _student(values: Sequence[float], confidence: float) -> Interval:
+def _student(values: Sequence[float], confidence: float) -> Effect:
     count = len(values)
     mean = math.fsum(values) / count
     if count < 2:
-        return Interval(mean, mean, mean, count)
+        return Effect(mean, mean, mean, count)
     variance = math.fsum((value - mean) ** 2 for value in values) / (count - 1)
     half = student_quantile(confidence, count - 1) * math.sqrt(variance / count)
-    return Interval(mean, mean - half, mean + half, count)
+    return Effect(mean, mean - half, mean + half, count)
 
 
 def student_quantile(confidence: float, freedom: int) -> float:

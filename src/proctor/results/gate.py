@@ -13,6 +13,7 @@ The statistics and their assumptions are explained in the appendix of `docs/gate
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping
 from enum import StrEnum
@@ -49,7 +50,7 @@ FORESEEN = 60
 """How many trials of an open case are considered when the gate says what it would take."""
 
 
-class Verdict(StrEnum):
+class GateVerdict(StrEnum):
     REGRESSION = "regression"
     NO_REGRESSION = "no_regression"
     INCONCLUSIVE = "inconclusive"
@@ -136,7 +137,7 @@ class DriftFinding:
 class GateReport:
     """The verdict of the gate, and what it rests on."""
 
-    verdict: Verdict
+    verdict: GateVerdict
     cases: tuple[CaseFinding, ...]
     drift: DriftFinding
     extra_trials: int
@@ -355,13 +356,13 @@ class Gate:
         in_doubt = not proven and looks[-1].failing > 1 and looks[-1].worse <= limit
         return DriftFinding(len(looks), p_value, looks[0].better, proven, in_doubt)
 
-    def _verdict(self, drift: DriftFinding) -> Verdict:
+    def _verdict(self, drift: DriftFinding) -> GateVerdict:
         if drift.proven or self._any_proven():
-            return Verdict.REGRESSION
+            return GateVerdict.REGRESSION
         is_open = any(course.standing is Standing.OPEN for course in self._courses.values())
         if is_open or drift.in_doubt or not self._in_suite():
-            return Verdict.INCONCLUSIVE
-        return Verdict.NO_REGRESSION
+            return GateVerdict.INCONCLUSIVE
+        return GateVerdict.NO_REGRESSION
 
     def _finding(self, case: str, course: _Course) -> CaseFinding:
         needed = self._needed(course) if course.standing is Standing.OPEN else None
@@ -381,8 +382,11 @@ class Gate:
         assert course.past and course.test
         test = self._test(course.past, course.by_score, FORESEEN)
         others = Counter(test for other, test in self._suspects() if other is not course and not other.is_proven)
-        for trials in range(course.fresh + 1, FORESEEN + 1):
-            height = test.scores[trials][course.fresh_passes]
-            if any_reaches(others + Counter([test]), height) <= CASES_SHARE * self.options.alpha:
-                return trials - course.fresh
-        return None
+        others[test] += 1
+        further = range(course.fresh + 1, FORESEEN + 1)
+
+        def proves(trials: int) -> bool:
+            return any_reaches(others, test.scores[trials][course.fresh_passes]) <= CASES_SHARE * self.options.alpha
+
+        at = bisect_left(further, True, key=proves)
+        return at + 1 if at < len(further) else None
