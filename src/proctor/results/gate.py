@@ -23,16 +23,16 @@ from proctor.base.records import record
 from proctor.results.gate_evidence import DriftTest, SuiteCase, SuspectTest, any_reaches, critical_height
 from proctor.results.usual_rates import ANY_RATE, UsualRates
 
-CASES_SHARE = 0.4
-DRIFT_SHARES = (0.08, 0.07, 0.07)
+CASES_SHARE = 0.33
+DRIFT_SHARES = (0.07, 0.07, 0.07)
 """How alpha is spent: on all suspects together, and on each look at the whole suite. The rest is a reserve for what the
 suspects' test assumes about the rates of a suite; it keeps the measured false alarms below alpha for other mixtures."""
 
 DRIFT_DOUBT = 0.2
 """A further round is asked while the suite-level p-value of the last one is at most this."""
 
-CLEARED = -2.6
-"""Log of the likelihood ratio at which a suspect behaves as usual: a broken case would do so a thirteenth as often."""
+CLEARED = -2.8
+"""Log of the likelihood ratio at which a suspect behaves as usual: a broken case would do so a sixteenth as often."""
 
 DOUBTFUL = 2.0
 """Times alpha: a suspect that passed again and whose p-value is above this is no longer in doubt."""
