@@ -78,7 +78,7 @@ class Totals:
 
 @record
 class Analysis:
-    """Everything there is to say without asking anybody."""
+    """Everything there is to say without asking a model."""
 
     run: str
     outcome: Outcome

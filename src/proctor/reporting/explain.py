@@ -22,7 +22,7 @@ from proctor.results.judge_calls import judge_name
 from proctor.results.run import Outcome, Score, TrialResult
 
 MOST_COMPARED = 100
-"""More calls than this in one turn are only listed: nobody would read the comparison."""
+"""More calls than this in one turn are only listed: the comparison would be too long to read."""
 
 
 class Fit(enum.StrEnum):
@@ -233,7 +233,7 @@ def shorten(text: str, limit: int) -> str:
 
 
 def length_told(text: str) -> str:
-    """What `shorten` says at the end of a text that it cut; of its lines, nobody knows then how many there were."""
+    """What `shorten` says at the end of a text that it cut; the number of its lines is not known then."""
     import re
 
     told = re.search(r"\.\.\. \([0-9,]+ characters in all\)\Z", text)
@@ -297,7 +297,7 @@ def expected_lines(expected: Expected, limit: int) -> Iterator[str]:
 
 
 def missing_and_extra(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> tuple[list[str], list[str]]:
-    """The expected tools that were not called often enough, and the called ones that nobody expected, by name."""
+    """The expected tools that were not called often enough, and the called ones that were not expected, by name."""
     left = [call.name for call in calls]
     missing: list[str] = []
     for wanted in sorted(expected, key=lambda call: (call.substring, -len(call.name))):

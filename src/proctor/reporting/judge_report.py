@@ -1,7 +1,4 @@
-"""What judged scores and simulated users rest on: who was asked what, what they replied, and what it cost.
-
-Says who judged, on how many calls and at what cost, alike in every report.
-"""
+"""What judges and simulated users were asked and replied, how many calls that took, and what they cost."""
 
 from __future__ import annotations
 
@@ -196,7 +193,7 @@ def correction_text(item: Correction) -> str:
 
 
 def judge_text(judge: JudgeSummary) -> str:
-    """`12 calls (30 from cache), 15,210 tokens, $0.0040`; a judge that calls nobody has only given scores."""
+    """`12 calls (30 from cache), 15,210 tokens, $0.0040`; a judge without a model has only given scores."""
     if not judge.calls and not judge.cached:
         return f"{counted(judge.scores, 'score')}, no model"
     parts = [counted(judge.calls, "call") + (f" ({judge.cached:,} from cache)" if judge.cached else "")]

@@ -1,7 +1,4 @@
-"""How numbers, outcomes and scores are said, alike in every report.
-
-Walks the trials of a run suite by suite without ever holding them all.
-"""
+"""How numbers, outcomes and scores are written in every report, and the trials of a run suite by suite."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Reads a message of a model call, whichever of the usual ways it is written in.
-
-Writes messages and tools of a model call as the GenAI conventions do; `messages` reads them again.
-"""
+"""Reads messages of model calls in any of the usual shapes, and writes them as the GenAI conventions do."""
 
 from __future__ import annotations
 

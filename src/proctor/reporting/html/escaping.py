@@ -18,7 +18,7 @@ GLYPHS = {
     Outcome.SKIPPED: "–",
     Outcome.PENDING: "…",
 }
-"""A sign beside every colour, for whoever does not see the colour."""
+"""A sign beside every colour, for readers who do not see the colour."""
 
 _REPLACED = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
 

@@ -1,7 +1,4 @@
-"""Cases down, evaluators across: where a suite is weak, at one glance.
-
-What the page says before any single trial: each suite with its pass rate, each evaluator with its mean.
-"""
+"""The top of the HTML report: each suite with its pass rate, each evaluator with its mean, and the grid of both."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The whole run as one HTML page: no outside request, no script needed, written trial by trial.
-
-What every page of ours has: one file that asks nobody for anything, its look, and the box that finds things.
-"""
+"""The whole run as one HTML file: no outside request, no script needed, written trial by trial."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; "
     "base-uri 'none'; form-action 'none'"
 )
-"""Whatever an agent managed to say, the page asks nobody for anything."""
+"""The page makes no request, whatever text of an agent it shows."""
 
 ICON = (
     "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E"

@@ -1,7 +1,4 @@
-"""Scorecards: how each entry of a dataset did by each of its evaluators, as one page to keep or to mail.
-
-The page of a scorecard, made of the pieces of the report: a verdict, evaluators, a grid, and each entry unfolded.
-"""
+"""Scorecards: how each entry of a dataset did by each of its evaluators, as one HTML page to keep or to mail."""
 
 from __future__ import annotations
 
@@ -187,7 +184,7 @@ SECTIONS = {
     "Expected": ("expectation", "expected_output"),
     "Answer": ("eval_output", "output"),
 }
-"""Under which names an entry keeps what everybody looks for first; all else comes after."""
+"""The names under which an entry keeps what readers look for first; all else comes after."""
 
 _BAD = (Outcome.FAILED, Outcome.ERROR)
 _NAMED = {"name", "value"}

@@ -1,7 +1,4 @@
-"""One trial on the page: a line that says how it ended, and behind it everything there is to see.
-
-Tool calls of one turn: what was expected beside what was done, argument by argument.
-"""
+"""One trial in the HTML report: how it ended, the conversation, and expected beside actual tool calls."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ from proctor.results.judge_calls import judge_name
 from proctor.results.run import Outcome, Score, TrialResult
 
 CALLS_SHOWN = 100
-"""More calls than this in one turn are counted, not shown; nobody reads them, and the JSON report has them."""
+"""More calls than this in one turn are counted, not shown: too many to read, and the JSON report has them."""
 ARGUMENT_TEXT = 500
 
 SIGNS = {Fit.AS_EXPECTED: "✓", Fit.DIFFERS: "✗", Fit.MISSING: "✗", Fit.NOT_EXPECTED: "+"}

@@ -1,7 +1,4 @@
-"""The whole run as one Markdown document: summary, mean scores, then every trial.
-
-One trial as a section of the Markdown report: short when it passed, whole when it did not.
-"""
+"""The whole run as one Markdown document: summary, mean scores, then every trial, in full where it failed."""
 
 from __future__ import annotations
 

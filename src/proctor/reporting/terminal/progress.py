@@ -1,7 +1,4 @@
-"""What people see while a run goes and when it ends: plain lines that any stream can take.
-
-What people see on a real terminal: failures as they happen, above a bar with counts, rate, cost and time left.
-"""
+"""Prints a run while it goes: plain lines on any stream; on a terminal, failures above a live bar."""
 
 from __future__ import annotations
 

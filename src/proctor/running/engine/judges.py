@@ -52,17 +52,17 @@ def needs_model(bound: Bound, judge: Any) -> bool:
     """Whether an evaluator asks a language model; one that the embedded judge judges does not."""
     if not bound.judged:
         return bound.needs_judge
-    named = judge if _names_nobody(in_force(bound, judge)) else in_force(bound, judge)
+    named = judge if _has_no_model(in_force(bound, judge)) else in_force(bound, judge)
     return (named.get("model") if isinstance(named, Mapping) else named) != EMBEDDED
 
 
-def _names_nobody(judge: Any) -> bool:
+def _has_no_model(judge: Any) -> bool:
     return isinstance(judge, Mapping) and NAMING.isdisjoint(judge)
 
 
 def _nobody(judge: Any) -> str:
     """What is wrong with options alone where no judge is named to whom they could belong."""
-    return "has options and names nobody; name a judge with the key model" if _names_nobody(judge) else ""
+    return "has options and names nobody; name a judge with the key model" if _has_no_model(judge) else ""
 
 
 def with_judge(bound: Bound, choice: Choice) -> Bound:
@@ -73,11 +73,11 @@ def with_judge(bound: Bound, choice: Choice) -> Bound:
     if not bound.judged:
         return bound
     judge, own = choice.judge, in_force(bound, choice.judge)
-    if choice.origin == GIVEN and own is not judge and not _names_nobody(own):
+    if choice.origin == GIVEN and own is not judge and not _has_no_model(own):
         call = copy.copy(bound.call)
         object.__setattr__(call, "model", judge)
         bound, own = replace(bound, call=call), judge
-    who = [_itself(own), _itself(judge)] if _names_nobody(own) else [_itself(own)]
+    who = [_itself(own), _itself(judge)] if _has_no_model(own) else [_itself(own)]
     return replace(bound, fingerprint=fingerprint(bound.fingerprint, *who))
 
 

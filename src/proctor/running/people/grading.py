@@ -118,7 +118,7 @@ def look_at(folder: Path, wanted: str) -> Gradebook:
 
 @contextmanager
 def open_gradebook(folder: Path, wanted: str) -> Iterator[Gradebook]:
-    """The run called `wanted`, kept from everybody else until it is closed."""
+    """The run called `wanted`, locked for other processes until it is closed."""
     store = Store(folder, create=False)
     try:
         run_id = store.find_run(wanted).id
