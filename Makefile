@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := -m pip install --quiet --disable-pip-version-check
+# Most modules of what is installed are never imported: those that are, are compiled then.
+PIP := -m pip install --quiet --disable-pip-version-check --no-compile
 
 # The tests start many short processes, which are quicker if modules are compiled once.
 unexport PYTHONDONTWRITEBYTECODE

@@ -30,6 +30,6 @@ for name in "$@"; do
     venv=".venv-frameworks/$name"
     [ -x "$venv/bin/python" ] || "$PYTHON" -m venv "$venv"
     # shellcheck disable=SC2086  the packages are words
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable . pytest hypothesis $wanted
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile --editable . pytest hypothesis $wanted
     "$venv/bin/python" -m pytest tests/agents/frameworks/test_framework_"$name"*.py
 done

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs the tests on supported Pythons besides the default one, as far as they can be found, each in its own environment.
-#   other_pythons.sh              the newest, without the tests that mostly start processes
+#   other_pythons.sh              the newest, with the tests of what depends on the Python: threads, loops, SQLite, files
 #   other_pythons.sh 3.12 3.13    these, with all tests
 set -eu
 default=$("$PYTHON" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
@@ -19,7 +19,7 @@ find_python() {
 apart=""
 if [ $# -eq 0 ]; then
     set -- 3.13
-    for folder in benchmarks cli docs examples plugin; do
+    for folder in benchmarks cli compat declared docs evaluators examples judging plugin reporting; do
         apart="$apart --ignore=tests/$folder"
     done
 fi
@@ -33,7 +33,7 @@ for version in "$@"; do
     echo "Python $version"
     venv=".venv-$version"
     [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[dev]'
     # What the collector complains of is blamed on whichever test runs then; the default Python is strict about it.
     # shellcheck disable=SC2086  the options are words
     "$venv/bin/python" -m pytest -n 2 -W ignore::pytest.PytestUnraisableExceptionWarning $apart
