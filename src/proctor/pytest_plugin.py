@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 ENDINGS = (".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".csv")
 JUDGE_VARIABLE = "PROCTOR_JUDGE"
+ALIAS_NOTES = pytest.StashKey[list[str]]()
 MARKERS = (
     "proctor(mode, suites): mode is full (needs a language model) or quick; suites are what evaluation_dataset runs.",
     "proctor_full: needs a language model; skipped with --proctor-fast.",
@@ -39,9 +40,43 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("proctor_suites", "Patterns of further files that are suites.", type="args")
     parser.addini("proctor_reuse", "Always as with --proctor-reuse.", type="bool", default=False)
     parser.addini("proctor_dataset", "Suites that evaluation_dataset runs.", type="args")
+    parser.addini("proctor_aliases", "Packages whose names Proctor stands in for: deepeval, pixie, holodeck.", type="args")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Before any conftest.py is imported: it may import an aliased package."""
+    _install_aliases(early_config)
+
+
+def _install_aliases(config: pytest.Config) -> None:
+    if ALIAS_NOTES in config.stash:
+        return
+    config.stash[ALIAS_NOTES] = []
+    given = config.getini("proctor_aliases")
+    if not given and not os.environ.get("PROCTOR_ALIASES") and not _mentions_aliases(config.rootpath):
+        return
+    from proctor.base.errors import UsageError
+    from proctor.cli.configuration import configured_aliases
+
+    try:
+        config.stash[ALIAS_NOTES] += configured_aliases(config.rootpath, given)
+    except UsageError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+def _mentions_aliases(root: Path) -> bool:
+    """Whether a project file might name some; read whole only then."""
+    files = (folder / name for folder in (root, *root.parents) for name in ("proctor.toml", "pyproject.toml"))
+    return any(path.is_file() and b"aliases" in path.read_bytes() for path in files)
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    return [f"proctor: {note}" for note in config.stash.get(ALIAS_NOTES, [])]
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    _install_aliases(config)
     for line in MARKERS:
         config.addinivalue_line("markers", line)
     judge = config.getoption("proctor_judge")

@@ -11,6 +11,12 @@ from pydantic import AliasChoices, Field
 from proctor.base.records import record
 from proctor.compat.deepeval.test_case import ConversationalTestCase, LLMTestCase, Passages, Shape, Tools, Turn
 
+__all__ = [
+    "ConversationalGolden",
+    "EvaluationDataset",
+    "Golden",
+]
+
 METADATA = AliasChoices("additional_metadata", "additionalMetadata", "metadata")
 
 

@@ -7,7 +7,7 @@ import copy
 from collections.abc import Sequence
 from typing import Any
 
-from proctor.base.event_loop import run_sync, without_loop
+from proctor.base.event_loop import run_in_kept_loop, without_loop
 from proctor.base.references import describe
 from proctor.base.threads import call_in_thread
 from proctor.compat.deepeval.evaluate_results import (
@@ -74,7 +74,7 @@ def assert_test(
 ) -> None:
     """`a_assert_test`, for code without an event loop."""
     __tracebackhide__ = True
-    complaint = run_sync(_complaint(test_case, metrics, run_async, error_config))
+    complaint = run_in_kept_loop(_complaint(test_case, metrics, run_async, error_config))
     if complaint:
         raise AssertionError(complaint)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from proctor.base.errors import JudgeFailed
-from proctor.base.event_loop import run_sync
+from proctor.base.event_loop import run_in_kept_loop, run_sync
 from proctor.base.json_data import show
 from proctor.base.threshold import passes
 from proctor.compat.deepeval.evaluables import evaluable_of
@@ -90,7 +90,7 @@ class ProctorMetric(BaseMetric):
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            return run_sync(self.a_measure(test_case))
+            return run_in_kept_loop(self.a_measure(test_case))
         return _in_a_thread(self, test_case)
 
     async def a_measure(self, test_case: Any) -> float | None:

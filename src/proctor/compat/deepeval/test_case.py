@@ -12,6 +12,19 @@ from pydantic.alias_generators import to_camel
 from proctor.agents.agent import ToolCall as Call
 from proctor.base.json_data import plain, show
 
+__all__ = [
+    "ConversationalTestCase",
+    "LLMTestCase",
+    "LLMTestCaseParams",
+    "MultiTurnParams",
+    "SingleTurnParams",
+    "ToolCall",
+    "ToolCallParams",
+    "ToolCallType",
+    "Turn",
+    "TurnParams",
+]
+
 
 class Shape(BaseModel):
     """Fields go by both spellings, and an unknown one is refused instead of dropped, unless it is null."""
