@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from proctor.running.python_api.agent_runner import AgentRunner
 
 ENDINGS = (".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".csv")
-JUDGE_VARIABLE = "PROCTOR_JUDGE"
 ALIAS_NOTES = pytest.StashKey[list[str]]()
 MARKERS = (
     "proctor(mode, suites): mode is full (needs a language model) or quick; suites are what evaluation_dataset runs.",
@@ -40,7 +39,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("proctor_suites", "Patterns of further files that are suites.", type="args")
     parser.addini("proctor_reuse", "Always as with --proctor-reuse.", type="bool", default=False)
     parser.addini("proctor_dataset", "Suites that evaluation_dataset runs.", type="args")
-    parser.addini("proctor_aliases", "Packages whose names Proctor stands in for: deepeval, pixie, holodeck.", type="args")
+    parser.addini(
+        "proctor_aliases", "Packages whose names Proctor stands in for: deepeval, pixie, holodeck.", type="args"
+    )
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -81,16 +82,23 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", line)
     judge = config.getoption("proctor_judge")
     if judge:
-        before = os.environ.get(JUDGE_VARIABLE)
-        os.environ[JUDGE_VARIABLE] = judge
-        config.add_cleanup(lambda: _put_back(before))
+        _set_variable(config, "PROCTOR_JUDGE", judge)
+    if config.getoption("proctor_fast"):
+        _set_variable(config, "PROCTOR_FAST", "1")
 
 
-def _put_back(judge: str | None) -> None:
-    if judge is None:
-        os.environ.pop(JUDGE_VARIABLE, None)
+def _set_variable(config: pytest.Config, name: str, value: str) -> None:
+    """For evaluators that tests call directly; put back as it was when the session ends."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    config.add_cleanup(lambda: _put_back(name, before))
+
+
+def _put_back(name: str, value: str | None) -> None:
+    if value is None:
+        os.environ.pop(name, None)
     else:
-        os.environ[JUDGE_VARIABLE] = judge
+        os.environ[name] = value
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile | None:

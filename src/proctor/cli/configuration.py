@@ -127,7 +127,9 @@ def prepare_imports(folder: Path | None = None) -> list[str]:
     if not sys.flags.safe_path:
         roots = (up for up in (place, *place.parents) if any((up / name).is_file() for name in PROJECT_FILES))
         wanted = dict.fromkeys([str(place), *(str(root) for root in itertools.islice(roots, 1))])
-        sys.path[:0] = [entry for entry in wanted if entry not in sys.path and (entry != str(place) or "" not in sys.path)]
+        sys.path[:0] = [
+            entry for entry in wanted if entry not in sys.path and (entry != str(place) or "" not in sys.path)
+        ]
     with contextlib.suppress(UsageError):
         return configured_aliases(place)
     return []

@@ -37,7 +37,7 @@ PACKAGES = {
         "metrics metrics.base_metric metrics.dag.dag metrics.dag.graph metrics.dag.nodes metrics.conversational_dag.nodes "
         "metrics.g_eval.utils test_case test_case.llm_test_case test_case.conversational_test_case dataset "
         "dataset.dataset dataset.golden models models.base_model evaluate evaluate.configs evaluate.evaluate "
-        "evaluate.types errors",
+        "evaluate.types errors tracing",
         "docs/deepeval.md",
     ),
     "pixie": Package(
@@ -95,9 +95,7 @@ def install_aliases(given: Iterable[str]) -> list[str]:
 
 
 def _forget(name: str) -> None:
-    sys.meta_path[:] = [
-        other for other in sys.meta_path if not (isinstance(other, _Finder) and other.package == name)
-    ]
+    sys.meta_path[:] = [other for other in sys.meta_path if not (isinstance(other, _Finder) and other.package == name)]
 
 
 def _is_installed(name: str) -> bool:
@@ -156,7 +154,7 @@ class _Finder(MetaPathFinder, Loader):
         return self._paths
 
 
-OWN_MODULES = {("deepeval", name) for name in ("metrics", "test_case", "dataset")}
+OWN_MODULES = {("deepeval", name) for name in ("metrics", "test_case", "dataset", "models", "tracing")}
 """Modules of a package that `proctor.compat` has under the same name, with their own `__all__`."""
 
 
