@@ -39,9 +39,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("proctor_suites", "Patterns of further files that are suites.", type="args")
     parser.addini("proctor_reuse", "Always as with --proctor-reuse.", type="bool", default=False)
     parser.addini("proctor_dataset", "Suites that evaluation_dataset runs.", type="args")
-    parser.addini(
-        "proctor_aliases", "Packages whose names Proctor stands in for: deepeval, pixie, holodeck.", type="args"
-    )
+    parser.addini("proctor_aliases", "Packages that Proctor stands in for: deepeval, pixie, holodeck.", type="args")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -1,7 +1,7 @@
 """Runs coroutines from synchronous code, and ends even if a user's coroutine does not.
 
-`run_sync` has an event loop for one call, `run_in_kept_loop` one for all calls of a thread: a client that an agent made in
-the first call still works in the second. `without_loop` makes the synchronous twin of a coroutine function.
+`run_sync` has an event loop for one call, `run_in_kept_loop` one for all calls of a thread: a client that an agent made
+in the first call still works in the second. `without_loop` makes the synchronous twin of a coroutine function.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def run_sync(main: Coroutine[Any, Any, T]) -> T:
 
 
 def run_in_kept_loop(main: Coroutine[Any, Any, T], *, keep_tasks: bool = False) -> T:
-    """Run `main` to its end in the loop that this thread keeps; with `keep_tasks`, what it started stays for next time."""
+    """Run `main` to its end in the loop that this thread keeps; with `keep_tasks`, tasks it started go on next time."""
     _refuse_inside_loop(main)
     loop = _kept().loop()
     before = asyncio.all_tasks(loop)
@@ -49,13 +49,19 @@ def close_kept_loops() -> None:
     _kept().close()
 
 
-def _refuse_inside_loop(main: Coroutine[Any, Any, Any]) -> None:
+def is_loop_running() -> bool:
+    """Whether this is called from inside an event loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return
-    main.close()
-    raise RuntimeError("an event loop is running here already: await the asynchronous form instead")
+        return False
+    return True
+
+
+def _refuse_inside_loop(main: Coroutine[Any, Any, Any]) -> None:
+    if is_loop_running():
+        main.close()
+        raise RuntimeError("an event loop is running here already: await the asynchronous form instead")
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:

@@ -177,7 +177,7 @@ def json_text(data: Json) -> str:
 
 
 def object_or_text(given: Any, what: str) -> Any:
-    """What is written where only text can be: text, or an object in JSON; raises `UsageError` if that cannot be read."""
+    """What is written where only text can be: text, or an object in JSON; raises `UsageError` if it is not valid."""
     if not isinstance(given, str) or not given.lstrip().startswith("{"):
         return given
     try:

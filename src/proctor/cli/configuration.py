@@ -136,7 +136,7 @@ def prepare_imports(folder: Path | None = None) -> list[str]:
 
 
 def configured_aliases(folder: Path, given: Sequence[str] = ()) -> list[str]:
-    """Install the aliases that are `given`, or that the project's file or the environment names; raises `UsageError`."""
+    """Install the aliases that are `given`, or else those of the project's file or environment; raises `UsageError`."""
     names = list(given)
     if not names:
         path, table = _project_table(folder)

@@ -1,7 +1,7 @@
 """Lets files that import deepeval, pixie or holodeck run unchanged: these names resolve to `proctor.compat`.
 
-`[tool.proctor] aliases = ["deepeval"]`, `PROCTOR_ALIASES` or pytest's ini option `proctor_aliases` asks for it. A package
-that is really installed is used instead, unless its name is given with a `!`: `deepeval!`.
+`[tool.proctor] aliases = ["deepeval"]`, `PROCTOR_ALIASES` or pytest's ini option `proctor_aliases` asks for it. A
+package that is really installed is used instead, unless its name is given with a `!`: `deepeval!`.
 `python -m proctor.compat.aliases FILE` runs a script with them.
 """
 
@@ -34,35 +34,38 @@ class Package:
 PACKAGES = {
     "deepeval": Package(
         "proctor.compat.deepeval",
-        "metrics metrics.base_metric metrics.dag.dag metrics.dag.graph metrics.dag.nodes metrics.conversational_dag.nodes "
-        "metrics.g_eval.utils test_case test_case.llm_test_case test_case.conversational_test_case dataset "
-        "dataset.dataset dataset.golden models models.base_model evaluate evaluate.configs evaluate.evaluate "
-        "evaluate.types errors tracing",
+        "metrics metrics.base_metric metrics.dag.dag metrics.dag.graph metrics.dag.nodes "
+        "metrics.conversational_dag.nodes metrics.g_eval.utils test_case test_case.llm_test_case "
+        "test_case.conversational_test_case dataset dataset.dataset dataset.golden models models.base_model "
+        "evaluate evaluate.configs evaluate.evaluate evaluate.types errors tracing",
         "docs/deepeval.md",
     ),
     "pixie": Package(
         "proctor.compat.pixie",
-        "evals evals.criteria evals.dataset_runner evals.eval_utils evals.evaluation evals.llm_evaluator evals.scorecard "
-        "evals.scorers evals.trace_capture evals.trace_helpers eval eval.agent_evaluator eval.evaluable eval.evaluation "
-        "eval.llm_evaluator eval.scorers dataset dataset.models dataset.store harness harness.runnable "
-        "harness.trace_capture instrumentation instrumentation.handler instrumentation.handlers "
-        "instrumentation.llm_tracing instrumentation.models instrumentation.observation instrumentation.spans "
-        "instrumentation.wrap storage storage.evaluable storage.tree",
+        "evals evals.criteria evals.dataset_runner evals.eval_utils evals.evaluation evals.llm_evaluator "
+        "evals.scorecard evals.scorers evals.trace_capture evals.trace_helpers eval eval.agent_evaluator "
+        "eval.evaluable eval.evaluation eval.llm_evaluator eval.scorers dataset dataset.models dataset.store "
+        "harness harness.runnable harness.trace_capture instrumentation instrumentation.handler "
+        "instrumentation.handlers instrumentation.llm_tracing instrumentation.models "
+        "instrumentation.observation instrumentation.spans instrumentation.wrap storage storage.evaluable "
+        "storage.tree",
         "docs/pixie.md",
     ),
     "holodeck": Package(
         "proctor.compat.holodeck",
-        "config config.loader config.defaults config.manager models models.agent models.config models.evaluation "
-        "models.llm models.test_case models.test_result models.token_usage models.tool models.tool_event "
-        "models.eval_run models.tool_execution lib lib.errors lib.exceptions lib.file_processor lib.test_runner "
-        "lib.test_runner.executor lib.test_runner.reporter lib.test_runner.progress lib.test_runner.eval_kwargs_builder "
-        "lib.test_runner.code_grader lib.test_runner.tool_arg_matcher lib.test_runner.tool_invocation_builder "
-        "lib.evaluators lib.evaluators.base lib.evaluators.param_spec lib.evaluators.azure_ai lib.evaluators.deterministic "
+        "config config.loader config.defaults config.manager models models.agent models.config "
+        "models.evaluation models.llm models.test_case models.test_result models.token_usage models.tool "
+        "models.tool_event models.eval_run models.tool_execution lib lib.errors lib.exceptions "
+        "lib.file_processor lib.test_runner lib.test_runner.executor lib.test_runner.reporter "
+        "lib.test_runner.progress lib.test_runner.eval_kwargs_builder lib.test_runner.code_grader "
+        "lib.test_runner.tool_arg_matcher lib.test_runner.tool_invocation_builder lib.evaluators "
+        "lib.evaluators.base lib.evaluators.param_spec lib.evaluators.azure_ai lib.evaluators.deterministic "
         "lib.evaluators.nlp_metrics lib.evaluators.deepeval lib.evaluators.deepeval.answer_relevancy "
-        "lib.evaluators.deepeval.base lib.evaluators.deepeval.config lib.evaluators.deepeval.contextual_precision "
-        "lib.evaluators.deepeval.contextual_recall lib.evaluators.deepeval.contextual_relevancy "
-        "lib.evaluators.deepeval.errors lib.evaluators.deepeval.faithfulness lib.evaluators.deepeval.geval lib.backends "
-        "lib.backends.base lib.backends.selector",
+        "lib.evaluators.deepeval.base lib.evaluators.deepeval.config "
+        "lib.evaluators.deepeval.contextual_precision lib.evaluators.deepeval.contextual_recall "
+        "lib.evaluators.deepeval.contextual_relevancy lib.evaluators.deepeval.errors "
+        "lib.evaluators.deepeval.faithfulness lib.evaluators.deepeval.geval lib.backends lib.backends.base "
+        "lib.backends.selector",
         "docs/holodeck.md",
     ),
 }

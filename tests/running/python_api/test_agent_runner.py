@@ -163,4 +163,4 @@ def test_cases_may_be_dicts_as_test_modules_write_them() -> None:
 )
 def test_what_is_no_case_is_refused_by_name(case: Any, told: str) -> None:
     with pytest.raises(ProctorError, match=re.escape(told)):
-        AgentRunner(str).run_cases([case])
+        AgentRunner(lambda question: question).run_cases([case])

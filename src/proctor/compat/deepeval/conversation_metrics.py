@@ -132,8 +132,8 @@ def require_limit(limit: int | None) -> None:
 
 QUESTIONS = (
     "Write {n} questions about what is most important in the original, each to be answered by yes or no, and each with "
-    "the answer yes by the original. A summary that leaves nothing important out answers all of them as well. Write one "
-    "question a line, without numbers, and nothing else."
+    "the answer yes by the original. A summary that leaves nothing important out answers all of them as well. Write "
+    "one question a line, without numbers, and nothing else."
 )
 ANSWERS = (
     "Answer each numbered question by the text alone: 'yes' if the text says so, 'no' if it says otherwise or does not "

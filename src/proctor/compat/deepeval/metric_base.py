@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
+import functools
+import inspect
 import re
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
-from proctor.base.errors import JudgeFailed
-from proctor.base.event_loop import run_in_kept_loop, run_sync
+from proctor.base.errors import JudgeFailed, ProctorError
+from proctor.base.event_loop import is_loop_running, run_in_kept_loop, run_sync
 from proctor.base.fields import nearest
 from proctor.base.json_data import show
 from proctor.base.threshold import passes
@@ -81,6 +82,13 @@ class ProctorMetric(BaseMetric):
     left_out: bool = False
     """Whether nothing was measured because the user left out what needs a model."""
 
+    def __new__(cls, *args: Any, **given: Any) -> Self:
+        known = _keywords(cls)
+        for name in given:
+            if name not in known:
+                raise TypeError(f"{cls.__name__} takes no {name!r}{nearest(name, known)}")
+        return super().__new__(cls)
+
     def __init__(
         self,
         evaluator: Any,
@@ -91,10 +99,7 @@ class ProctorMetric(BaseMetric):
         async_mode: bool = True,
         verbose_mode: bool = False,
         flaky: bool = False,
-        **unknown: Any,
     ) -> None:
-        for name in unknown:
-            raise TypeError(f"{type(self).__name__} takes no {name!r}{nearest(name, _keywords(type(self)))}")
         self.flaky = flaky
         self.threshold = 1.0 if strict_mode else _threshold(threshold)
         self.strict_mode = strict_mode
@@ -105,11 +110,11 @@ class ProctorMetric(BaseMetric):
 
     def measure(self, test_case: Any) -> float | None:
         """The score, which is kept with its reason; `None` where there is nothing to measure (`skipped`)."""
+        __tracebackhide__ = True
         try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return run_in_kept_loop(self.a_measure(test_case))
-        return _in_a_thread(self, test_case)
+            return _in_a_thread(self, test_case) if is_loop_running() else run_in_kept_loop(self.a_measure(test_case))
+        except ProctorError as error:
+            raise error.with_traceback(None) from None  # a wrong setting is one message, not our source
 
     async def a_measure(self, test_case: Any) -> float | None:
         """The same, for code that has an event loop."""
@@ -164,13 +169,12 @@ class ProctorMetric(BaseMetric):
         self.reason = str(nothing) if self.include_reason else None
 
 
-def _keywords(kind: type) -> list[str]:
+@functools.cache
+def _keywords(kind: type) -> frozenset[str]:
     """The keywords that a metric takes, its own and those of all metrics."""
-    import inspect
-
     made = [method for cls in kind.__mro__ if (method := vars(cls).get("__init__")) is not None]
-    taken = dict.fromkeys(name for method in made for name in inspect.signature(method).parameters)
-    return [name for name in taken if name not in ("self", "evaluator", "options", "unknown", "args", "kwargs")]
+    taken = (name for method in made for name in inspect.signature(method).parameters)
+    return frozenset(taken) - {"self", "options", "args", "kwargs"}
 
 
 def skipped_test(reason: str) -> Exception:
