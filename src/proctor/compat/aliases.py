@@ -216,7 +216,7 @@ def run_script(arguments: Sequence[str]) -> None:
     for note in install_aliases(names_in(os.environ.get(VARIABLE, "")) or PACKAGES):
         print(f"note: {note}", file=sys.stderr)  # noqa: T201  the script has no other place for it
     sys.argv[:] = arguments
-    sys.path[0] = str(Path(arguments[0]).resolve().parent)
+    sys.path.insert(0, str(Path(arguments[0]).resolve().parent))  # and the working folder, as `python -m` has it
     runpy.run_path(arguments[0], run_name="__main__")
 
 
