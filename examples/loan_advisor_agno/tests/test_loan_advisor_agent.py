@@ -1,4 +1,4 @@
-"""Evaluates the loan advisor with DeepEval: cases of an input and keywords, everything else from the agent's response."""
+"""Evaluates the loan advisor with DeepEval: cases have an input and keywords, and the response tells the rest."""
 
 from __future__ import annotations
 
