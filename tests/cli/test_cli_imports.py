@@ -31,7 +31,14 @@ APP = "from proctor import wrap\n\ndef answer(question):\n    wrap('yes', purpos
 DATASET = {
     "runnable": "pixie_qa/run.py:App",
     "evaluators": ["ExactMatch"],
-    "entries": [{"input_data": {"question": "Is it?"}, "eval_input": [], "expectation": "yes"}],
+    "entries": [
+        {
+            "description": "one",
+            "input_data": {"question": "Is it?"},
+            "eval_input": [{"name": "question", "value": "Is it?"}],
+            "expectation": "yes",
+        }
+    ],
 }
 
 
@@ -59,8 +66,7 @@ def project(tmp_path: Path) -> Path:
     (root / "pixie_qa").mkdir(parents=True)
     (root / "myapp.py").write_text(APP, encoding="utf-8")
     (root / "pixie_qa" / "run.py").write_text(RUNNABLE, encoding="utf-8")
-    entry = {**DATASET["entries"][0], "eval_input": [{"name": "question", "value": "Is it?"}]}  # type: ignore[index]
-    (root / "pixie_qa" / "data.json").write_text(json.dumps({**DATASET, "entries": [entry]}), encoding="utf-8")
+    (root / "pixie_qa" / "data.json").write_text(json.dumps(DATASET), encoding="utf-8")
     return root
 
 

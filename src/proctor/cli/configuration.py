@@ -15,7 +15,6 @@ from proctor.base.errors import UsageError
 from proctor.base.fields import nearest
 from proctor.base.records import record
 from proctor.cases.suite import Settings
-from proctor.compat.aliases import VARIABLE, install_aliases, names_in
 from proctor.results.store import FOLDER
 
 KEYS: dict[str, Callable[[str], Any]] = {
@@ -110,11 +109,13 @@ def _flag(name: str, value: Any, origin: str) -> bool:
 
 
 def _names(name: str, value: Any, origin: str) -> tuple[str, ...]:
+    from proctor.compat.aliases import check_aliases, names_in
+
     if origin.startswith("PROCTOR_") and isinstance(value, str):
         value = names_in(value)
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise UsageError(f"{origin}: {name} must be a list of names, not {value!r}")
-    return tuple(value)
+    return check_aliases(value)
 
 
 def prepare_imports(folder: Path | None = None) -> list[str]:
@@ -137,13 +138,21 @@ def prepare_imports(folder: Path | None = None) -> list[str]:
 
 def configured_aliases(folder: Path, given: Sequence[str] = ()) -> list[str]:
     """Install the aliases that are `given`, or else those of the project's file or environment; raises `UsageError`."""
-    names = list(given)
+    names = tuple(given)
     if not names:
         path, table = _project_table(folder)
-        text = os.environ.get(VARIABLE, "")
-        origin, value = (str(path), table["aliases"]) if "aliases" in table else (VARIABLE, text)
-        names = list(_names("aliases", value, origin))
-    return install_aliases(names) if names else []
+        origin, value = (str(path), table["aliases"]) if "aliases" in table else _in_environment("aliases")
+        names = _names("aliases", value, origin) if value else ()
+    if not names:
+        return []
+    from proctor.compat.aliases import install_aliases
+
+    return install_aliases(names)
+
+
+def _in_environment(name: str) -> tuple[str, str]:
+    variable = f"PROCTOR_{name.upper()}"
+    return variable, os.environ.get(variable, "")
 
 
 def _project_table(folder: Path) -> tuple[Path | None, dict[str, Any]]:

@@ -78,13 +78,8 @@ def install_aliases(given: Iterable[str]) -> list[str]:
     Raises `UsageError` for an unknown package, and for one that is to be replaced and is in use already.
     """
     notes: list[str] = []
-    wanted = [(name.removesuffix(FORCED), name.endswith(FORCED)) for name in given]
-    for name, forced in wanted:
-        if name not in PACKAGES:
-            from proctor.base.fields import nearest
-
-            told = f"aliases: no alias {name!r}{nearest(name, PACKAGES)}; there are {', '.join(PACKAGES)}"
-            raise UsageError(told)
+    for written in check_aliases(given):
+        name, forced = written.removesuffix(FORCED), written.endswith(FORCED)
         if isinstance(sys.modules.get(name), Alias):
             continue
         if not forced and (name in sys.modules or _is_installed(name)):
@@ -95,6 +90,17 @@ def install_aliases(given: Iterable[str]) -> list[str]:
             _forget(name)
             sys.meta_path.insert(0, _Finder(name, PACKAGES[name], forced))
     return notes
+
+
+def check_aliases(given: Iterable[str]) -> tuple[str, ...]:
+    """The same names; raises `UsageError` for one that is no package Proctor can stand in for."""
+    names = tuple(given)
+    for name in (written.removesuffix(FORCED) for written in names):
+        if name not in PACKAGES:
+            from proctor.base.fields import nearest
+
+            raise UsageError(f"aliases: no alias {name!r}{nearest(name, PACKAGES)}; there are {', '.join(PACKAGES)}")
+    return names
 
 
 def _forget(name: str) -> None:

@@ -83,7 +83,7 @@ class ProctorMetric(BaseMetric):
     """Whether nothing was measured because the user left out what needs a model."""
 
     def __new__(cls, *args: Any, **given: Any) -> Self:
-        known = _keywords(cls)
+        known = _keywords(cls)  # type: ignore[arg-type]  # mypy takes type[Self] for unhashable
         for name in given:
             if name not in known:
                 raise TypeError(f"{cls.__name__} takes no {name!r}{nearest(name, known)}")
