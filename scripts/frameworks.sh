@@ -8,7 +8,7 @@ set -eu
 
 packages() {
     case "$1" in
-    agno) echo "agno" ;;
+    agno) echo "agno openai" ;;
     claude_agent_sdk) echo "claude-agent-sdk" ;;
     google_adk) echo "google-adk" ;;
     langchain) echo "langchain langgraph" ;;

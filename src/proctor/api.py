@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from proctor.base.threads import run_sync
+from proctor.base.threads import run_in_kept_loop
 from proctor.cases.formats.loading import load as load_paths
 from proctor.cases.suite import Settings, Suite
 from proctor.results.run import Run
@@ -35,6 +35,7 @@ def run(
     maxfail: int | None = None,
     judge: Any = None,
     budget_usd: float | None = None,
+    keep_secrets: bool = False,
     select: Selection | None = None,
     store: str | Path | None = None,
     listener: Listener | None = None,
@@ -50,11 +51,12 @@ def run(
     - `maxfail` stops after so many trials that did not pass.
     - `judge` answers for evaluators that ask one: `"openai:gpt-5-mini"`, `"embedded"`, or a mapping with options.
     - `budget_usd` is what agents and judges may cost together; when it is spent, no further trial begins.
+    - `keep_secrets` keeps secrets as they are in what is stored; else they are masked.
     - `select` is called with a suite and a case, and says whether the case runs.
     - `store` is the folder in which results are kept; without it they are kept in memory only.
     - `listener` is told when the run starts, of each trial, and when the run ends.
     """
-    return run_sync(
+    return run_in_kept_loop(
         run_async(
             suites,
             agent,
@@ -63,6 +65,7 @@ def run(
             maxfail=maxfail,
             judge=judge,
             budget_usd=budget_usd,
+            keep_secrets=keep_secrets,
             select=select,
             store=store,
             listener=listener,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from proctor.running.python_api.agent_runner import AgentRunner
 
 ENDINGS = (".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".csv")
-JUDGE_VARIABLE = "PROCTOR_JUDGE"
+ALIAS_NOTES = pytest.StashKey[list[str]]()
 MARKERS = (
     "proctor(mode, suites): mode is full (needs a language model) or quick; suites are what evaluation_dataset runs.",
     "proctor_full: needs a language model; skipped with --proctor-fast.",
@@ -39,23 +39,64 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("proctor_suites", "Patterns of further files that are suites.", type="args")
     parser.addini("proctor_reuse", "Always as with --proctor-reuse.", type="bool", default=False)
     parser.addini("proctor_dataset", "Suites that evaluation_dataset runs.", type="args")
+    parser.addini("proctor_aliases", "Packages that Proctor stands in for: deepeval, pixie, holodeck.", type="args")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Before any conftest.py is imported: it may import an aliased package."""
+    _install_aliases(early_config)
+
+
+def _install_aliases(config: pytest.Config) -> None:
+    if ALIAS_NOTES in config.stash:
+        return
+    config.stash[ALIAS_NOTES] = []
+    given = config.getini("proctor_aliases")
+    if not given and not os.environ.get("PROCTOR_ALIASES") and not _mentions_aliases(config.rootpath):
+        return
+    from proctor.base.errors import UsageError
+    from proctor.cli.configuration import configured_aliases
+
+    try:
+        config.stash[ALIAS_NOTES] += configured_aliases(config.rootpath, given)
+    except UsageError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+def _mentions_aliases(root: Path) -> bool:
+    """Whether a project file might name some; read whole only then."""
+    files = (folder / name for folder in (root, *root.parents) for name in ("proctor.toml", "pyproject.toml"))
+    return any(path.is_file() and b"aliases" in path.read_bytes() for path in files)
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    return [f"proctor: {note}" for note in config.stash.get(ALIAS_NOTES, [])]
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    _install_aliases(config)
     for line in MARKERS:
         config.addinivalue_line("markers", line)
     judge = config.getoption("proctor_judge")
     if judge:
-        before = os.environ.get(JUDGE_VARIABLE)
-        os.environ[JUDGE_VARIABLE] = judge
-        config.add_cleanup(lambda: _put_back(before))
+        _set_variable(config, "PROCTOR_JUDGE", judge)
+    if config.getoption("proctor_fast"):
+        _set_variable(config, "PROCTOR_FAST", "1")
 
 
-def _put_back(judge: str | None) -> None:
-    if judge is None:
-        os.environ.pop(JUDGE_VARIABLE, None)
+def _set_variable(config: pytest.Config, name: str, value: str) -> None:
+    """For evaluators that tests call directly; put back as it was when the session ends."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    config.add_cleanup(lambda: _put_back(name, before))
+
+
+def _put_back(name: str, value: str | None) -> None:
+    if value is None:
+        os.environ.pop(name, None)
     else:
-        os.environ[JUDGE_VARIABLE] = judge
+        os.environ[name] = value
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile | None:

@@ -9,6 +9,8 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
+from proctor.base.errors import UsageError
+
 Json: TypeAlias = Any
 """JSON data: None, bool, int, float, str, list of these, or dict of str to these."""
 
@@ -172,3 +174,13 @@ def json_text(data: Json) -> str:
     except UnicodeEncodeError:
         text = json.dumps(plain(data), indent=2)
     return f"{text}\n"
+
+
+def object_or_text(given: Any, what: str) -> Any:
+    """What is written where only text can be: text, or an object in JSON; raises `UsageError` if it is not valid."""
+    if not isinstance(given, str) or not given.lstrip().startswith("{"):
+        return given
+    try:
+        return json.loads(given)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{what} is not valid JSON: {show(str(error), 200)}") from None

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 
 def late_names(
-    module: dict[str, Any], homes: Mapping[str, str], *, within: str
+    module: dict[str, Any], homes: Mapping[str, str], *, within: str, page: str = ""
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """`__getattr__` and `__dir__` for a module with these globals; `homes` tells which module under `within` has what.
 
-    The names of one home are words; `Mine=Theirs` offers what is called `Theirs` there as `Mine`.
+    The names of one home are words; `Mine=Theirs` offers what is called `Theirs` there as `Mine`. `page` is the page of
+    the documentation that lists the names.
     """
     home_of: dict[str, tuple[str, str]] = {}
     for home, names in homes.items():
@@ -21,7 +22,7 @@ def late_names(
 
     def fetch(name: str) -> Any:
         if name not in home_of:
-            raise AttributeError(f"module {module['__name__']!r} has no attribute {name!r}")
+            raise no_such_name(module["__name__"], name, home_of, page)
         from importlib import import_module
 
         home, own_name = home_of[name]
@@ -29,3 +30,23 @@ def late_names(
         return value
 
     return fetch, lambda: sorted(module["__all__"])
+
+
+def no_such_name(module: str, name: str, known: Iterable[str], page: str = "") -> Exception:
+    """The exception for a name that a module does not have, to be raised by its `__getattr__`; it names the nearest.
+
+    `from module import name` drops the text of an `AttributeError`, so there it is an `ImportError`; elsewhere, as in
+    `hasattr`, it has to be an `AttributeError`.
+    """
+    if name.startswith("__"):
+        return AttributeError(f"module {module!r} has no attribute {name!r}")
+    import difflib
+    import dis
+    import sys
+
+    close = difflib.get_close_matches(name, list(known), n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    told = f"module {module!r} has no attribute {name!r}{hint}" + (f" (see {page})" if page else "")
+    frame = sys._getframe(2)
+    importing = dis.opname[frame.f_code.co_code[frame.f_lasti]] == "IMPORT_FROM"
+    return ImportError(told, name=module) if importing else AttributeError(told)

@@ -1,6 +1,7 @@
 """Runs synchronous user code apart from the event loop, and coroutines from synchronous code.
 
-Both leave the process free to end: a thread or a coroutine of the user's that hangs does not keep it alive.
+Both leave the process free to end: a thread or a coroutine of the user that hangs does not keep it alive. One loop per
+thread is kept between calls, so that an application's clients outlive one call.
 """
 
 from __future__ import annotations
@@ -195,19 +196,84 @@ LEFTOVER_SECONDS = 1.0
 
 def run_sync(main: Coroutine[Any, Any, T]) -> T:
     """Run `main` to its end. Tasks it abandoned are cancelled, but not waited for longer than a moment."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        pass
-    else:
-        main.close()
-        raise RuntimeError("an event loop is running here already: await the asynchronous form instead")
-    loop = asyncio.new_event_loop()
-    loop.set_default_executor(executor_apart())
+    _refuse_inside_loop(main)
+    loop = _new_loop()
     try:
         return _run(loop, loop.create_task(main))
     finally:
         _end(loop)
+
+
+def run_in_kept_loop(main: Coroutine[Any, Any, T], *, keep_tasks: bool = False) -> T:
+    """Run `main` to its end in the loop that this thread keeps; with `keep_tasks`, tasks it started go on next time."""
+    _refuse_inside_loop(main)
+    loop = _kept().loop()
+    before = asyncio.all_tasks(loop)
+    task = loop.create_task(main)
+    try:
+        return _run(loop, task)
+    finally:
+        started = {task} if keep_tasks else asyncio.all_tasks(loop) - before
+        _cancel(loop, {one for one in started if not one.done()})
+
+
+def close_kept_loops() -> None:
+    """Close the loops of all threads, as at the end of a test session; the next call makes a new one."""
+    _kept().close()
+
+
+def is_loop_running() -> bool:
+    """Whether this is called from inside an event loop."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _refuse_inside_loop(main: Coroutine[Any, Any, Any]) -> None:
+    if is_loop_running():
+        main.close()
+        raise RuntimeError("an event loop is running here already: await the asynchronous form instead")
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    loop.set_default_executor(executor_apart())
+    return loop
+
+
+class _Holder:
+    """A loop that is closed when its thread ends, or Python does."""
+
+    def __init__(self) -> None:
+        self.loop = _new_loop()
+        self.close = weakref.finalize(self, _end, self.loop)
+
+
+class _KeptLoops:
+    """One loop a thread."""
+
+    def __init__(self) -> None:
+        self._own = threading.local()
+        self._all: weakref.WeakSet[_Holder] = weakref.WeakSet()
+
+    def loop(self) -> asyncio.AbstractEventLoop:
+        holder: _Holder | None = getattr(self._own, "holder", None)
+        if holder is None or holder.loop.is_closed():
+            holder = self._own.holder = _Holder()
+            self._all.add(holder)
+        return holder.loop
+
+    def close(self) -> None:
+        for holder in list(self._all):
+            if not holder.loop.is_running():
+                holder.close()
+
+
+@functools.cache
+def _kept() -> _KeptLoops:
+    return _KeptLoops()
 
 
 def _run(loop: asyncio.AbstractEventLoop, main: asyncio.Task[T]) -> T:
@@ -220,14 +286,18 @@ def _run(loop: asyncio.AbstractEventLoop, main: asyncio.Task[T]) -> T:
                 raise
 
 
-def _end(loop: asyncio.AbstractEventLoop) -> None:
-    leftover = asyncio.all_tasks(loop)
+def _cancel(loop: asyncio.AbstractEventLoop, leftover: set[asyncio.Task[Any]]) -> None:
     for task in leftover:
         task.cancel()
     if leftover:
         loop.run_until_complete(asyncio.wait(leftover, timeout=LEFTOVER_SECONDS))
-    loop.set_exception_handler(lambda loop, context: None)
-    loop.run_until_complete(loop.shutdown_asyncgens())
+
+
+def _end(loop: asyncio.AbstractEventLoop) -> None:
+    with contextlib.suppress(RuntimeError):  # of a loop that a user's code has closed itself
+        _cancel(loop, asyncio.all_tasks(loop))
+        loop.set_exception_handler(lambda loop, context: None)
+        loop.run_until_complete(loop.shutdown_asyncgens())
     loop.close()
 
 
@@ -246,7 +316,7 @@ def without_loop(verb: Callable[P, Coroutine[Any, Any, R]], home: str) -> Callab
     def synchronous(*args: P.args, **kwargs: P.kwargs) -> R:
         __tracebackhide__ = True
         try:
-            return run_sync(verb(*args, **kwargs))
+            return run_in_kept_loop(verb(*args, **kwargs))
         except AssertionError as failed:
             raise failed.with_traceback(None) from None  # ends in the caller's own line, not in the event loop
 

@@ -61,6 +61,10 @@ def group() -> None:
     Exit codes: 0 passed, 1 failed, 2 usage or invalid files, 3 inconclusive, 4 errors prevented a verdict,
     130 interrupted.
     """
+    from proctor.cli.configuration import prepare_imports
+
+    for note in prepare_imports():
+        _complain(f"note: {note}")
 
 
 def main() -> None:

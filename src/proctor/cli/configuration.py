@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -24,8 +27,10 @@ KEYS: dict[str, Callable[[str], Any]] = {
     "judge": str,
     "budget": float,
     "keep_secrets": bool,
+    "aliases": list,
 }
 NOUNS = {"budget": "an amount of dollars"}
+PROJECT_FILES = ("proctor.toml", "pyproject.toml")
 LEAST = {"repeat": 1, "parallel": 1, "retries": 0}
 
 
@@ -75,6 +80,8 @@ def _converted(name: str, value: Any, convert: Callable[[Any], Any], origin: str
     """The value of a setting: text from the environment, or what a project file gives, of the right type."""
     if convert is bool:
         return _flag(name, value, origin)
+    if convert is list:
+        return _names(name, value, origin)
     written: tuple[type, ...] = {str: (str,), int: (int,), float: (int, float)}[convert]  # type: ignore[index]
     if name == "judge" and isinstance(value, dict):
         return value
@@ -99,6 +106,53 @@ def _flag(name: str, value: Any, origin: str) -> bool:
     if not isinstance(known, bool):
         raise UsageError(f"{origin}: {name} must be true or false, not {value!r}")
     return known
+
+
+def _names(name: str, value: Any, origin: str) -> tuple[str, ...]:
+    from proctor.compat.aliases import check_aliases, names_in
+
+    if origin.startswith("PROCTOR_") and isinstance(value, str):
+        value = names_in(value)
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise UsageError(f"{origin}: {name} must be a list of names, not {value!r}")
+    return check_aliases(value)
+
+
+def prepare_imports(folder: Path | None = None) -> list[str]:
+    """Let user code be imported: from the working folder, from the project's root, and by its aliases.
+
+    `python -m proctor` finds modules of the working folder; the `proctor` script must not find fewer. Returns notes on
+    aliases. What is wrong with the project's file is left to the command that needs it.
+    """
+    place = (folder or Path.cwd()).resolve()
+    if not sys.flags.safe_path:
+        roots = (up for up in (place, *place.parents) if any((up / name).is_file() for name in PROJECT_FILES))
+        wanted = dict.fromkeys([str(place), *(str(root) for root in itertools.islice(roots, 1))])
+        sys.path[:0] = [
+            entry for entry in wanted if entry not in sys.path and (entry != str(place) or "" not in sys.path)
+        ]
+    with contextlib.suppress(UsageError):
+        return configured_aliases(place)
+    return []
+
+
+def configured_aliases(folder: Path, given: Sequence[str] = ()) -> list[str]:
+    """Install the aliases that are `given`, or else those of the project's file or environment; raises `UsageError`."""
+    names = tuple(given)
+    if not names:
+        path, table = _project_table(folder)
+        origin, value = (str(path), table["aliases"]) if "aliases" in table else _in_environment("aliases")
+        names = _names("aliases", value, origin) if value else ()
+    if not names:
+        return []
+    from proctor.compat.aliases import install_aliases
+
+    return install_aliases(names)
+
+
+def _in_environment(name: str) -> tuple[str, str]:
+    variable = f"PROCTOR_{name.upper()}"
+    return variable, os.environ.get(variable, "")
 
 
 def _project_table(folder: Path) -> tuple[Path | None, dict[str, Any]]:

@@ -12,7 +12,7 @@ from proctor.base.errors import JudgeFailed
 from proctor.base.json_data import UNSET, Json, plain, show
 from proctor.base.secrets import mask
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
-from proctor.judging.context import call_log, current_judge_context
+from proctor.judging.context import EMBEDDED, call_log, current_judge_context, models_are_left_out
 from proctor.judging.judge import InvalidReply, Judge, JudgeCall, NeedsModel
 from proctor.judging.panel import Panel, Vote, poll
 
@@ -20,6 +20,10 @@ LONGEST_REPLY = 10_000
 """Characters kept of a reply that is of no use."""
 JUDGE = "judge"
 """The detail of an evaluation that names the judge, its calls and their cost."""
+
+
+class ModelLeftOut(NothingToCompare):
+    """Nothing was measured, because the user left out everything that needs a model."""
 
 
 class NoVerdict(JudgeFailed):
@@ -45,6 +49,8 @@ class Judged:
     async def __call__(self, evaluable: Evaluable) -> Evaluation | None:
         present = current_judge_context()
         panel = present.judges.panel(present.judge if self.model is None else self.model)
+        if models_are_left_out() and any(judge.name != EMBEDDED for judge in panel.judges):
+            raise ModelLeftOut(f"needs {panel.name}, and --proctor-fast leaves out what needs a language model")
         if self.samples is not None:
             panel = replace(panel, samples=self.samples)
         threshold = self.default_threshold if present.threshold is None else present.threshold

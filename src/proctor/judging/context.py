@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
 
+from proctor.base.json_data import object_or_text
 from proctor.base.records import record
 from proctor.judging.judge import JudgeCall
 from proctor.judging.panel import Panel
@@ -25,6 +26,8 @@ EMBEDDED = "embedded"
 """The name of the rule judge, which needs no model; used where no other judge is named."""
 
 VARIABLE = "PROCTOR_JUDGE"
+FAST_VARIABLE = "PROCTOR_FAST"
+"""Set by pytest's `--proctor-fast` for evaluators that tests call directly."""
 
 
 class JudgeFactory(Protocol):
@@ -70,7 +73,16 @@ def engine_judge_context() -> JudgeContext | None:
 
 def current_judge_context() -> JudgeContext:
     """The engine's context, or for an evaluator that a user calls directly, the judge named in the environment."""
-    return _CONTEXT.get() or JudgeContext(_own_judges(), os.environ.get(VARIABLE) or EMBEDDED)
+    return _CONTEXT.get() or JudgeContext(_own_judges(), _named_in_environment())
+
+
+def models_are_left_out() -> bool:
+    """Whether pytest was told to leave out what needs a model."""
+    return os.environ.get(FAST_VARIABLE) == "1"
+
+
+def _named_in_environment() -> Any:
+    return object_or_text(os.environ.get(VARIABLE) or EMBEDDED, f"{VARIABLE}: the judge")
 
 
 @functools.cache

@@ -13,6 +13,7 @@ import pytest
 from proctor.agents.agent import BaseAgent
 from proctor.agents.resolving import resolve_agent
 from proctor.base.json_data import canonical, plain
+from proctor.base.threads import close_kept_loops
 from proctor.cases.suite import Suite
 from proctor.cli.configuration import read_configuration
 from proctor.plugin.session_stash import SESSION, sharing_of
@@ -180,6 +181,7 @@ class ProctorSession:
 
     def pytest_unconfigure(self) -> None:
         self.runs.close(last=not self.settings.session.several)
+        close_kept_loops()
 
     def _batch(self, item: TrialItem) -> list[TrialItem]:
         """The item alone where each failure matters at once, or where other processes take the others."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, Protocol
 
-from proctor.base.errors import UsageError
-from proctor.base.json_data import show
+from proctor.base.json_data import object_or_text
 from proctor.base.records import record
 from proctor.cases.suite import Settings
 from proctor.results.run import Run, TrialResult
@@ -71,12 +69,7 @@ class Choice:
 
 def written_judge(judge: Any, origin: str) -> Any:
     """A judge as it is named where only text can be: a name, or an object in JSON."""
-    if not isinstance(judge, str) or not judge.lstrip().startswith("{"):
-        return judge
-    try:
-        return json.loads(judge)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{origin}: the judge is not valid JSON: {show(str(error), 200)}") from None
+    return object_or_text(judge, f"{origin}: the judge")
 
 
 class Listener(Protocol):

@@ -161,7 +161,7 @@ def test_questions_and_conversations_are_never_mixed() -> None:
         ("json", "{}", "must be a list"),
         ("json", "[3]", "must be an object"),
         ("json", '[{"input": "a"}, {"actual_output": 3}]', "input"),
-        ("jsonl", '{"input": "a"}\n{"typo": 1, "input": "b"}\nnope\n', ":2: typo"),
+        ("jsonl", '{"input": "a"}\n{"typo": 1, "input": "b"}\nnope\n', ":2: Golden has no field 'typo'"),
         ("csv", "question\na\n", "question"),
     ],
 )

@@ -38,8 +38,8 @@ def test_what_is_offered_is_what_the_tables_say() -> None:
 
 @pytest.mark.parametrize("module", [deepeval, metrics])
 def test_a_name_that_is_not_there_is_an_attribute_error(module: object) -> None:
-    with pytest.raises(AttributeError, match="has no attribute 'SummarizationMetric'"):
-        _ = module.SummarizationMetric  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match="has no attribute 'ArenaGEval'"):
+        _ = module.ArenaGEval  # type: ignore[attr-defined]
 
 
 def test_importing_it_loads_no_pydantic() -> None:

@@ -127,7 +127,7 @@ def test_a_threshold_beyond_the_scale_is_refused(threshold: Any) -> None:
         d.AnswerRelevancyMetric(threshold=threshold)
 
 
-@pytest.mark.parametrize("name", ["truths_extraction_limit", "evaluation_template", "nonsense"])
+@pytest.mark.parametrize("name", ["evaluation_template", "nonsense"])
 def test_a_parameter_without_effect_is_refused(name: str) -> None:
     with pytest.raises(TypeError, match=name):
         d.FaithfulnessMetric(**{name: 1})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from proctor.agents.agent import Reply, ToolCall
-from proctor.base.errors import AgentFailed, UsageError
+from proctor.base.errors import AgentFailed, ProctorError, UsageError
 from proctor.running.python_api.agent_runner import AgentRunner
 from proctor.tracing.trial_recording import tool
 
@@ -142,3 +143,24 @@ def test_whatever_a_tool_gives_back_becomes_text(result: Any) -> None:
     run = AgentRunner(lambda question: Reply("x", (ToolCall("t", result=result),))).run_test_case("hi")
 
     assert all(isinstance(passage, str) for passage in run.retrieval_context)
+
+
+def test_cases_may_be_dicts_as_test_modules_write_them() -> None:
+    cases = [{"id": "a", "input": "hello", "expected_output_contains": ["hel"]}, {"id": "b", "input": {"x": 1}}]
+    first, second = AgentRunner(lambda question: f"{question}").run_cases(cases)
+    assert (first["id"], first["actual_output"], first["expected_output_contains"]) == ("a", "hello", ["hel"])
+    assert (second["id"], second["input"]) == ("b", {"x": 1})
+
+
+@pytest.mark.parametrize(
+    ("case", "told"),
+    [
+        ({"id": "a", "inputs": "hello"}, "a case has no 'inputs'; did you mean 'input'?"),
+        ({"id": "a"}, "needs 'input'"),
+        ("hello", "a case is a Case or a dict with id and input, not a str"),
+        ({"id": "a", "input": "x", "expected_output_contains": []}, "is empty; give at least one word"),
+    ],
+)
+def test_what_is_no_case_is_refused_by_name(case: Any, told: str) -> None:
+    with pytest.raises(ProctorError, match=re.escape(told)):
+        AgentRunner(lambda question: question).run_cases([case])

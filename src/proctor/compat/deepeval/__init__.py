@@ -14,6 +14,10 @@ from proctor.compat.deepeval.metrics import HOMES as _METRICS
 if TYPE_CHECKING:
     from proctor.compat.deepeval.dag import (
         BinaryJudgementNode,
+        ConversationalBinaryJudgementNode,
+        ConversationalNonBinaryJudgementNode,
+        ConversationalTaskNode,
+        ConversationalVerdictNode,
         DeepAcyclicGraph,
         NonBinaryJudgementNode,
         TaskNode,
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
     from proctor.compat.deepeval.dataset import ConversationalGolden, EvaluationDataset, Golden
     from proctor.compat.deepeval.evaluate_results import (
         AsyncConfig,
+        CacheConfig,
         DisplayConfig,
         ErrorConfig,
         EvaluationResult,
@@ -29,7 +34,7 @@ if TYPE_CHECKING:
         TestResult,
     )
     from proctor.compat.deepeval.evaluating import a_assert_test, a_evaluate, assert_test, evaluate
-    from proctor.compat.deepeval.metric_base import MissingTestCaseParamsError
+    from proctor.compat.deepeval.metric_base import DeepEvalError, MissingTestCaseParamsError
     from proctor.compat.deepeval.metric_classes import Rubric
     from proctor.compat.deepeval.metrics import (
         AnswerRelevancyMetric,
@@ -40,11 +45,14 @@ if TYPE_CHECKING:
         ContextualPrecisionMetric,
         ContextualRecallMetric,
         ContextualRelevancyMetric,
+        ConversationalDAGMetric,
+        ConversationalGEval,
         ConversationCompletenessMetric,
         DAGMetric,
         ExactMatchMetric,
         FaithfulnessMetric,
         GEval,
+        GoalAccuracyMetric,
         HallucinationMetric,
         JsonCorrectnessMetric,
         KeywordsMetric,
@@ -53,30 +61,42 @@ if TYPE_CHECKING:
         PIILeakageMetric,
         PromptAlignmentMetric,
         RoleAdherenceMetric,
+        StepEfficiencyMetric,
+        SummarizationMetric,
         TaskCompletionMetric,
         ToolConsistencyMetric,
         ToolCorrectnessMetric,
         ToxicityMetric,
         TurnRelevancyMetric,
     )
+    from proctor.compat.deepeval.models import DeepEvalBaseLLM
     from proctor.compat.deepeval.test_case import (
         ConversationalTestCase,
         LLMTestCase,
         LLMTestCaseParams,
+        MultiTurnParams,
         SingleTurnParams,
         ToolCall,
         ToolCallParams,
+        ToolCallType,
         Turn,
+        TurnParams,
     )
+    from proctor.compat.deepeval.tracing import observe
 
 _HOMES = _METRICS | {
-    "metric_base": f"{_METRICS['metric_base']} MissingTestCaseParamsError",
-    "dag": f"{_METRICS['dag']} BinaryJudgementNode DeepAcyclicGraph NonBinaryJudgementNode TaskNode VerdictNode",
+    "metric_base": f"{_METRICS['metric_base']} DeepEvalError MissingTestCaseParamsError",
+    "dag": f"{_METRICS['dag']} BinaryJudgementNode DeepAcyclicGraph NonBinaryJudgementNode TaskNode VerdictNode "
+    "ConversationalBinaryJudgementNode ConversationalNonBinaryJudgementNode ConversationalTaskNode "
+    "ConversationalVerdictNode",
     "metric_classes": f"{_METRICS['metric_classes']} Rubric",
     "dataset": "ConversationalGolden EvaluationDataset Golden",
-    "evaluate_results": "AsyncConfig DisplayConfig ErrorConfig EvaluationResult MetricData TestResult",
+    "evaluate_results": "AsyncConfig CacheConfig DisplayConfig ErrorConfig EvaluationResult MetricData TestResult",
     "evaluating": "a_assert_test a_evaluate assert_test evaluate",
-    "test_case": "ConversationalTestCase LLMTestCase LLMTestCaseParams SingleTurnParams ToolCall ToolCallParams Turn",
+    "models": "DeepEvalBaseLLM",
+    "tracing": "observe",
+    "test_case": "ConversationalTestCase LLMTestCase LLMTestCaseParams MultiTurnParams SingleTurnParams ToolCall "
+    "ToolCallParams ToolCallType Turn TurnParams",
 }
 
 __all__ = [
@@ -87,14 +107,23 @@ __all__ = [
     "BaseMetric",
     "BiasMetric",
     "BinaryJudgementNode",
+    "CacheConfig",
     "ContextualPrecisionMetric",
     "ContextualRecallMetric",
     "ContextualRelevancyMetric",
     "ConversationCompletenessMetric",
+    "ConversationalBinaryJudgementNode",
+    "ConversationalDAGMetric",
+    "ConversationalGEval",
     "ConversationalGolden",
+    "ConversationalNonBinaryJudgementNode",
+    "ConversationalTaskNode",
     "ConversationalTestCase",
+    "ConversationalVerdictNode",
     "DAGMetric",
     "DeepAcyclicGraph",
+    "DeepEvalBaseLLM",
+    "DeepEvalError",
     "DisplayConfig",
     "ErrorConfig",
     "EvaluationDataset",
@@ -102,6 +131,7 @@ __all__ = [
     "ExactMatchMetric",
     "FaithfulnessMetric",
     "GEval",
+    "GoalAccuracyMetric",
     "Golden",
     "HallucinationMetric",
     "JsonCorrectnessMetric",
@@ -111,6 +141,7 @@ __all__ = [
     "LLMTestCaseParams",
     "MetricData",
     "MissingTestCaseParamsError",
+    "MultiTurnParams",
     "NonBinaryJudgementNode",
     "PIILeakageMetric",
     "PatternMatchMetric",
@@ -118,21 +149,26 @@ __all__ = [
     "RoleAdherenceMetric",
     "Rubric",
     "SingleTurnParams",
+    "StepEfficiencyMetric",
+    "SummarizationMetric",
     "TaskCompletionMetric",
     "TaskNode",
     "TestResult",
     "ToolCall",
     "ToolCallParams",
+    "ToolCallType",
     "ToolConsistencyMetric",
     "ToolCorrectnessMetric",
     "ToxicityMetric",
     "Turn",
+    "TurnParams",
     "TurnRelevancyMetric",
     "VerdictNode",
     "a_assert_test",
     "a_evaluate",
     "assert_test",
     "evaluate",
+    "observe",
 ]
 
-__getattr__, __dir__ = late_names(globals(), _HOMES, within="proctor.compat.deepeval")
+__getattr__, __dir__ = late_names(globals(), _HOMES, within="proctor.compat.deepeval", page="docs/deepeval.md")

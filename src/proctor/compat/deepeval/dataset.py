@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AliasChoices, Field
+from pydantic import AliasChoices, BeforeValidator, Field
 
+from proctor.base.fields import nearest
 from proctor.base.records import record
 from proctor.compat.deepeval.test_case import ConversationalTestCase, LLMTestCase, Passages, Shape, Tools, Turn
+
+__all__ = [
+    "ConversationalGolden",
+    "EvaluationDataset",
+    "Golden",
+]
 
 METADATA = AliasChoices("additional_metadata", "additionalMetadata", "metadata")
 
@@ -26,6 +34,9 @@ class Golden(Shape):
     comments: str | None = None
     tools_called: Tools | None = None
     expected_tools: Tools | None = None
+    token_cost: float | None = None
+    input_token_count: int | None = None
+    output_token_count: int | None = None
     source_file: str | None = None
     name: str | None = None
     custom_column_key_values: dict[str, str] | None = None
@@ -34,10 +45,20 @@ class Golden(Shape):
         """The test case it becomes with what the application answered."""
         fields = (
             "input actual_output expected_output context retrieval_context comments tools_called expected_tools name "
-            "custom_column_key_values"
+            "token_cost input_token_count output_token_count custom_column_key_values"
         )
         known = {field: getattr(self, field) for field in fields.split()}
         return LLMTestCase(**{**known, "metadata": self.additional_metadata, **found})
+
+
+def _turns(given: Any) -> Any:
+    """DeepEval's files have turns as data or as text."""
+    if not isinstance(given, str):
+        return given
+    try:
+        return json.loads(given)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"is not JSON: {error}") from None
 
 
 class ConversationalGolden(Shape):
@@ -50,7 +71,9 @@ class ConversationalGolden(Shape):
     additional_metadata: dict[str, Any] | None = Field(default=None, validation_alias=METADATA)
     comments: str | None = None
     name: str | None = None
-    turns: list[Turn] | None = None
+    turns: Annotated[list[Turn] | None, BeforeValidator(_turns)] = None
+    persona: dict[str, Any] | None = None
+    """Who the user is, as newer versions of DeepEval write it."""
     custom_column_key_values: dict[str, str] | None = None
 
 
@@ -66,6 +89,8 @@ class EvaluationDataset:
     def __init__(self, goldens: Iterable[Golden | ConversationalGolden] = (), test_cases: Iterable[Any] = ()) -> None:
         self._goldens: list[Any] = []
         self._test_cases: list[Any] = []
+        self.evaluation_result: Any = None
+        """What `evals_iterator` found in the end."""
         for golden in goldens:
             self.add_golden(golden)
         for case in test_cases:
@@ -121,29 +146,39 @@ class EvaluationDataset:
         entries = [*self._goldens, *(self._test_cases if include_test_cases else ())]
         return save(entries, file_type, Path(directory), file_name)
 
-    def add_goldens_from_json_file(self, file_path: str | Path, **columns: Any) -> None:
-        self._read(file_path, "json", columns, golden=True)
+    def evals_iterator(self, metrics: Any = None, **options: Any) -> Iterator[Any]:
+        """Each golden in turn, for a loop that calls the application, whose functions are marked with `observe`.
 
-    def add_goldens_from_jsonl_file(self, file_path: str | Path, **columns: Any) -> None:
-        self._read(file_path, "jsonl", columns, golden=True)
+        When the loop ends, what was observed is measured; `evaluation_result` has the results. `options` are those of
+        `evaluate`.
+        """
+        from proctor.compat.deepeval.evaluating import evaluate_observed
 
-    def add_goldens_from_csv_file(self, file_path: str | Path, **columns: Any) -> None:
-        self._read(file_path, "csv", columns, golden=True)
+        return evaluate_observed(self, metrics or (), **options)
 
-    def add_test_cases_from_json_file(self, file_path: str | Path, **columns: Any) -> None:
-        self._read(file_path, "json", columns, golden=False)
+    def add_goldens_from_json_file(self, file_path: str | Path, *names: Any, **columns: Any) -> None:
+        self._read(file_path, "json", positional(GOLDEN_KEYS, names, columns), golden=True)
 
-    def add_test_cases_from_jsonl_file(self, file_path: str | Path, **columns: Any) -> None:
-        self._read(file_path, "jsonl", columns, golden=False)
+    def add_goldens_from_jsonl_file(self, file_path: str | Path, *names: Any, **columns: Any) -> None:
+        self._read(file_path, "jsonl", positional(GOLDEN_LINE_KEYS, names, columns), golden=True)
 
-    def add_test_cases_from_csv_file(self, file_path: str | Path, **columns: Any) -> None:
-        self._read(file_path, "csv", columns, golden=False)
+    def add_goldens_from_csv_file(self, file_path: str | Path, *names: Any, **columns: Any) -> None:
+        self._read(file_path, "csv", positional(GOLDEN_COLUMNS, names, columns), golden=True)
+
+    def add_test_cases_from_json_file(self, file_path: str | Path, *names: Any, **columns: Any) -> None:
+        self._read(file_path, "json", positional(CASE_KEYS, names, columns), golden=False)
+
+    def add_test_cases_from_jsonl_file(self, file_path: str | Path, *names: Any, **columns: Any) -> None:
+        self._read(file_path, "jsonl", positional(CASE_KEYS, names, columns), golden=False)
+
+    def add_test_cases_from_csv_file(self, file_path: str | Path, *names: Any, **columns: Any) -> None:
+        self._read(file_path, "csv", positional(CASE_COLUMNS, names, columns), golden=False)
 
     def _read(self, file_path: str | Path, file_type: str, columns: dict[str, Any], *, golden: bool) -> None:
         """All of a file or nothing: what is wrong with it is told before anything is added.
 
         `columns` says where things stand that go by other names: `input_key_name="question"`, and for CSV
-        `input_col_name="question"`, `context_col_delimiter=";"`.
+        `input_col_name="question"`, `context_col_delimiter=";"`; without names they come in DeepEval's order.
         """
         from proctor.compat.deepeval.dataset_files import read
 
@@ -167,6 +202,62 @@ SEPARATORS = {"context": "|", "retrieval_context": "|", "tools_called": ";", "ex
 UTF8 = "utf-8-sig"
 _ENDINGS = ("_key_name", "_col_name")
 _SEPARATED = "_col_delimiter"
+
+
+_ASKED = "input actual_output expected_output"
+_CALLS = "tools_called expected_tools"
+_COUNTS = "token_cost input_token_count output_token_count"
+_TOLD = "source_file additional_metadata custom_column_key_values scenario turns expected_outcome user_description"
+
+
+def _named(fields: str, ending: str) -> list[str]:
+    return [f"{field}{ending}" for field in fields.split()]
+
+
+def _with_delimiters(fields: str) -> list[str]:
+    return [name for field in fields.split() for name in (f"{field}_col_name", f"{field}_col_delimiter")]
+
+
+_LISTS = "context retrieval_context"
+CASE_COLUMNS = [
+    *_named(_ASKED, "_col_name"),
+    *_with_delimiters(f"{_LISTS} {_CALLS}"),
+    "additional_metadata_col_name",
+]
+CASE_KEYS = [*_named(f"{_ASKED} {_LISTS} {_CALLS} additional_metadata", "_key_name"), "encoding_type"]
+GOLDEN_COLUMNS = [
+    *_named(_ASKED, "_col_name"),
+    *_with_delimiters(f"{_LISTS} {_CALLS}"),
+    *_named(_COUNTS, "_col_name"),
+    *_named("comments name", "_key_name"),
+    *_named(_TOLD, "_col_name"),
+]
+GOLDEN_KEYS = [
+    *_named(f"{_ASKED} {_LISTS} {_CALLS} {_COUNTS} comments name {_TOLD} persona", "_key_name"),
+    "encoding_type",
+]
+GOLDEN_LINE_KEYS = [
+    *_named(_ASKED, "_key_name"),
+    *(f"{field}{ending}" for field in _LISTS.split() for ending in ("_key_name", "_col_delimiter")),
+    *_named(f"{_CALLS} {_COUNTS} comments name {_TOLD} persona", "_key_name"),
+    "encoding_type",
+]
+"""The parameters of DeepEval's methods in their order, for files whose columns are given without names."""
+
+
+def positional(order: Sequence[str], given: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters by name; raises `TypeError` for too many, and for one that is given twice."""
+    if len(given) > len(order):
+        raise TypeError(f"at most {len(order)} columns are given without names, not {len(given)}")
+    found = dict(zip(order, given, strict=False))
+    for name in named:
+        if name in found:
+            raise TypeError(f"{name!r} is given twice")
+    return {**found, **{MISSPELT.get(name, name): value for name, value in named.items()}}
+
+
+MISSPELT = {"addtional_metadata_key_name": "additional_metadata_key_name"}
+"""Parameters that DeepEval itself spells so."""
 
 
 @record
@@ -206,7 +297,9 @@ def columns_from(given: Mapping[str, Any], fields: Collection[str]) -> Columns:
         if parameter == "encoding_type":
             encoding = UTF8 if str(value).lower() in ("utf-8", "utf8") else str(value)
         elif not ending or field not in fields or (ending == _SEPARATED and field not in SEPARATORS):
-            raise TypeError(f"there is no parameter {parameter!r}")
+            known = [f"{name}{one}" for name in sorted(fields) for one in _ENDINGS]
+            known += [f"{name}{_SEPARATED}" for name in SEPARATORS]
+            raise TypeError(f"there is no parameter {parameter!r}{nearest(parameter, known)}")
         elif ending == _SEPARATED:
             separators[field] = str(value)
         elif value is not None:

@@ -124,7 +124,7 @@ def _entry(row: Any, line: int | None, path: Path, kinds: Kinds, problems: list[
     if not isinstance(row, Mapping):
         problems.append(Problem("must be an object", path, line))
         return None
-    kind = kinds["scenario" in row or "turns" in row]
+    kind = kinds[row.get("scenario") is not None or row.get("turns") is not None]
     try:
         return kind.model_validate(row)
     except ValidationError as error:

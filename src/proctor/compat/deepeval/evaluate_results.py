@@ -29,6 +29,8 @@ class MetricData:
     evaluation_cost: float | None = None
     verbose_logs: str | None = None
     skipped: bool = False
+    flaky: bool = False
+    """Whether it only reports, whatever it found."""
 
     def __str__(self) -> str:
         if self.error is not None:
@@ -37,7 +39,8 @@ class MetricData:
             return f"{self.name} (skipped: {self.reason or 'nothing to measure'})"
         strict = ", strict" if self.strict_mode else ""
         reason = f", reason: {self.reason}" if self.reason else ""
-        return f"{self.name} (score: {self.score:.4g}, threshold: {self.threshold}{strict}{reason})"
+        flaky = ", flaky" if self.flaky else ""
+        return f"{self.name} (score: {self.score:.4g}, threshold: {self.threshold}{strict}{flaky}{reason})"
 
 
 @dataclass
@@ -66,6 +69,8 @@ class EvaluationResult:
     """All test cases, in the order they were given."""
 
     test_results: list[TestResult] = field(default_factory=list)
+    identifier: str | None = None
+    hyperparameters: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -74,8 +79,12 @@ class AsyncConfig:
 
     run_async: bool = True
     max_concurrent: int = 20
+    throttle_value: float = 0
+    """Seconds between the beginnings of two test cases."""
 
     def __post_init__(self) -> None:
+        if isinstance(self.throttle_value, bool) or not isinstance(self.throttle_value, (int, float)):
+            raise ValueError(f"throttle_value must be a number of seconds, not {self.throttle_value!r}")
         if isinstance(self.max_concurrent, bool) or not isinstance(self.max_concurrent, int) or self.max_concurrent < 1:
             raise ValueError(f"max_concurrent must be a whole number and at least 1, not {self.max_concurrent!r}")
 
@@ -86,10 +95,22 @@ class DisplayConfig:
 
     print_results: bool = True
     display_option: Literal["all", "failing", "passing"] = "all"
+    show_indicator: bool = True
+    """Whether a metric says that it is under way; here none does, so that both values are honoured."""
+    verbose_mode: bool | None = None
+    """Whether every metric prints what it found; `None` leaves it to the metric."""
 
     def __post_init__(self) -> None:
         if self.display_option not in ("all", "failing", "passing"):
             raise ValueError(f"display_option must be all, failing or passing, not {self.display_option!r}")
+
+
+@dataclass(frozen=True)
+class CacheConfig:
+    """Whether replies of judges are kept in the store (`.proctor`), and taken from there."""
+
+    write_cache: bool = True
+    use_cache: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,8 +125,9 @@ class ErrorConfig:
 
 def verdict(found: list[MetricData], errors: ErrorConfig) -> bool:
     """A test case passes if something was measured, nothing failed, and nothing broke, unless that is ignored."""
-    decided = [data.success for data in found if data.error is None and data.success is not None]
-    broken = any(data.error is not None for data in found) and not errors.ignore_errors
+    firm = [data for data in found if not data.flaky]
+    decided = [data.success for data in firm if data.error is None and data.success is not None]
+    broken = any(data.error is not None for data in firm) and not errors.ignore_errors
     return bool(decided) and all(decided) and not broken
 
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import copy
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from proctor.base.json_data import Json, plain, show
 from proctor.base.references import describe
-from proctor.base.threads import call_in_thread, run_sync, without_loop
+from proctor.base.threads import call_in_thread, run_in_kept_loop, without_loop
 from proctor.compat.deepeval.evaluate_results import (
     AsyncConfig,
+    CacheConfig,
     DisplayConfig,
     ErrorConfig,
     EvaluationResult,
@@ -19,8 +24,9 @@ from proctor.compat.deepeval.evaluate_results import (
     case_summary,
     verdict,
 )
-from proctor.compat.deepeval.metric_base import BaseMetric, MissingTestCaseParamsError
+from proctor.compat.deepeval.metric_base import BaseMetric, MissingTestCaseParamsError, skipped_test
 from proctor.compat.deepeval.test_case import ConversationalTestCase, LLMTestCase
+from proctor.judging.judge import JudgeCallStore
 from proctor.running.python_api.run_application import is_being_cancelled
 
 ALL_AT_ONCE, SHOWN, STRICT = AsyncConfig(), DisplayConfig(), ErrorConfig()
@@ -33,22 +39,59 @@ async def a_evaluate(
     async_config: AsyncConfig = ALL_AT_ONCE,
     display_config: DisplayConfig = SHOWN,
     error_config: ErrorConfig = STRICT,
+    cache_config: CacheConfig | None = None,
+    hyperparameters: Mapping[str, Any] | None = None,
+    identifier: str | None = None,
 ) -> EvaluationResult:
-    """Measure every test case, or those of a dataset, by every metric. Results come in the order of the cases."""
+    """Measure every test case, or those of a dataset, by every metric. Results come in the order of the cases.
+
+    `identifier` and `hyperparameters` tell what was evaluated: they are printed, and stand in the result.
+    """
     cases = list(getattr(test_cases, "test_cases", test_cases))
     _check(cases, metrics)
     gate = asyncio.Semaphore(async_config.max_concurrent if async_config.run_async else 1)
     alone = asyncio.Lock()
 
     async def one(index: int, case: Any) -> TestResult:
+        await asyncio.sleep(index * async_config.throttle_value)
         async with gate:
-            found = await _measure_all(case, [copy.copy(metric) for metric in metrics], alone, error_config)
+            own = [_copied(metric, display_config) for metric in metrics]
+            found = await _measure_all(case, own, alone, error_config)
         return _result(index, case, found, error_config)
 
-    results = await asyncio.gather(*(one(index, case) for index, case in enumerate(cases)))
+    with kept_replies(cache_config):
+        results = await asyncio.gather(*(one(index, case) for index, case in enumerate(cases)))
+    told = None if hyperparameters is None else dict(hyperparameters)
     if display_config.print_results:
-        _print(results, display_config)
-    return EvaluationResult(list(results))
+        _print(results, display_config, identifier, told)
+    return EvaluationResult(list(results), identifier, told)
+
+
+def _copied(metric: BaseMetric, display: DisplayConfig) -> BaseMetric:
+    """Each test case has metrics of its own, which remember what they found."""
+    own = copy.copy(metric)
+    own.verbose_mode = metric.verbose_mode if display.verbose_mode is None else display.verbose_mode
+    return own
+
+
+def evaluate_observed(dataset: Any, metrics: Sequence[BaseMetric], **options: Any) -> Iterator[Any]:
+    """Each golden in turn; what the application does with it until the next is observed, and measured in the end."""
+    from proctor.compat.deepeval.dataset import Golden
+    from proctor.compat.deepeval.tracing import observed_case
+    from proctor.tracing.capture import capture_traces
+
+    if not metrics:
+        raise ValueError("evals_iterator needs metrics=[...] to measure by")
+    cases = []
+    for golden in list(dataset.goldens):
+        if not isinstance(golden, Golden):
+            raise TypeError("evals_iterator is for questions; hold conversations first, and evaluate them")
+        with capture_traces() as seen:
+            yield golden
+        cases.append(observed_case(golden, seen))
+    for case in cases:
+        dataset.add_test_case(case)
+    dataset.evaluation_result = evaluate(cases, metrics, **options)
 
 
 async def a_assert_test(
@@ -60,7 +103,7 @@ async def a_assert_test(
 ) -> None:
     """Raise `AssertionError` unless every metric is satisfied; what failed and what broke are told apart."""
     complaint = await _complaint(test_case, metrics, run_async, error_config)
-    if complaint:
+    if complaint and not _is_flaky(test_case, complaint):
         raise AssertionError(complaint)
 
 
@@ -73,13 +116,59 @@ def assert_test(
 ) -> None:
     """`a_assert_test`, for code without an event loop."""
     __tracebackhide__ = True
-    complaint = run_sync(_complaint(test_case, metrics, run_async, error_config))
-    if complaint:
+    complaint = run_in_kept_loop(_complaint(test_case, metrics, run_async, error_config))
+    if complaint and not _is_flaky(test_case, complaint):
         raise AssertionError(complaint)
+
+
+def _is_flaky(case: Any, complaint: str) -> bool:
+    """A test case that is called flaky warns instead of failing."""
+    if case.flaky:
+        import warnings
+
+        warnings.warn(f"flaky, so that it does not fail: {complaint}", stacklevel=3)
+    return bool(case.flaky)
 
 
 evaluate = without_loop(a_evaluate, __name__)
 evaluate.__name__ = evaluate.__qualname__ = "evaluate"
+
+
+@contextlib.contextmanager
+def kept_replies(config: CacheConfig | None) -> Iterator[None]:
+    """While it lasts, replies of judges are kept in the store or taken from it, as `config` says."""
+    if config is None or not (config.use_cache or config.write_cache):
+        yield
+        return
+    from proctor.judging.context import current_judge_context, judge_context
+    from proctor.judging.judge_factory import SharedJudges
+    from proctor.results.judge_calls import JudgeCalls
+    from proctor.results.store import FOLDER, Store
+
+    store = Store(Path(FOLDER))
+    calls = JudgeCalls(store.path)
+    try:
+        judges = SharedJudges(_Replies(calls, config))
+        with judge_context(dataclasses.replace(current_judge_context(), judges=judges)):
+            yield
+    finally:
+        calls.close()
+        store.close()
+
+
+class _Replies:
+    """What is kept of judges, as far as it may be read and written."""
+
+    def __init__(self, calls: JudgeCallStore, config: CacheConfig) -> None:
+        self._calls = calls
+        self._config = config
+
+    def find(self, key: str) -> Mapping[str, Json] | None:
+        return self._calls.find(key) if self._config.use_cache else None
+
+    def keep(self, key: str, entry: Mapping[str, Json]) -> None:
+        if self._config.write_cache:
+            self._calls.keep(key, entry)
 
 
 async def _complaint(case: Any, metrics: Sequence[BaseMetric], run_async: bool, errors: ErrorConfig) -> str:
@@ -87,7 +176,12 @@ async def _complaint(case: Any, metrics: Sequence[BaseMetric], run_async: bool, 
     _check([case], metrics)
     alone = None if run_async else asyncio.Lock()
     found = await _measure_all(case, metrics, alone, errors, in_turn=not run_async)
-    return "" if verdict(found, errors) else f"{_message(found)}\n\n{case_summary(case)}"
+    if verdict(found, errors):
+        return ""
+    left_out = [metric for metric in metrics if getattr(metric, "left_out", False)]
+    if left_out and all(data.error is None and data.success is None for data in found):
+        raise skipped_test(str(left_out[0].reason))
+    return f"{_message(found)}\n\n{case_summary(case)}"
 
 
 def _check(cases: Sequence[Any], metrics: Sequence[Any]) -> None:
@@ -101,8 +195,8 @@ def _check(cases: Sequence[Any], metrics: Sequence[Any]) -> None:
     for metric in metrics:
         if not isinstance(metric, BaseMetric):
             raise TypeError(f"{metric!r:.80} is no metric: derive it from BaseMetric")
-    if all(metric.threshold is None for metric in metrics):
-        raise ValueError("no metric has a threshold, so that nothing could fail; give at least one")
+    if all(metric.threshold is None or metric.flaky for metric in metrics):
+        raise ValueError("no metric has a threshold and is not flaky, so that nothing could fail; give at least one")
 
 
 async def _measure_all(
@@ -133,7 +227,7 @@ async def _measured(metric: BaseMetric, case: Any, errors: ErrorConfig) -> Metri
     except MissingTestCaseParamsError as missing:
         skipped, error = (str(missing), None) if errors.skip_on_missing_params else ("", str(missing))
     except (Exception, SystemExit) as raised:
-        error = describe(raised)
+        skipped, error = (str(raised), None) if getattr(metric, "left_out", False) else ("", describe(raised))
     except asyncio.CancelledError:
         if is_being_cancelled():
             raise
@@ -165,6 +259,7 @@ def _data(metric: BaseMetric, error: str | None, skipped: str) -> MetricData:
         evaluation_cost=metric.evaluation_cost,
         verbose_logs=metric.verbose_logs,
         skipped=bool(skipped) or metric.skipped,
+        flaky=metric.flaky,
     )
 
 
@@ -198,9 +293,15 @@ def _message(found: Sequence[MetricData]) -> str:
     return "\n".join(lines) if lines else "nothing was measured that could pass or fail"
 
 
-def _print(results: Sequence[TestResult], display: DisplayConfig) -> None:
+def _print(
+    results: Sequence[TestResult], display: DisplayConfig, identifier: str | None, told: Mapping[str, Any] | None
+) -> None:
     from proctor.reporting.terminal.screen import visible
 
+    about = [f"identifier: {identifier}"] if identifier else []
+    about += [f"{name}: {show(plain(value), 200)}" for name, value in (told or {}).items()]
+    if about:
+        print(visible("\n".join(about)))  # noqa: T201  what DisplayConfig asks for
     for result in results:
         if display.display_option != "all" and result.success is not (display.display_option == "passing"):
             continue

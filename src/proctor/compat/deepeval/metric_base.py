@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
+import functools
+import inspect
 import re
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
-from proctor.base.errors import JudgeFailed
+from proctor.base.errors import JudgeFailed, ProctorError
+from proctor.base.fields import nearest
 from proctor.base.json_data import show
-from proctor.base.threads import run_sync
+from proctor.base.threads import is_loop_running, run_in_kept_loop, run_sync
 from proctor.cases.suite import passes
 from proctor.compat.deepeval.evaluables import evaluable_of
+from proctor.compat.deepeval.models import is_model, judge_of_model
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
+from proctor.evaluators.judged_evaluator import ModelLeftOut
 from proctor.running.python_api.scorers import scorer_of
 
 
-class MissingTestCaseParamsError(Exception):
+class DeepEvalError(Exception):
+    """The base of DeepEval's errors."""
+
+
+class MissingTestCaseParamsError(DeepEvalError):
     """A test case lacks what a metric needs."""
 
 
@@ -37,6 +45,8 @@ class BaseMetric:
     evaluation_model: str | None = None
     evaluation_cost: float | None = None
     verbose_logs: str | None = None
+    flaky: bool = False
+    """Whether it only reports: a flaky metric never decides about a test case."""
 
     def measure(self, test_case: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} has no measure")
@@ -48,6 +58,8 @@ class BaseMetric:
         """`None` where there is no verdict: nothing was measured, or no threshold says what is enough."""
         if self.error is not None:
             return False
+        if self.threshold is None:
+            self.success = None
         if self.score is None or self.threshold is None:
             return self.success
         self.success = passes(self.score, self.threshold)
@@ -67,6 +79,15 @@ class ProctorMetric(BaseMetric):
 
     needs: tuple[str, ...] = ("input", "actual_output")
     """The fields a test case must have; `a|b` is met by either."""
+    left_out: bool = False
+    """Whether nothing was measured because the user left out what needs a model."""
+
+    def __new__(cls, *args: Any, **given: Any) -> Self:
+        known = _keywords(cls)  # type: ignore[arg-type]  # mypy takes type[Self] for unhashable
+        for name in given:
+            if name not in known:
+                raise TypeError(f"{cls.__name__} takes no {name!r}{nearest(name, known)}")
+        return super().__new__(cls)
 
     def __init__(
         self,
@@ -77,7 +98,9 @@ class ProctorMetric(BaseMetric):
         include_reason: bool = True,
         async_mode: bool = True,
         verbose_mode: bool = False,
+        flaky: bool = False,
     ) -> None:
+        self.flaky = flaky
         self.threshold = 1.0 if strict_mode else _threshold(threshold)
         self.strict_mode = strict_mode
         self.include_reason = include_reason
@@ -87,20 +110,24 @@ class ProctorMetric(BaseMetric):
 
     def measure(self, test_case: Any) -> float | None:
         """The score, which is kept with its reason; `None` where there is nothing to measure (`skipped`)."""
+        __tracebackhide__ = True
         try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            return run_sync(self.a_measure(test_case))
-        return _in_a_thread(self, test_case)
+            return _in_a_thread(self, test_case) if is_loop_running() else run_in_kept_loop(self.a_measure(test_case))
+        except ProctorError as error:
+            raise error.with_traceback(None) from None  # a wrong setting is one message, not our source
 
     async def a_measure(self, test_case: Any) -> float | None:
         """The same, for code that has an event loop."""
         self.score = self.reason = self.success = self.error = self.verbose_logs = None
         self.evaluation_model = self.evaluation_cost = None
-        self.skipped = False
+        self.skipped = self.left_out = False
         try:
             require(self, test_case)
             evaluation = await self._evaluation(self.evaluable(test_case))
+        except ModelLeftOut as left_out:
+            self._skip(left_out)
+            self.left_out = True
+            raise skipped_test(str(left_out)) from None
         except NothingToCompare as nothing:
             self._skip(nothing)
             return None
@@ -142,6 +169,21 @@ class ProctorMetric(BaseMetric):
         self.reason = str(nothing) if self.include_reason else None
 
 
+@functools.cache
+def _keywords(kind: type) -> frozenset[str]:
+    """The keywords that a metric takes, its own and those of all metrics."""
+    made = [method for cls in kind.__mro__ if (method := vars(cls).get("__init__")) is not None]
+    taken = (name for method in made for name in inspect.signature(method).parameters)
+    return frozenset(taken) - {"self", "options", "args", "kwargs"}
+
+
+def skipped_test(reason: str) -> Exception:
+    """What pytest and unittest take for a test that is skipped."""
+    from unittest import SkipTest
+
+    return SkipTest(reason)
+
+
 def require(metric: ProctorMetric, test_case: Any) -> None:
     """Raises `MissingTestCaseParamsError` for what the test case lacks; an empty answer is an answer."""
     from proctor.compat.deepeval.test_case import ConversationalTestCase, LLMTestCase
@@ -175,9 +217,11 @@ def judge_named(model: Any) -> Any:
     """The judge: `openai:gpt-5-mini`, `embedded`, a Judge. A name without a provider is OpenAI's, as in DeepEval."""
     if model is None or (callable(getattr(model, "ask", None)) and isinstance(getattr(model, "name", None), str)):
         return model
+    if is_model(model):
+        return judge_of_model(model)
     if not isinstance(model, (str, dict)):
         raise TypeError(
-            f"model must be a name such as 'openai:gpt-5-mini', an object of options or a Judge, "
+            f"model must be a name such as 'openai:gpt-5-mini', an object of options, a DeepEvalBaseLLM or a Judge, "
             f"not a {type(model).__name__}"
         )
     return f"openai:{model}" if isinstance(model, str) and ":" not in model and model != "embedded" else model

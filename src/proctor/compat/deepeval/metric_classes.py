@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from proctor.cases.suite import NamedData
+from proctor.compat.deepeval.conversation_metrics import require_limit
 from proctor.compat.deepeval.metric_base import ConversationMetric, SingleTurnMetric, judge_named
 from proctor.compat.deepeval.test_case import ToolCallParams
 from proctor.evaluators.agent import conversation
@@ -128,8 +129,10 @@ class FaithfulnessMetric(SingleTurnMetric):
         model: Any = None,
         penalize_ambiguous_claims: bool | None = None,
         mode: str | None = None,
+        truths_extraction_limit: int | None = None,
         **options: Any,
     ) -> None:
+        require_limit(truths_extraction_limit)
         told = {None: None, True: "grounded", False: "contradicted"}[penalize_ambiguous_claims]
         if mode is not None and told is not None and mode != told:
             raise ValueError(

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 from proctor.base.lazy_exports import late_names
 
 if TYPE_CHECKING:
-    from proctor.compat.deepeval.dag import DAGMetric
+    from proctor.compat.deepeval.conversation_metrics import (
+        ConversationalGEval,
+        GoalAccuracyMetric,
+        StepEfficiencyMetric,
+        SummarizationMetric,
+    )
+    from proctor.compat.deepeval.dag import ConversationalDAGMetric, DAGMetric
     from proctor.compat.deepeval.metric_base import BaseConversationalMetric, BaseMetric
     from proctor.compat.deepeval.metric_classes import (
         AnswerRelevancyMetric,
@@ -43,7 +49,8 @@ HOMES = {
     "FaithfulnessMetric HallucinationMetric ExactMatchMetric JsonCorrectnessMetric KeywordsMetric "
     "PatternMatchMetric",
     "metric_base": "BaseConversationalMetric BaseMetric",
-    "dag": "DAGMetric",
+    "conversation_metrics": "ConversationalGEval GoalAccuracyMetric StepEfficiencyMetric SummarizationMetric",
+    "dag": "ConversationalDAGMetric DAGMetric",
 }
 
 __all__ = [
@@ -56,10 +63,13 @@ __all__ = [
     "ContextualRecallMetric",
     "ContextualRelevancyMetric",
     "ConversationCompletenessMetric",
+    "ConversationalDAGMetric",
+    "ConversationalGEval",
     "DAGMetric",
     "ExactMatchMetric",
     "FaithfulnessMetric",
     "GEval",
+    "GoalAccuracyMetric",
     "HallucinationMetric",
     "JsonCorrectnessMetric",
     "KeywordsMetric",
@@ -68,6 +78,8 @@ __all__ = [
     "PatternMatchMetric",
     "PromptAlignmentMetric",
     "RoleAdherenceMetric",
+    "StepEfficiencyMetric",
+    "SummarizationMetric",
     "TaskCompletionMetric",
     "ToolConsistencyMetric",
     "ToolCorrectnessMetric",
@@ -75,4 +87,4 @@ __all__ = [
     "TurnRelevancyMetric",
 ]
 
-__getattr__, __dir__ = late_names(globals(), HOMES, within="proctor.compat.deepeval")
+__getattr__, __dir__ = late_names(globals(), HOMES, within="proctor.compat.deepeval", page="docs/deepeval.md")

@@ -8,13 +8,28 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
 
 from proctor.agents.agent import ToolCall as Call
+from proctor.base.fields import nearest
 from proctor.base.json_data import plain, show
+
+__all__ = [
+    "ConversationalTestCase",
+    "LLMTestCase",
+    "LLMTestCaseParams",
+    "MultiTurnParams",
+    "SingleTurnParams",
+    "ToolCall",
+    "ToolCallParams",
+    "ToolCallType",
+    "Turn",
+    "TurnParams",
+]
 
 
 class Shape(BaseModel):
-    """Fields go by both spellings, and an unknown one is refused instead of dropped, unless it is null."""
+    """Fields go by both spellings; an unknown one is refused with the nearest instead of dropped, unless it is null."""
 
     model_config = ConfigDict(
         alias_generator=to_camel, populate_by_name=True, extra="forbid", validate_assignment=True, strict=False
@@ -27,8 +42,39 @@ class Shape(BaseModel):
         """DeepEval writes every field it has to its files, `null` included."""
         if not isinstance(given, Mapping):
             return given
-        known = {*cls.model_fields, *map(to_camel, cls.model_fields)}
+        known = {*cls.model_fields, *map(to_camel, cls.model_fields), *cls._further_spellings()}
+        unknown = [
+            _no_field(cls, str(name)) for name, value in given.items() if value is not None and name not in known
+        ]
+        if unknown:
+            raise PydanticCustomError("unknown_field", "{told}", {"told": "; ".join(unknown)})
         return {name: value for name, value in given.items() if value is not None or name in known}
+
+    @classmethod
+    def _further_spellings(cls) -> set[str]:
+        aliases = [field.validation_alias for field in cls.model_fields.values()]
+        return {str(word) for alias in aliases if isinstance(alias, AliasChoices) for word in alias.choices}
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not name.startswith("_") and name not in type(self).model_fields and not hasattr(type(self), name):
+            raise AttributeError(_no_field(type(self), name))
+        super().__setattr__(name, value)
+
+
+def _no_field(kind: type[BaseModel], name: str) -> str:
+    return f"{kind.__name__} has no field {name!r}{nearest(name, kind.model_fields)}"
+
+
+class WithMetadata(Shape):
+    """`additional_metadata` is the older name of `metadata`, for reading and writing as well."""
+
+    @property
+    def additional_metadata(self) -> dict[str, Any] | None:
+        return getattr(self, "metadata", None)
+
+    @additional_metadata.setter
+    def additional_metadata(self, value: dict[str, Any] | None) -> None:
+        self.metadata = value
 
 
 def _tool(given: Any) -> Any:
@@ -49,10 +95,18 @@ def _texts(given: Any) -> Any:
     return [item if isinstance(item, str) else show(plain(item)) for item in given]
 
 
+class ToolCallType(enum.Enum):
+    """Where a tool comes from; two calls that differ in this alone are the same call."""
+
+    FUNCTION = "FUNCTION"
+    MCP = "MCP"
+
+
 class ToolCall(Shape):
     """A tool, and what it was called with; equal to another with the same name, parameters and output."""
 
     name: str
+    type: ToolCallType = ToolCallType.FUNCTION
     description: str | None = None
     reasoning: str | None = None
     output: Any = None
@@ -74,7 +128,7 @@ Tools = list[Annotated[ToolCall, BeforeValidator(_tool)]]
 Passages = Annotated[list[str], BeforeValidator(_texts)]
 
 
-class LLMTestCase(Shape):
+class LLMTestCase(WithMetadata):
     """One question and its answer."""
 
     input: str
@@ -96,13 +150,11 @@ class LLMTestCase(Shape):
     tags: list[str] | None = None
     custom_column_key_values: dict[str, str] | None = None
     """Further columns of a dataset; evaluators see them among the metadata."""
-
-    @property
-    def additional_metadata(self) -> dict[str, Any] | None:
-        return self.metadata
+    flaky: bool = False
+    """Whether `assert_test` merely warns when it fails."""
 
 
-class Turn(Shape):
+class Turn(WithMetadata):
     """What one side of a conversation said."""
 
     role: Literal["user", "assistant"]
@@ -115,7 +167,7 @@ class Turn(Shape):
     )
 
 
-class ConversationalTestCase(Shape):
+class ConversationalTestCase(WithMetadata):
     """A conversation."""
 
     turns: list[Turn] = Field(min_length=1)
@@ -130,6 +182,7 @@ class ConversationalTestCase(Shape):
     )
     comments: str | None = None
     tags: list[str] | None = None
+    flaky: bool = False
 
 
 class LLMTestCaseParams(enum.Enum):
@@ -146,6 +199,25 @@ class LLMTestCaseParams(enum.Enum):
 
 
 SingleTurnParams = LLMTestCaseParams
+
+
+class MultiTurnParams(enum.Enum):
+    """The parts of a conversation that criteria may be about."""
+
+    ROLE = "role"
+    CONTENT = "content"
+    METADATA = "metadata"
+    TAGS = "tags"
+    SCENARIO = "scenario"
+    EXPECTED_OUTCOME = "expected_outcome"
+    CONTEXT = "context"
+    USER_DESCRIPTION = "user_description"
+    RETRIEVAL_CONTEXT = "retrieval_context"
+    CHATBOT_ROLE = "chatbot_role"
+    TOOLS_CALLED = "tools_called"
+
+
+TurnParams = MultiTurnParams
 
 
 class ToolCallParams(enum.Enum):

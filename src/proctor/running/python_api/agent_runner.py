@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -16,11 +16,13 @@ from proctor.agents.resolving import resolve_agent
 from proctor.agents.tool_reexecution import Reexecution, reexecute
 from proctor.agents.tool_reexecution import passages_of as reexecuted_passages
 from proctor.agents.toolbox import toolbox
-from proctor.base.errors import AgentFailed
+from proctor.base.errors import AgentFailed, UsageError
+from proctor.base.fields import nearest
 from proctor.base.json_data import Json, plain, show
 from proctor.base.references import describe
-from proctor.base.threads import run_sync
+from proctor.base.threads import run_in_kept_loop
 from proctor.cases.files.attachments import Contents
+from proctor.cases.formats.keywords import WORDS, from_python
 from proctor.cases.suite import Case, NamedData, Turn
 from proctor.evaluators.evaluation import Evaluable, Exchange, collapse
 from proctor.results.case_encoding import question_key
@@ -217,16 +219,20 @@ class AgentRunner:
         """The same, for code that has an event loop."""
         return _answered(*await self.run_cases_async([_case(test_input, id)]))
 
-    def run_cases(self, cases: Iterable[Case]) -> list[AgentRun]:
-        """All of them, several at once, in their order; one whose agent breaks down has an `error` and no answer."""
-        return run_sync(self.run_cases_async(cases))
+    def run_cases(self, cases: Iterable[Case | Mapping[str, Any]]) -> list[AgentRun]:
+        """All of them, several at once, in their order; one whose agent breaks down has an `error` and no answer.
 
-    async def run_cases_async(self, cases: Iterable[Case]) -> list[AgentRun]:
+        A case may be a dict of `id`, `input` and, if it has any, `expected_output_contains`.
+        """
+        return run_in_kept_loop(self.run_cases_async(cases), keep_tasks=True)
+
+    async def run_cases_async(self, cases: Iterable[Case | Mapping[str, Any]]) -> list[AgentRun]:
         """The same, for code that has an event loop."""
+        chosen = [case if isinstance(case, Case) else _from_dict(case) for case in cases]
         gate = asyncio.Semaphore(self._limits.parallel)
         with Watchdog() as watchdog, carry_context_into_threads():
             async with _Life(self.agent, self._limits.timeout) as life:
-                return list(await asyncio.gather(*(self._run(case, life, gate, watchdog) for case in cases)))
+                return list(await asyncio.gather(*(self._run(case, life, gate, watchdog) for case in chosen)))
 
     def sharing(self, memory: Memory, audience: Audience) -> AgentRunner:
         """The same runner; one that remembers nothing itself takes its answers from `memory`."""
@@ -303,6 +309,20 @@ class _Life:
 def _case(test_input: Any, name: str | None) -> Case:
     value = plain(test_input)
     return Case(name or show(value, LONGEST_NAME), (Turn(value),))
+
+
+def _from_dict(given: Any) -> Case:
+    """A case as test modules write it; raises `UsageError` or `InvalidSuite`."""
+    if not isinstance(given, Mapping):
+        raise UsageError(f"a case is a Case or a dict with id and input, not a {type(given).__name__}")
+    if WORDS in given:
+        return from_python("cases", [given], Path("cases")).cases[0]
+    for key in given:
+        if key not in ("id", "input"):
+            raise UsageError(f"a case has no {key!r}{nearest(str(key), ('id', 'input', WORDS))}")
+    if "input" not in given:
+        raise UsageError(f"the case {dict(given)!r:.80} needs 'input'")
+    return _case(given["input"], given.get("id"))
 
 
 def _answered(run: AgentRun) -> AgentRun:

@@ -13,7 +13,7 @@ from typing import Any
 from proctor.base.errors import StoreError
 from proctor.base.json_data import Json, plain
 from proctor.base.records import record
-from proctor.base.threads import run_sync
+from proctor.base.threads import run_in_kept_loop
 from proctor.cases.suite import Suite
 from proctor.results.case_encoding import question_key
 from proctor.results.judge_calls import Tally
@@ -160,7 +160,8 @@ class SharedRuns:
         heard = _Heard()
         plan = Plan(tuple({id(trial.suite): trial.suite for trial in trials}.values()), trials, "")
         open_run = OpenRun(self.session.run_id, self.session.started_at, store, no)
-        run, _ = run_sync(execute(plan, self._options(), open_run, listener=heard, earlier=self._recall))
+        work = execute(plan, self._options(), open_run, listener=heard, earlier=self._recall)
+        run, _ = run_in_kept_loop(work, keep_tasks=True)
         for trial in (trial.unmasked or trial for trial in heard.trials.values()):
             self.answers.hear(question_key(trial.case), trial)
         self._made |= heard.trials.keys()

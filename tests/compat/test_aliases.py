@@ -1,0 +1,226 @@
+"""Files that import deepeval, pixie or holodeck run unchanged, each in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PATHS = {
+    "deepeval": """
+        assert_test, evaluate
+        metrics: AnswerRelevancyMetric, BaseMetric, GEval, FaithfulnessMetric
+        metrics.g_eval: GEval, Rubric
+        metrics.g_eval.g_eval: GEval
+        metrics.dag: BinaryJudgementNode, DeepAcyclicGraph, TaskNode, VerdictNode
+        metrics.faithfulness: FaithfulnessMetric
+        metrics.answer_relevancy.answer_relevancy: AnswerRelevancyMetric
+        metrics.pii_leakage: PIILeakageMetric
+        metrics.base_metric: BaseMetric
+        test_case: LLMTestCase, SingleTurnParams, ToolCall, Turn
+        test_case.llm_test_case: LLMTestCase
+        dataset: EvaluationDataset, Golden
+        dataset.golden: Golden
+        models: DeepEvalBaseLLM
+        models.base_model: DeepEvalBaseLLM
+        evaluate: AsyncConfig, DisplayConfig
+        evaluate.configs: AsyncConfig
+        errors: MissingTestCaseParamsError
+    """,
+    "pixie": """
+        Evaluation, Evaluable, evaluate, assert_pass, wrap, Runnable
+        evals: ExactMatch, ScoreThreshold
+        eval.evaluation: Evaluation
+        dataset.store: DatasetStore
+        instrumentation: observe
+    """,
+    "holodeck": """
+        config.loader: ConfigLoader
+        lib.test_runner.executor: TestExecutor
+        lib.test_runner.reporter: generate_markdown_report
+        lib.test_runner.progress: ProgressIndicator
+        lib.test_runner.eval_kwargs_builder: EvalKwargsBuilder
+        models.test_result: TestReport, TestResult
+        models.test_case: TestCaseModel
+        lib.evaluators.base: BaseEvaluator
+        lib.evaluators.nlp_metrics: BLEUEvaluator
+        lib.evaluators.deepeval.faithfulness: FaithfulnessEvaluator
+        lib.backends.base: ExecutionResult, AgentBackend
+    """,
+}
+
+
+def python(folder: Path, code: str, **environment: str) -> tuple[int, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "PROCTOR"))}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, encoding="utf-8", timeout=120, env=kept | environment
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+INSTALL = "from proctor.compat.aliases import install_aliases\nprint(*install_aliases([{}]))\n"
+
+
+@pytest.mark.parametrize("package", PATHS)
+def test_the_documented_paths_have_the_same_objects_as_the_compat_modules(package: str, tmp_path: Path) -> None:
+    lines = [f"import proctor.compat.{package} as ours, sys"]
+    for line in filter(None, map(str.strip, PATHS[package].splitlines())):
+        path, _, names = line.rpartition(":")
+        lines.append(f"from {package}{'.' + path if path else ''} import {names}")
+        lines += [f"assert {name.strip()} is ours.{name.strip()}" for name in names.split(",")]
+    code, output = python(tmp_path, INSTALL.format(repr(package)) + "\n".join(lines))
+    assert (code, output.strip()) == (0, "")
+
+
+def test_the_function_evaluate_stays_a_function_beside_the_module_of_its_name(tmp_path: Path) -> None:
+    code = "import deepeval\nfrom deepeval.evaluate import AsyncConfig\nfrom deepeval import evaluate\n"
+    assert python(tmp_path, INSTALL.format("'deepeval'") + code + "assert evaluate.__name__ == 'evaluate'")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("from deepeval.metrics import FaithfulnesMetric", "did you mean 'FaithfulnessMetric'? (see docs/deepeval.md)"),
+        ("from deepeval import synthesizer", "module 'deepeval' has no attribute 'synthesizer' (see docs/deepeval.md)"),
+        ("import deepeval.metric", "no module 'deepeval.metric'; did you mean 'deepeval.metrics'? (see docs/deepeval"),
+        ("from holodeck.lib.test_runner.executor import TestExecuter", "did you mean 'TestExecutor'? (see docs/holode"),
+        ("from pixie.evals import ExactMach", "did you mean 'ExactMatch'? (see docs/pixie.md)"),
+        ("from proctor.compat.deepeval.metrics import GEvl", "did you mean 'GEval'?"),
+        ("from proctor import Evaluble", "did you mean 'Evaluable'?"),
+    ],
+)
+def test_what_is_not_there_says_so_and_names_the_nearest(line: str, told: str, tmp_path: Path) -> None:
+    code, output = python(tmp_path, INSTALL.format("'deepeval', 'pixie', 'holodeck'") + line)
+    assert code == 1
+    assert told in output.splitlines()[-1]
+    assert "Error: " in output.splitlines()[-1]
+
+
+def test_asking_a_module_for_a_name_it_may_have_raises_nothing(tmp_path: Path) -> None:
+    code = "import deepeval, proctor\nprint(hasattr(deepeval, 'tracing'), getattr(proctor, 'nothing', 1))"
+    assert python(tmp_path, INSTALL.format("'deepeval'") + code) == (0, "\nFalse 1\n")
+
+
+@pytest.fixture
+def real(tmp_path: Path) -> Path:
+    (tmp_path / "deepeval").mkdir()
+    (tmp_path / "deepeval" / "__init__.py").write_text("WHO = 'the real one'\n", encoding="utf-8")
+    (tmp_path / "deepeval" / "metrics.py").write_text("WHO = 'the real one'\n", encoding="utf-8")
+    return tmp_path
+
+
+def test_an_installed_package_wins_and_that_is_said(real: Path) -> None:
+    code, output = python(real, INSTALL.format("'deepeval'") + "from deepeval.metrics import WHO\nprint(WHO)")
+    assert code == 0, output
+    assert "deepeval is installed and used as it is; write deepeval! for" in output
+    assert "the real one" in output
+
+
+def test_an_installed_package_gives_way_when_forced(real: Path) -> None:
+    code, output = python(real, INSTALL.format("'deepeval!'") + "from deepeval.metrics import GEval\nprint(GEval)")
+    assert code == 0, output
+    assert "proctor.compat.deepeval" in output
+
+
+def test_forcing_comes_too_late_for_a_package_that_is_in_use(real: Path) -> None:
+    code, output = python(real, "import deepeval\n" + INSTALL.format("'deepeval!'"))
+    assert code == 1
+    assert "deepeval is imported already" in output
+
+
+def test_a_package_that_becomes_importable_later_wins_as_well(real: Path) -> None:
+    code = "import sys\nsys.path.remove('')\n" + INSTALL.format("'deepeval'") + "sys.path.append('.')\n"
+    code, output = python(real, code + "from deepeval import metrics\nprint(metrics.WHO)")  # type: ignore[assignment]
+    assert "the real one" in output
+
+
+def test_a_folder_of_that_name_without_code_is_no_package(tmp_path: Path) -> None:
+    (tmp_path / "deepeval").mkdir()
+    assert python(tmp_path, INSTALL.format("'deepeval'") + "from deepeval.metrics import GEval")[0] == 0
+
+
+def test_an_unknown_alias_is_refused(tmp_path: Path) -> None:
+    code, output = python(tmp_path, INSTALL.format("'deepevil'"))
+    assert code == 1
+    assert "no alias 'deepevil'; did you mean 'deepeval'?" in output
+
+
+SCRIPT = """
+import sys
+from deepeval.test_case import LLMTestCase
+import beside
+print(LLMTestCase(input=sys.argv[1]).input, __name__, beside.HERE)
+"""
+
+
+def test_a_script_is_run_with_aliases(tmp_path: Path) -> None:
+    folder = tmp_path / "scripts"
+    folder.mkdir()
+    (folder / "script.py").write_text(SCRIPT, encoding="utf-8")
+    (folder / "beside.py").write_text("HERE = True\n", encoding="utf-8")
+    command = [sys.executable, "-m", "proctor.compat.aliases", "scripts/script.py", "hello"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, encoding="utf-8", timeout=120)
+    assert (done.returncode, done.stdout) == (0, "hello __main__ True\n"), done.stderr
+
+
+TESTS = """
+from deepeval import assert_test
+from deepeval.metrics import ExactMatchMetric
+from deepeval.test_case import LLMTestCase
+
+def test_it():
+    assert_test(LLMTestCase(input="a", actual_output="b", expected_output="b"), [ExactMatchMetric()])
+"""
+
+
+def pytest_in(folder: Path, **environment: str) -> tuple[int, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "PROCTOR"))}
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, encoding="utf-8", timeout=120, env=kept | environment
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("pyproject.toml", '[tool.proctor]\naliases = ["deepeval"]\n[tool.pytest.ini_options]\n'),
+        ("proctor.toml", 'aliases = ["deepeval"]\n'),
+        ("pytest.ini", "[pytest]\nproctor_aliases = deepeval pixie\n"),
+        ("", ""),
+    ],
+)
+def test_test_modules_and_conftests_run_unchanged_under_pytest(file: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(TESTS, encoding="utf-8")
+    (tmp_path / "conftest.py").write_text("import deepeval.metrics\n", encoding="utf-8")
+    if file:
+        (tmp_path / file).write_text(text, encoding="utf-8")
+    code, output = pytest_in(tmp_path, **({} if file else {"PROCTOR_ALIASES": "deepeval,pixie"}))
+    assert code == 0, output
+
+
+def test_without_aliases_nothing_is_stood_in_for(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(TESTS, encoding="utf-8")
+    code, output = pytest_in(tmp_path)
+    assert code == 2
+    assert "No module named 'deepeval'" in output
+
+
+def test_a_wrong_alias_is_one_message_of_pytest(tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text("[pytest]\nproctor_aliases = deepevil\n", encoding="utf-8")
+    code, output = pytest_in(tmp_path)
+    assert code == 4
+    assert "no alias 'deepevil'; did you mean 'deepeval'?" in output
+    assert "Traceback" not in output
+
+
+def test_pytest_says_that_the_installed_package_is_used(real: Path) -> None:
+    (real / "test_it.py").write_text("import deepeval\ndef test_it(): assert deepeval.WHO\n", encoding="utf-8")
+    code, output = pytest_in(real, PROCTOR_ALIASES="deepeval")
+    assert code == 0, output
+    assert "proctor: deepeval is installed and used as it is" in output
