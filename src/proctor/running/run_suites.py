@@ -69,6 +69,8 @@ async def run_suites_async(request: Request, listener: Listener | None = None) -
     info = _info(plan, request)
     open_run = open_run or start_run(plan, store, info)
     earlier = _earlier_answers(store) if request.reuse and store is not None else None
+    if earlier is not None:
+        _say_what_is_not_reused(plan)
     if open_run.answers:
         earlier = _answers_first(open_run.answers, earlier)
     with _recorded(plan, open_run, info) as close:
@@ -148,6 +150,8 @@ def _earlier_answers(store: Store) -> EarlierAnswer:
     known = store.answers()
 
     def earlier(planned: PlannedTrial) -> TrialResult | None:
+        if planned.suite.agent.unknown_parts:
+            return None
         cases = (planned.case, mask_case(planned.case))
         keys = [(question_key(case), planned.suite.agent_fingerprint, planned.number) for case in cases]
         no = known.get(keys[0], known.get(keys[1]))
@@ -155,6 +159,14 @@ def _earlier_answers(store: Store) -> EarlierAnswer:
         return None if past is None or broke_down(past) else past
 
     return earlier
+
+
+def _say_what_is_not_reused(plan: Plan) -> None:
+    """Trials of agents that cannot be compared with those of earlier runs say why they were asked anew."""
+    for item in plan.suites:
+        if item.agent.unknown_parts:
+            held = ", ".join(item.agent.unknown_parts)
+            item.asked_anew = f"asked anew: the agent holds {held}, which cannot be compared with an earlier run"
 
 
 def _answers_first(answers: Mapping[tuple[str, str, int], TrialResult], earlier: EarlierAnswer | None) -> EarlierAnswer:
