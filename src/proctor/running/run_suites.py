@@ -63,7 +63,7 @@ async def run_suites_async(request: Request, listener: Listener | None = None) -
         key=f"{request.key}|{_title(request.agent)}",
     )
     if not plan.trials:
-        raise UsageError("no case is selected, so nothing was run")
+        raise UsageError(f"no case is selected, so nothing was run{_choices(request.suites)}")
     store = None if request.store is None else Store(request.store)
     open_run = resume_run(plan, store) if store is not None and request.resume else None
     info = _info(plan, request)
@@ -159,6 +159,16 @@ def _earlier_answers(store: Store) -> EarlierAnswer:
         return None if past is None or broke_down(past) else past
 
     return earlier
+
+
+def _choices(suites: Sequence[Suite]) -> str:
+    """The cases and tags that can be selected, as the end of a sentence."""
+    cases = [case for suite in suites for case in suite.cases]
+    tags = sorted({tag for case in cases for tag in case.tags})
+    ids = [case.id for case in cases]
+    more = f" and {len(ids) - 20} more" if len(ids) > 20 else ""
+    told = f"; there {'is' if len(ids) == 1 else 'are'} {', '.join(ids[:20])}{more}" if ids else ""
+    return told + (f"; tags: {', '.join(tags[:20])}" if tags else "")
 
 
 def _say_what_is_not_reused(plan: Plan) -> None:

@@ -91,8 +91,6 @@ def read_case(document: Document, data: Json, pointer: Pointer, defaults: tuple[
     if implied:
         turns = tuple(_with_own_checks(turn) for turn in turns)
     scored = _scored_by(fields, turns, defaults, final_state=final_state is not None, implied=implied)
-    if turns and not any(scored if turn.evaluators is None else turn.evaluators for turn in turns):
-        document.problem(pointer, UNSCORED)
     case = Case(
         id=_identity(fields, pointer),
         turns=turns,
@@ -110,7 +108,9 @@ def read_case(document: Document, data: Json, pointer: Pointer, defaults: tuple[
         scenario=scenario,
         extra=fields.extensions() or NOTHING,
     )
-    fields.done()
+    known = fields.done()
+    if known and turns and not any(scored if turn.evaluators is None else turn.evaluators for turn in turns):
+        document.problem(pointer, UNSCORED)
     return case
 
 
