@@ -146,6 +146,8 @@ class BaseAgent:
     name: str
     fingerprint: str = ""
     """Changes when the agent changes; empty if the agent cannot tell."""
+    unknown_parts: tuple[str, ...] = ()
+    """What of the agent its fingerprint does not cover; its answers are not reused by another run then."""
     takes_files: bool = True
     """Whether it reads the files of a turn itself; if not, the engine puts their text into the input."""
     start_seconds: float = 0.0

@@ -16,7 +16,7 @@ from proctor.agents.sessions import Conversation
 from proctor.base.errors import AgentFailed
 from proctor.base.json_data import Json, fingerprint, plain, show
 from proctor.base.records import record
-from proctor.base.references import source_fingerprint
+from proctor.base.references import configuration, source_fingerprint
 from proctor.base.threads import invoke_as, is_async
 from proctor.cases.suite import Case, Turn
 
@@ -209,7 +209,8 @@ class CallableAgent(BaseAgent):
     def __init__(self, function: Callable[..., Any], name: str | None = None) -> None:
         self.function = function
         self.name = name or _name(function)
-        self.fingerprint = _fingerprint(function)
+        held, self.unknown_parts = configuration(function)
+        self.fingerprint = fingerprint(source_fingerprint(function), held)
         self.signature = read_signature(function)
         self.asynchronous = is_async(function)
         self.takes_files = self.signature.takes("turn", "case")
@@ -275,16 +276,3 @@ def _name(function: Any) -> str:
     target = _unwrapped(function)
     own = getattr(target, "__name__", None)
     return own if isinstance(own, str) else type(target).__name__
-
-
-def _fingerprint(function: Any) -> str:
-    """A partial's arguments are part of the agent; so is the configuration of an object that is a dataclass."""
-    parts = []
-    while isinstance(function, functools.partial):
-        parts.append([plain(function.args), plain(function.keywords)])
-        function = function.func
-    owner = getattr(function, "__self__", None) if inspect.ismethod(function) else function
-    if dataclasses.is_dataclass(owner) and not isinstance(owner, type):
-        parts.append(plain(owner))
-    source = source_fingerprint(function)
-    return fingerprint(source, *parts) if parts else source

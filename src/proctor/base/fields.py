@@ -60,6 +60,7 @@ class Fields:
         self.pointer = tuple(pointer)
         self._camel = camel
         self._known: list[str] = []
+        self._asked: list[str] = []
         if isinstance(data, dict):
             self._data: Mapping[str, Json] = data
         elif isinstance(data, Mapping):
@@ -73,7 +74,9 @@ class Fields:
         self.document.problem((*self.pointer, self._spelling(name)), message)
 
     def has(self, name: str) -> bool:
+        """Whether the key is given; asking for a key makes it one that misspelt keys are compared with."""
         if not self._camel:
+            self._asked.append(name)
             return name in self._data
         return any(spelling in self._data for spelling in self._spellings(name))
 
@@ -175,11 +178,13 @@ class Fields:
         self._known.extend(own)
         return own
 
-    def done(self) -> None:
-        """Report every key that is not known here."""
-        for key in self._data:
-            if key not in self._known:
-                self.document.problem((*self.pointer, key), f"is not a known key{nearest(key, self._known)}")
+    def done(self) -> bool:
+        """Report every key that is not known here; whether there is none."""
+        unknown = [key for key in self._data if key not in self._known]
+        for key in unknown:
+            hint = nearest(key, [*self._known, *self._asked])
+            self.document.problem((*self.pointer, key), f"is not a known key{hint}")
+        return not unknown
 
     def _spellings(self, name: str) -> tuple[str, ...]:
         return _both_spellings(name) if self._camel else (name,)

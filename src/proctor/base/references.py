@@ -7,6 +7,9 @@ names it and its dataclasses and pydantic models resolve their annotations.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import datetime
+import enum
 import functools
 import hashlib
 import importlib
@@ -14,14 +17,15 @@ import importlib.util
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 from proctor.base.errors import UsageError
 
 _LOADING = threading.RLock()
+_DEEPEST = 8
 
 
 def is_reference(text: str) -> bool:
@@ -141,6 +145,86 @@ def source_fingerprint(target: Any) -> str:
     file = getattr(module, "__file__", None)
     files = [] if file is None else sorted({Path(file), *_files_below(Path(file).parent)})
     return fingerprint(getattr(kind, "__qualname__", repr(kind)), [[path.name, _digest(path)] for path in files])
+
+
+def configuration(target: Any) -> tuple[Any, tuple[str, ...]]:
+    """What tells two things of the same code apart, and the parts that cannot be compared.
+
+    A function has its closure, its defaults and the arguments of a partial; a method the object it is bound to; an
+    object its attributes. Objects of libraries, such as clients and locks, have no form that could be compared.
+    """
+    unknown: list[str] = []
+    return _Configuration(unknown).of(target), tuple(unknown)
+
+
+class _Configuration:
+    """Walks the values that a function or an object holds; `unknown` collects those without a form."""
+
+    def __init__(self, unknown: list[str]) -> None:
+        self._unknown = unknown
+        self._seen: dict[int, Any] = {}
+        """By identity; holding the objects keeps an identity from being given to another one."""
+
+    def of(self, target: Any, name: str = "it", depth: int = 0) -> Any:
+        from proctor.base.json_data import plain
+
+        if target is None or isinstance(target, (str, int, float, bytes, enum.Enum, Path, datetime.date)):
+            return plain(target)
+        if depth > _DEEPEST:
+            return self._give_up(target, name)
+        if id(target) in self._seen:
+            return "seen"
+        self._seen[id(target)] = target
+        if isinstance(target, (list, tuple, set, frozenset)):
+            items = [self.of(item, f"{name}[{index}]", depth + 1) for index, item in enumerate(target)]
+            return items if isinstance(target, (list, tuple)) else sorted(items, key=repr)
+        if isinstance(target, Mapping):
+            return {str(key): self.of(item, str(key), depth + 1) for key, item in target.items()}
+        if isinstance(target, ModuleType):
+            return target.__name__
+        return self._of_code(target, name, depth)
+
+    def _of_code(self, target: Any, name: str, depth: int) -> Any:
+        parts: dict[str, Any]
+        if isinstance(target, type):
+            return source_fingerprint(target)
+        if isinstance(target, functools.partial):
+            parts = {"function": target.func, "args": target.args, "keywords": target.keywords}
+        elif isinstance(target, MethodType):
+            parts = {"function": target.__func__, "object": target.__self__}
+        elif isinstance(target, FunctionType):
+            held = zip(target.__code__.co_freevars, target.__closure__ or (), strict=True)
+            parts = {key: cell.cell_contents for key, cell in held if _is_filled(cell)}
+            parts |= {"defaults": target.__defaults__, "keyword defaults": target.__kwdefaults__}
+        elif is_own_code(type(target)) or dataclasses.is_dataclass(target):
+            parts = _attributes(target)
+        else:
+            return self._give_up(target, name)
+        return [source_fingerprint(target), self.of({key: value for key, value in parts.items() if value}, name, depth)]
+
+    def _give_up(self, target: Any, name: str) -> Any:
+        kind = type(target)
+        self._unknown.append(f"{name} ({kind.__module__}.{kind.__qualname__})")
+        return None
+
+
+def _attributes(target: Any) -> dict[str, Any]:
+    slots = [name for kind in type(target).__mro__ for name in getattr(kind, "__slots__", ()) if hasattr(target, name)]
+    return {**{name: getattr(target, name) for name in slots}, **getattr(target, "__dict__", {})}
+
+
+def _is_filled(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not cell
+    except ValueError:
+        return False
+
+
+def is_own_code(kind: type) -> bool:
+    """Whether a class is of the user's project: neither installed nor part of Python."""
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    installed = ("site-packages", "dist-packages", f"python{sys.version_info.major}.{sys.version_info.minor}")
+    return file is not None and not any(part in installed for part in Path(file).parts)
 
 
 def _files_below(folder: Path) -> list[Path]:

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,11 +44,12 @@ def command(**given: Any) -> int:
         return _write_record(run, kept, given["record_to"], targets)
     if given["judge_calls"]:
         return _tell_judge_calls(run, kept, given, targets)
-    verdict = judge(run)
-    for path in write_reports(run, verdict, targets, {}):
-        say(f"report: {path}", err=True)
-    if not targets:
-        _tell(run, verdict, given)
+    if targets:
+        shown = _filtered(run, given)
+        for path in write_reports(shown, judge(shown), targets, {}):
+            say(f"report: {path}", err=True)
+    else:
+        _tell(run, judge(run), given)
     return 0
 
 
@@ -118,6 +120,27 @@ def _write_text(text: str, target: str) -> None:
         return
     Path(target).write_text(text, encoding="utf-8")
     say(f"report: {target}", err=True)
+
+
+class _Chosen:
+    """The chosen trials, read anew from the store each time."""
+
+    def __init__(self, run: Run, given: Mapping[str, Any]) -> None:
+        self._run = run
+        self._given = given
+
+    def __iter__(self) -> Iterator[TrialResult]:
+        return _chosen(self._run, self._given)
+
+
+def _filtered(run: Run, given: Mapping[str, Any]) -> Run:
+    """The run with the chosen cases alone, for reports."""
+    if given["case_id"] is None and given["words"] is None and not given["failed"]:
+        return run
+    trials = _Chosen(run, given)
+    kept = {(trial.suite, trial.case.id, trial.number) for trial in trials}
+    summaries = [item for item in run.summaries if (item.suite, item.case_id, item.number) in kept]
+    return replace(run, summaries=summaries, trials=trials)
 
 
 def _chosen(run: Run, given: Mapping[str, Any]) -> Iterator[TrialResult]:

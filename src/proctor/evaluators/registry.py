@@ -141,6 +141,10 @@ def _instantiate(spec: EvaluatorSpec, target: Any, base: Path | None) -> Callabl
     except UsageError:
         raise
     except Exception as error:
+        if isinstance(target, type) and (missing := _required(target, arguments)):
+            example = ", ".join(f"{name}: …" for name in missing)
+            message = f"evaluator {spec.name!r} needs {' and '.join(missing)}; write {{{spec.name}: {{{example}}}}}"
+            raise UsageError(message) from None
         given = ", ".join(f"{key}={value!r}" for key, value in arguments.items()) or "no arguments"
         raise UsageError(f"evaluator {spec.name!r} does not take {given}: {describe(error)}") from error
     if not callable(made):
@@ -160,12 +164,13 @@ def _scope(call: Any) -> Literal["turn", "case"]:
     return "case" if getattr(call, "scope", "turn") == "case" else "turn"
 
 
-def _required(function: Callable[..., Any], given: dict[str, Any]) -> bool:
-    """Whether something must still be passed: then it is an evaluator, else a factory that makes one."""
-    return any(
-        p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.name not in given
+def _required(function: Callable[..., Any], given: dict[str, Any]) -> list[str]:
+    """What must still be passed: where there is something, it is an evaluator, else a factory that makes one."""
+    return [
+        p.name
         for p in inspect.signature(function).parameters.values()
-    )
+        if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.name not in given
+    ]
 
 
 def _version(call: Any, is_shipped: bool) -> str:

@@ -181,7 +181,7 @@ def _outcome_of(rows: Sequence[Score | ScoreRow], criteria: Criteria) -> tuple[O
     if not rows:
         return ERROR, NOTHING_SCORES
     if not gating:
-        return ERROR, "no score decides this case: all of its evaluators only inform"
+        return ERROR, "nothing gates it: all of its evaluators only inform (gate: false)"
     return ERROR, "every evaluator was skipped, so nothing was compared"
 
 

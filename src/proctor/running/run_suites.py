@@ -63,12 +63,14 @@ async def run_suites_async(request: Request, listener: Listener | None = None) -
         key=f"{request.key}|{_title(request.agent)}",
     )
     if not plan.trials:
-        raise UsageError("no case is selected, so nothing was run")
+        raise UsageError(f"no case is selected, so nothing was run{_choices(request.suites)}")
     store = None if request.store is None else Store(request.store)
     open_run = resume_run(plan, store) if store is not None and request.resume else None
     info = _info(plan, request)
     open_run = open_run or start_run(plan, store, info)
     earlier = _earlier_answers(store) if request.reuse and store is not None else None
+    if earlier is not None:
+        _say_what_is_not_reused(plan)
     if open_run.answers:
         earlier = _answers_first(open_run.answers, earlier)
     with _recorded(plan, open_run, info) as close:
@@ -148,6 +150,8 @@ def _earlier_answers(store: Store) -> EarlierAnswer:
     known = store.answers()
 
     def earlier(planned: PlannedTrial) -> TrialResult | None:
+        if planned.suite.agent.unknown_parts:
+            return None
         cases = (planned.case, mask_case(planned.case))
         keys = [(question_key(case), planned.suite.agent_fingerprint, planned.number) for case in cases]
         no = known.get(keys[0], known.get(keys[1]))
@@ -155,6 +159,24 @@ def _earlier_answers(store: Store) -> EarlierAnswer:
         return None if past is None or broke_down(past) else past
 
     return earlier
+
+
+def _choices(suites: Sequence[Suite]) -> str:
+    """The cases and tags that can be selected, as the end of a sentence."""
+    cases = [case for suite in suites for case in suite.cases]
+    tags = sorted({tag for case in cases for tag in case.tags})
+    ids = [case.id for case in cases]
+    more = f" and {len(ids) - 20} more" if len(ids) > 20 else ""
+    told = f"; there {'is' if len(ids) == 1 else 'are'} {', '.join(ids[:20])}{more}" if ids else ""
+    return told + (f"; tags: {', '.join(tags[:20])}" if tags else "")
+
+
+def _say_what_is_not_reused(plan: Plan) -> None:
+    """Trials of agents that cannot be compared with those of earlier runs say why they were asked anew."""
+    for item in plan.suites:
+        if item.agent.unknown_parts:
+            held = ", ".join(item.agent.unknown_parts)
+            item.asked_anew = f"asked anew: the agent holds {held}, which cannot be compared with an earlier run"
 
 
 def _answers_first(answers: Mapping[tuple[str, str, int], TrialResult], earlier: EarlierAnswer | None) -> EarlierAnswer:

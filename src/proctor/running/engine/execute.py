@@ -245,6 +245,8 @@ class _Execution:
             scores = with_masked_note(scores, answer.replies)
         outcome, reason = trial_outcome(scores, suite.suite.criteria)
         warnings = answer.warnings + warnings
+        if planned.suite.asked_anew:
+            warnings += (planned.suite.asked_anew,)
         settled = replace(answer, outcome=outcome, reason=reason, warnings=())
         return _result(planned, settled, scores, warnings, reused=reused)
 

@@ -50,6 +50,8 @@ class PlannedSuite:
     bound: dict[int, Bound] = field(default_factory=dict)
     """By the identity of the spec, which lives as long as the suite: looked up for every turn of every trial."""
     planned: int = 0
+    asked_anew: str = ""
+    """Why earlier answers are not reused, where that was asked for."""
 
     @property
     def info(self) -> SuiteInfo:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from proctor.base.fields import Document, Fields, kind, nearest
 from proctor.base.json_data import UNSET, Json, show
@@ -86,9 +87,10 @@ def read_case(document: Document, data: Json, pointer: Pointer, defaults: tuple[
     scenario = read_scenario(fields) if fields.has("scenario") else None
     turns = _read_turns(fields, defaults) if scenario is None else _read_simulated(fields, defaults, scenario)
     final_state = fields.mapping("final_state")
-    scored = _scored_by(fields, turns, defaults, final_state=final_state is not None)
-    if turns and not any(scored if turn.evaluators is None else turn.evaluators for turn in turns):
-        document.problem(pointer, UNSCORED)
+    implied = fields.flag("implied", True)
+    if implied:
+        turns = tuple(_with_own_checks(turn) for turn in turns)
+    scored = _scored_by(fields, turns, defaults, final_state=final_state is not None, implied=implied)
     case = Case(
         id=_identity(fields, pointer),
         turns=turns,
@@ -106,18 +108,26 @@ def read_case(document: Document, data: Json, pointer: Pointer, defaults: tuple[
         scenario=scenario,
         extra=fields.extensions() or NOTHING,
     )
-    fields.done()
+    known = fields.done()
+    if known and turns and not any(scored if turn.evaluators is None else turn.evaluators for turn in turns):
+        document.problem(pointer, UNSCORED)
     return case
 
 
 def _scored_by(
-    fields: Fields, turns: tuple[Turn, ...], defaults: tuple[EvaluatorSpec, ...], *, final_state: bool
+    fields: Fields, turns: tuple[Turn, ...], defaults: tuple[EvaluatorSpec, ...], *, final_state: bool, implied: bool
 ) -> tuple[EvaluatorSpec, ...]:
-    """A case that lists evaluators is scored by exactly these; any other by the suite's and what it expects."""
+    """The case's own evaluators, else the suite's, and what it expects: naming a check never removes another one."""
     named = fields.take("evaluators")
-    if named is None:
-        return with_implied(defaults, turns, final_state=final_state)
-    return read_specs(fields.document, named, fields.at("evaluators"), defaults=defaults)
+    specs = (
+        defaults if named is None else read_specs(fields.document, named, fields.at("evaluators"), defaults=defaults)
+    )
+    return with_implied(specs, turns, final_state=final_state) if implied else specs
+
+
+def _with_own_checks(turn: Turn) -> Turn:
+    """A turn that names evaluators is checked for what it expects as well."""
+    return turn if turn.evaluators is None else replace(turn, evaluators=with_implied(turn.evaluators, (turn,)))
 
 
 def _identity(fields: Fields, pointer: Pointer) -> str:

@@ -194,6 +194,7 @@ class CaseModel(BaseModel):
     turns: list[TurnModel] | None = Field(default=None, min_length=1)
     scenario: ScenarioModel | None = Field(default=None, description="For a conversation with a simulated user.")
     evaluators: list[EvaluatorEntry] | None = Field(default=None, description='"..." stands for the suite\'s own.')
+    implied: bool | None = Field(default=None, description="false: what is expected is not checked by itself.")
     inputs: dict[str, Json] | None = Field(default=None, description="Values the application asks for by name.")
     metadata: dict[str, Json] | None = None
     state: dict[str, Json] | None = Field(default=None, description="What the session knows before the first turn.")

@@ -145,14 +145,23 @@ def write_case(case: Case, defaults: tuple[EvaluatorSpec, ...] = ()) -> dict[str
     _put_turns(data, case)
     if case.evaluators is not None:
         data["evaluators"] = write_specs(case.evaluators, defaults=defaults)
-    elif with_implied(defaults, case.turns, final_state=case.final_state is not None) != defaults:
-        data["evaluators"] = ["..."]
+    if _leaves_out_what_is_implied(case, defaults):
+        data["implied"] = False
     _put(data, "repeat", case.repeat)
     _put(data, "timeout", case.timeout)
     if case.doubles:
         data["doubles"] = write_doubles(case)
     data.update(case.extra)
     return data
+
+
+def _leaves_out_what_is_implied(case: Case, defaults: tuple[EvaluatorSpec, ...]) -> bool:
+    """Whether the case, or a turn with evaluators of its own, is not checked for something that it expects."""
+    specs = defaults if case.evaluators is None else case.evaluators
+    own = [(turn.evaluators, turn) for turn in case.turns if turn.evaluators is not None]
+    return with_implied(specs, case.turns, final_state=case.final_state is not None) != specs or any(
+        with_implied(named, (turn,)) != named for named, turn in own
+    )
 
 
 def _put_turns(data: dict[str, Json], case: Case) -> None:
