@@ -317,6 +317,7 @@ def _turns_to_show(trial: TrialResult, detail: Detail) -> list[int]:
         return list(every)
     failed = {score.turn for score in trial.scores if score.outcome in (Outcome.FAILED, Outcome.ERROR)}
     unreached = len(trial.replies) if len(trial.replies) < len(every) else None
+    failed |= {index for index, reply in enumerate(trial.replies) if reply.error is not None}
     chosen = [index for index in every if index in failed or index == unreached]
     return chosen or list(every)[-1:]
 

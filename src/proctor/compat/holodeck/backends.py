@@ -14,6 +14,7 @@ from proctor.base.errors import InvalidSuite, ProctorError
 from proctor.base.json_data import fingerprint, show
 from proctor.base.references import describe
 from proctor.base.threads import call_in_thread, is_async
+from proctor.cases.formats.holodeck.test_cases import is_conversation
 from proctor.cases.suite import Case, Suite, Turn
 from proctor.compat.holodeck.backend_results import (
     BackendError,
@@ -170,7 +171,7 @@ class BackendAgent(BaseAgent):
     @asynccontextmanager
     async def session(self, case: Case) -> AsyncIterator[_BackendConversation]:
         """A case of one message is asked by `invoke_once`, as HoloDeck does, any other in a session."""
-        if len(case.turns) == 1 and case.scenario is None:
+        if not is_conversation(case) and case.scenario is None:
             yield _BackendConversation(self.backend.invoke_once, self._spec)
             return
         session = await _done(self.backend.create_session)

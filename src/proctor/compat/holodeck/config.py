@@ -12,6 +12,7 @@ from proctor.base.errors import InvalidSuite, Problem, UsageError
 from proctor.base.json_data import UNSET, Json, plain, show
 from proctor.cases.formats import holodeck
 from proctor.cases.formats.holodeck.configuration import config_files, resolve_execution
+from proctor.cases.formats.holodeck.test_cases import is_conversation
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import NOTHING, Case, ExpectedCall, Suite, Turn
 from proctor.compat.holodeck.config_snapshot import prompt_version_of
@@ -94,7 +95,7 @@ class TestCaseModel:
 
     @property
     def _only(self) -> Turn | None:
-        return self.case.turns[0] if len(self.case.turns) == 1 and self.case.turns[0].evaluators is None else None
+        return None if is_conversation(self.case) else self.case.turns[0]
 
     def __repr__(self) -> str:
         return f"TestCaseModel({self.name!r})"

@@ -10,7 +10,7 @@ from typing import Any
 from proctor.agents.agent import Reply, Usage
 from proctor.base.json_data import Json, plain, show
 from proctor.cases.formats.holodeck.metrics import RAG
-from proctor.cases.formats.holodeck.test_cases import EXPECTED_TOOLS
+from proctor.cases.formats.holodeck.test_cases import EXPECTED_TOOLS, is_conversation
 from proctor.cases.suite import Case, EvaluatorSpec, ExpectedCall, Suite, Turn
 from proctor.compat.holodeck.backend_results import TokenUsage
 from proctor.compat.holodeck.config import expected_tools, ground_truth
@@ -27,6 +27,7 @@ from proctor.version import __version__
 
 TOOLS = EXPECTED_TOOLS.title
 NOTHING_SEEN = Seen()
+NOT_SENT = "not sent: the conversation had ended"
 _KINDS = {"GEval": "geval", "CodeGrader": "code"} | dict.fromkeys(RAG.values(), "rag")
 
 
@@ -34,7 +35,7 @@ def result_of(trial: TrialResult, suite: Suite, seen: Seen = NOTHING_SEEN) -> Te
     """One trial as the result of a test."""
     case = trial.case
     turns = tuple(_turn(trial, suite, index, seen) for index in range(len(case.turns)))
-    single = turns[0] if len(turns) == 1 else None
+    single = None if is_conversation(case) else turns[0]
     said = [turn.response for turn in turns if turn.response is not None]
     return TestResult(
         test_name=case.description or case.id,
@@ -140,12 +141,13 @@ def _turn(trial: TrialResult, suite: Suite, index: int, seen: Seen) -> TurnResul
     calls = () if reply is None else reply.tool_calls
     tools = next((score for score in scores if score.evaluator == TOOLS), None)
     errors = tuple(_complaint(score) for score in scores if _is_error(score))
-    reached = reply is not None
+    reached = reply is not None and reply.error is None
+    broke = None if reply is None else reply.error
     metrics = tuple(_metric(score, _spec(score, case, turn, suite)) for score in scores if score is not tools)
     return TurnResult(
         turn_index=index,
         input=show(turn.input),
-        response=None if reply is None else answer(reply),
+        response=None if reply is None or (broke is not None and not answer(reply)) else answer(reply),
         ground_truth=ground_truth(turn),
         expected_tools=expected_tools(turn),
         tool_calls=tuple(call.name for call in calls),
@@ -157,11 +159,25 @@ def _turn(trial: TrialResult, suite: Suite, index: int, seen: Seen) -> TurnResul
         and all(s.outcome is not Outcome.FAILED and s.outcome is not Outcome.ERROR for s in scores if s.gates),
         execution_time_ms=round((reply.duration_ms or 0.0) if reply is not None else 0.0),
         token_usage=None if reply is None else seen.tokens.get(place) or _tokens(reply.usage),
-        errors=errors if reached or trial.reason == "" else (trial.reason,),
-        skipped=not reached and index > len(trial.replies),
+        errors=(broke, *errors) if broke is not None else errors if reached else (_unsent(trial, index),),
+        skipped=_is_unsent(trial, index),
         grader_details=_grader_details(scores, metrics),
         processed_files=seen.files.get(place) or unread(turn.attachments, [*trial.warnings, trial.reason]),
     )
+
+
+def _went_on(trial: TrialResult) -> bool:
+    """Whether the reason of the trial is told turn by turn, or there is none."""
+    return trial.reason == "" or (is_conversation(trial.case) and any(r.error is not None for r in trial.replies))
+
+
+def _is_unsent(trial: TrialResult, index: int) -> bool:
+    return index >= len(trial.replies) + (not _went_on(trial))
+
+
+def _unsent(trial: TrialResult, index: int) -> str:
+    """Why a turn has no reply: what ended the conversation, or that it had ended before."""
+    return NOT_SENT if _is_unsent(trial, index) else trial.reason
 
 
 def _is_error(score: Score) -> bool:
@@ -228,7 +244,7 @@ _GRAVITY = ("skipped", "passed", "pending", "error", "failed")
 def _errors(trial: TrialResult, turns: Sequence[TurnResult]) -> tuple[str, ...]:
     several = len(turns) > 1
     found = [f"[turn {t.turn_index + 1}] {e}" if several else e for t in turns for e in t.errors if e != trial.reason]
-    return tuple(([trial.reason] if trial.reason else []) + found)
+    return tuple(([] if _went_on(trial) else [trial.reason]) + [error for error in found if not error.endswith(NOT_SENT)])
 
 
 def _argument_details(

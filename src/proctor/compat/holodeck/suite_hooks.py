@@ -20,8 +20,9 @@ from proctor.cases.formats.holodeck.configuration import (
     provider_defaults,
     resolve_execution,
 )
-from proctor.cases.suite import Suite
-from proctor.results.run import Run
+from proctor.cases.formats.holodeck.test_cases import is_conversation
+from proctor.cases.suite import Case, Suite
+from proctor.results.run import Outcome, Run
 from proctor.results.verdict import RunVerdict
 from proctor.running.options import RunOptions
 from proctor.running.suite_hooks import KeepRecords, Kept, SuiteHooks
@@ -46,6 +47,13 @@ class HoloDeckHooks(SuiteHooks):
         from proctor.declared.declared_agent import declared_agent
 
         return declared_agent(suite)
+
+    def goes_on_after_failed_turns(self, case: Case) -> bool:
+        return is_conversation(case)
+
+    def outcome_unscored(self) -> Outcome:
+        """A test without metrics is run and told of, and leaves the verdict to those that have some."""
+        return Outcome.SKIPPED
 
     def file_settings(self, suite: Suite) -> FileSettings:
         """What `execution` says of files, in the agent.yaml and in the configuration around it."""

@@ -29,6 +29,11 @@ _UNREADABLE = Turn(None, evaluators=(EXPECTED_TOOLS,))
 """Stands for a turn whose problems are reported, so that nothing more is said about it."""
 
 
+def is_conversation(case: Case) -> bool:
+    """Whether a test was written with `turns`, be it only one: such a turn has evaluators of its own."""
+    return len(case.turns) > 1 or case.turns[0].evaluators is not None
+
+
 @record
 class AgentTests:
     """The tests of one file. Attachments start from the agent's folder, wherever the tests stand."""
@@ -76,6 +81,8 @@ class AgentTests:
                 fields.problem(name, "cannot stand beside 'turns'; move it into one of them")
         inherited = self.defaults if metrics is None else metrics
         turns = fields.each("turns", lambda data, pointer: self._turn(data, pointer, inherited), least=1)
+        if len(turns) == 1 and turns[0].evaluators is None:
+            turns = [replace(turns[0], evaluators=inherited)]
         return tuple(turns) or (_UNREADABLE,)
 
     def _turn(self, data: Json, pointer: Pointer, inherited: tuple[EvaluatorSpec, ...]) -> Turn:
