@@ -151,7 +151,7 @@ cases:
 evaluators: [ExactMatch]
 """
 
-SHOP = '''
+SHOP = """
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -173,7 +173,7 @@ class Shop:
     @asynccontextmanager
     async def session(self, case):
         yield Session()
-'''
+"""
 
 
 def test_in_any_format_only_the_turn_that_broke_is_sent_again_and_the_trial_says_why(tmp_path: Path) -> None:

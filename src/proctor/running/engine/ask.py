@@ -171,9 +171,7 @@ def _pause(backoff: float, attempt: int) -> float:
     return min(30.0, backoff * factor)
 
 
-async def _attempt(
-    talk: _Conversation, timeout: float, watchdog: Watchdog
-) -> tuple[Outcome | None, str, float | None]:
+async def _attempt(talk: _Conversation, timeout: float, watchdog: Watchdog) -> tuple[Outcome | None, str, float | None]:
     """One try: the outcome if it is settled, why, and, if trying again may help, after how many seconds (0: any)."""
     try:
         await in_time(talk.hold(), timeout, watchdog, lambda: talk.waited)
