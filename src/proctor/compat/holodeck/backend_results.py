@@ -8,6 +8,7 @@ from typing import Any
 from proctor.agents.agent import Reply, ToolCall, Usage
 from proctor.base.errors import ProctorError, UnreadableReply
 from proctor.base.json_data import Json, plain, show
+from proctor.compat.holodeck.model_base import HoloDeckModel
 
 
 class BackendError(ProctorError):
@@ -30,7 +31,7 @@ class BackendTimeoutError(BackendError):
 
 
 @dataclass(frozen=True)
-class TokenUsage:
+class TokenUsage(HoloDeckModel):
     """How many tokens an answer took."""
 
     prompt_tokens: int = 0
