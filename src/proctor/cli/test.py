@@ -10,7 +10,7 @@ import click
 
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Case, EvaluatorSpec, Settings, Suite, Turn
-from proctor.cli.configuration import Configuration, read_configuration
+from proctor.cli.configuration import Configuration, command_configuration
 from proctor.cli.options_and_output import (
     Seconds,
     carry_out,
@@ -56,7 +56,7 @@ T = TypeVar("T", Suite, Case, Turn)
 @store_option
 def command(**given: Any) -> int:
     """Run suites of any known format: files, folders, or file.py:TEST_CASES. Without PATHS, this folder."""
-    configuration = read_configuration()
+    configuration = command_configuration()
     with stdout_kept_clear("-" in report_targets(given).values()):
         suites = _suites(given)
     told = given | _verbosity(given, suites)

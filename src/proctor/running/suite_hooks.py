@@ -45,6 +45,10 @@ class SuiteHooks:
         """The agent that the file describes; raises `InvalidSuite`."""
         raise NotImplementedError(f"the format {suite.format!r} describes no agents")
 
+    def env_files(self, suite: Suite) -> list[Path]:
+        """Files of variables that hold while the suite is run, the more particular one first."""
+        return []
+
     def goes_on_after_failed_turns(self, case: Case) -> bool:
         """Whether the turns after one that failed are still sent; if not, a failed turn ends its conversation."""
         return False

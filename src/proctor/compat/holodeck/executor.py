@@ -12,9 +12,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
+from proctor.base.env_files import environment_from
 from proctor.base.errors import InvalidSuite, UsageError
 from proctor.base.json_data import plain
 from proctor.base.references import describe
+from proctor.cases.formats.holodeck.configuration import agent_env_files
 from proctor.cases.suite import NOTHING, Case, EvaluatorSpec, Suite
 from proctor.compat.holodeck.backends import close
 from proctor.compat.holodeck.config import AgentConfig, ConfigLoader, ExecutionConfig, TestCaseModel, settled
@@ -102,8 +104,9 @@ class TestExecutor:
         async with self._one_at_a_time:
             suite, self._mishaps = self._suite(), []
             recorder = Recorder(suite, plain(self.config))
-            request = Request([suite], agent=await self._agent(suite))
-            run, verdict = await run_suites_async(request, self._listener(suite))
+            with environment_from(agent_env_files(suite.base)):
+                request = Request([suite], agent=await self._agent(suite))
+                run, verdict = await run_suites_async(request, self._listener(suite))
             self._latest = recorder, run, verdict, self._seen
             report = report_of(run, verdict, suite, self.agent_config_path, self._mishaps, self._seen)
             return recorder.described(report, run)
@@ -113,7 +116,8 @@ class TestExecutor:
         if self._latest is None:
             raise UsageError("there is no run to write a record of; execute_tests() comes first")
         recorder, run, verdict, seen = self._latest
-        return recorder.keep(run, verdict, Path(folder), warnings=self._mishaps, seen=seen)
+        with environment_from(agent_env_files(self.agent_config.suite.base)):
+            return recorder.keep(run, verdict, Path(folder), warnings=self._mishaps, seen=seen)
 
     async def shutdown(self) -> None:
         """Close the agent; what goes wrong on the way is logged."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from proctor.agents.agent import BaseAgent
 from proctor.agents.resolving import resolve_agent
+from proctor.base.env_files import environment_from
 from proctor.base.errors import InvalidSuite, Problem, UsageError
 from proctor.base.json_data import canonical, fingerprint, plain
 from proctor.base.records import record
@@ -207,11 +208,12 @@ def _scored(suite: Suite) -> Suite:
 def unresolved(suite: Suite, options: RunOptions = NO_OPTIONS) -> list[Problem]:
     """What a suite names and cannot be found: evaluators, their judges, and the agent if it names or describes one."""
     problems: list[Problem] = []
-    _bind_all(suite, options, problems)
-    problems.extend(_unknown_tools(suite))
-    if suite.agent is not None or hooks_of(suite).describes_agent(suite):
-        agent = _agent_of(suite, None, problems)
-        problems.extend([] if agent is None else _misfits(suite, agent))
+    with environment_from(hooks_of(suite).env_files(suite)):
+        _bind_all(suite, options, problems)
+        problems.extend(_unknown_tools(suite))
+        if suite.agent is not None or hooks_of(suite).describes_agent(suite):
+            agent = _agent_of(suite, None, problems)
+            problems.extend([] if agent is None else _misfits(suite, agent))
     return problems
 
 

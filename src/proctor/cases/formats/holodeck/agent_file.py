@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from proctor.base.env_files import environment_from
 from proctor.base.environment import substitute
-from proctor.base.errors import InvalidSuite, Problem
+from proctor.base.errors import InvalidSuite, Problem, UsageError
 from proctor.base.fields import Document, Fields
 from proctor.base.json_data import Json
 from proctor.base.source import Pointer, read_text
@@ -14,6 +15,7 @@ from proctor.cases.formats.holodeck.configuration import (
     DEFAULT,
     ConfigFile,
     ProviderDefaults,
+    agent_env_files,
     config_files,
     provider_defaults,
     read_execution,
@@ -43,6 +45,9 @@ AGENT_KEYS = frozenset({"model", "instructions", "evaluations", "execution", "ag
 WITHOUT_EFFECT = ("observability", "deployment")
 """What is about running the agent for others, and changes nothing in a test."""
 
+IN_MEMORY = ("in-memory", "in_memory", "memory")
+"""How files name the index that is built in."""
+
 _UNREADABLE = (EvaluatorSpec(""),)
 """Stands for metrics whose problems are reported, so that no test is also said to lack them."""
 
@@ -59,6 +64,14 @@ def read_agent(path: Path) -> Suite:
 
 def read_document(document: Document, *, to_be_completed: bool = False) -> list[Suite]:
     """The one suite an agent's file is; one that is `to_be_completed` may lack tests and the files they name."""
+    try:
+        with environment_from(agent_env_files(document.path.resolve().parent)):
+            return _read_document(document, to_be_completed)
+    except UsageError as error:
+        raise InvalidSuite([Problem(str(error))]) from None
+
+
+def _read_document(document: Document, to_be_completed: bool) -> list[Suite]:
     fields = Fields(document, substitute(document, document.data, conceals=describes_a_model))
     name = fields.text("name", document.path.stem, required=True, blank=False)
     description = fields.text("description", blank=False) or ""
@@ -70,12 +83,8 @@ def read_document(document: Document, *, to_be_completed: bool = False) -> list[
         if kept.get(key) is not None:
             document.warn((key,), "is kept, but has no effect on tests")
     for index, tool in enumerate(kept["tools"] if isinstance(kept.get("tools"), list) else ()):
-        if not isinstance(tool, dict) or tool.get("type") != "mcp":
-            continue
-        if tool.get("registry_name") is not None:
-            document.warn(("tools", index, "registry_name"), "is kept, but has no effect on tests")
-        if tool.get("description") is not None:
-            document.warn(("tools", index, "description"), "has no effect: the server describes its tools itself")
+        if isinstance(tool, dict):
+            _warn_of_tool(document, tool, ("tools", index))
     files, problems = config_files(document.path.resolve().parent)
     document.problems.extend(problems)
     defaults, judge = _read_evaluations(fields, kept, provider_defaults(files))
@@ -103,6 +112,24 @@ def read_document(document: Document, *, to_be_completed: bool = False) -> list[
             extra=extra or NOTHING,
         )
     ]
+
+
+def _warn_of_tool(document: Document, tool: dict[str, Json], pointer: Pointer) -> None:
+    """What a tool says and tests do without."""
+    if tool.get("type") == "vectorstore" and (named := other_database(tool.get("database"))) is not None:
+        document.warn((*pointer, "database"), f"is {named!r}, which is not used; the built-in index is")
+    if tool.get("type") != "mcp":
+        return
+    if tool.get("registry_name") is not None:
+        document.warn((*pointer, "registry_name"), "is kept, but has no effect on tests")
+    if tool.get("description") is not None:
+        document.warn((*pointer, "description"), "has no effect: the server describes its tools itself")
+
+
+def other_database(database: Json) -> Json:
+    """The database of a tool, where it is another than memory."""
+    named = database.get("provider") if isinstance(database, dict) else database
+    return None if named in IN_MEMORY else named
 
 
 def describes_a_model(pointer: Pointer) -> bool:
