@@ -20,7 +20,7 @@ from proctor.cases.files.attachments import Contents
 from proctor.cases.suite import Case, EvaluatorSpec, Settings, Suite
 from proctor.evaluators.registry import Bound, build
 from proctor.results.run import SuiteInfo
-from proctor.running.engine.judges import judge_problems, line_with, with_judge
+from proctor.running.engine.judges import judge_problems, line_of_complaint, line_with, with_judge
 from proctor.running.options import (
     DEFAULTS,
     EMBEDDED,
@@ -253,7 +253,7 @@ def _agent_of(suite: Suite, override: Any, problems: list[Problem]) -> BaseAgent
         return resolve_agent(reference, base)
     except UsageError as error:
         where = None if override is not None else suite.path
-        problem = Problem(f"agent: {error}", where, line_with(where, str(reference)))
+        problem = Problem(f"agent: {error}", where, line_of_complaint(where, str(reference), str(error)))
         if problem not in problems:
             problems.append(problem)
         return None
