@@ -332,7 +332,7 @@ def _turn_facts(trial: TrialResult, index: int, detail: Detail) -> Iterator[Fact
     if not was_answered:
         return
     reply = trial.replies[index]
-    yield Fact("got", shorten(answer(reply), detail.value) or "(an empty answer)")
+    yield Fact("got", shorten(answer(reply) or reply.error or "", detail.value) or "(an empty answer)")
     pairs = pair_calls(turn.expected.tool_calls, reply.tool_calls, scored_calls(trial, index))
     for number, line in enumerate(_call_lines(turn.expected.tool_calls, reply.tool_calls, pairs, detail)):
         yield Fact("" if number else "calls", line)

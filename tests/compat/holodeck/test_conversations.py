@@ -21,7 +21,7 @@ from proctor.compat.holodeck import (
 )
 from proctor.reporting.json_report import trial_data
 from proctor.running.options import RunOptions
-from proctor.running.run_suites import Request, run_suites
+from proctor.running.run_suites import Request, rescore, run_suites
 
 Send = Callable[[str], ExecutionResult]
 
@@ -197,6 +197,20 @@ def test_a_turn_that_keeps_breaking_leaves_the_answers_before_it(tmp_path: Path)
     assert (verdict.exit_code, trial.attempts, len(trial.warnings)) == (4, 3, 2)
     assert [reply.text for reply in trial.replies] == ["buy"]
     assert trial.reason.endswith("(after 3 attempts)")
+
+
+def test_a_failed_turn_is_the_same_when_a_run_is_scored_anew(tmp_path: Path) -> None:
+    path = write(tmp_path, talk("buy", "pay", "bye"), agent="shop.py:Shop")
+    (tmp_path / "shop.py").write_text(SHOP.replace("ConnectionError", "ValueError"))
+    store = tmp_path / ".proctor"
+    run, verdict = run_suites(Request(load([path]), store=store))
+    again, verdict_again = rescore(store, run.id, options=RunOptions())
+    [first], [second] = list(run.trials), list(again.trials)
+    assert (tmp_path / "heard").read_text().split() == ["buy", "pay", "bye"]
+    assert first.reason.startswith("turn 2: the agent raised ValueError: reset")
+    assert (first.outcome, first.reason) == (second.outcome, second.reason)
+    assert [score.turn for score in first.scores] == [score.turn for score in second.scores] == [0, 2]
+    assert verdict.exit_code == verdict_again.exit_code == 1
 
 
 def test_turns_with_one_element_are_a_conversation(tmp_path: Path) -> None:

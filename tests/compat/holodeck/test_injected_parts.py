@@ -117,6 +117,13 @@ def test_its_own_passed_counts_where_no_threshold_is_given(
     assert (found.passed, metric.passed, metric.score) == (passed, passed, score)
 
 
+@pytest.mark.parametrize("passed", [True, False])
+def test_its_own_passed_counts_also_for_a_metric_that_only_informs_by_itself(tmp_path: Path, passed: bool) -> None:
+    tests = [{**ONE[0], "evaluations": [{"type": "standard", "metric": "bleu"}]}]
+    [found] = examine(write(tmp_path, tests), evaluators={"bleu": Mine({"bleu": 0.1, "passed": passed})}).results
+    assert (found.passed, found.metric_results[0].score) == (passed, 0.1)
+
+
 def test_an_evaluator_whose_required_parameter_is_absent_is_skipped_and_not_called(tmp_path: Path) -> None:
     class Needs(Mine):
         PARAM_SPEC = ParamSpec(frozenset({EvalParam.RESPONSE, EvalParam.CONTEXT}), uses_context=True)

@@ -234,6 +234,7 @@ def _scored_by(suite: Suite, brought: Mapping[str, Any]) -> Suite:
             name=BROUGHT,
             arguments={"evaluator": brought[spec.title], "metric": spec.title, "threshold": spec.threshold},
             label=spec.title,
+            gates=spec.gates or hasattr(brought[spec.title], "evaluate"),
         )
 
     cases = tuple(
