@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from proctor.cases.formats.loading import load
 from proctor.compat.holodeck import (
     BackendSessionError,
@@ -113,6 +115,7 @@ def test_two_session_errors_in_a_row_skip_the_rest(tmp_path: Path) -> None:
     ]
     assert found.outcome == "failed"
     assert "BackendSessionError: gone" in found.turns[2].errors[0]
+    assert found.turns[3].errors == ["not sent: the session was unrecoverable"]
 
 
 def test_session_errors_that_are_not_in_a_row_skip_nothing(tmp_path: Path) -> None:
@@ -121,11 +124,12 @@ def test_session_errors_that_are_not_in_a_row_skip_nothing(tmp_path: Path) -> No
     assert desk.heard == ["a", "b", "c", "d"]
 
 
-def test_other_errors_in_a_row_skip_nothing(tmp_path: Path) -> None:
-    desk = Desk(failing({"a": ValueError("no"), "b": ValueError("no")}))
+@pytest.mark.parametrize(("error", "outcome"), [(ValueError("no"), "failed"), (TimeoutError(), "error")])
+def test_other_errors_in_a_row_skip_nothing(tmp_path: Path, error: Exception, outcome: str) -> None:
+    desk = Desk(failing({"a": error, "b": error}))
     [found] = examine(write(tmp_path, talk("a", "b", "c")), desk).results
     assert desk.heard == ["a", "b", "c"]
-    assert found.outcome == "failed"
+    assert found.outcome == outcome
 
 
 def test_a_test_of_one_message_that_was_asked_again_says_so_and_why(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -171,6 +172,15 @@ def test_a_file_processor_gets_the_file_as_holodeck_describes_it_and_may_make_it
     )
     assert (file.pages, file.cache) == (None, None)
     assert report.results[0].processed_files[0].markdown_content == "made"
+
+
+def test_a_file_processor_may_be_put_in_place_after_the_executor_is_made(tmp_path: Path) -> None:
+    path = write(tmp_path, [{"input": "x", "ground_truth": "x", "files": [FILE]}])
+    executor = TestExecutor(path, backend=Echo())
+    executor.file_processor = Mock(spec=FileProcessor)
+    executor.file_processor.process_file = Mock(return_value=ProcessedFileInput(FileInput("data.xlsx"), "from a mock"))
+    [found] = asyncio.run(executor.execute_tests()).results
+    assert "from a mock" in (found.agent_response or "")
 
 
 def test_a_file_that_is_not_there_is_an_error_of_its_test_alone(tmp_path: Path) -> None:

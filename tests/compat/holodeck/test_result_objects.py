@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import io
 import itertools
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -128,6 +130,16 @@ def test_progress_does_without_times_and_names(verbose: bool) -> None:
     progress.update(TestResult(test_name=None, test_input="x", execution_time_ms=None))
     assert "FAIL Test 2" in progress.get_progress_line()
     assert "1/2 passed" in progress.get_summary()
+
+
+def test_progress_counts_results_of_which_only_the_verdict_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", io.StringIO())
+    progress = ProgressIndicator(total_tests=1, verbose=True)
+    result = MagicMock(spec=TestResult)
+    result.passed = True
+    progress.update(result)
+    assert progress.get_progress_line() == "[Test 1/1] PASS Test 1"
+    assert "1/1 passed" in progress.get_summary()
 
 
 def test_expected_tools_are_shown_as_they_were_written(tmp_path: Path) -> None:

@@ -150,7 +150,7 @@ class TestExecutor:
         given = self.file_processor
         if given is self._usual_processor or given is None:
             return None
-        if isinstance(given, FileProcessor) and given.base_dir is None:
+        if isinstance(given, FileProcessor) and getattr(given, "base_dir", "") is None:
             given.base_dir = suite.base
         reader: Callable[[Any], Any] = given.process_file
         return reader

@@ -92,7 +92,7 @@ class ProgressIndicator:
         return _sayable("\n".join([*lines, RULE]))
 
     def _details(self, result: TestResult, number: int) -> list[str]:
-        spent = "" if result.execution_time_ms is None else f" ({result.execution_time_ms}ms)"
+        spent = f" ({result.execution_time_ms}ms)" if isinstance(result.execution_time_ms, int | float) else ""
         lines = [f"  {_mark(result.passed)} {_name(result, number)}{spent}"]
         for metric in result.metric_results:
             lines.append(f"      {_mark(metric.passed)} {one_line(metric.metric_name)}: {_score(metric)}")
@@ -102,7 +102,7 @@ class ProgressIndicator:
 
     def _time(self, result: TestResult) -> str:
         spent = result.execution_time_ms
-        if spent is None:
+        if not isinstance(spent, int | float):
             return ""
         if spent >= SLOW_MS:
             return f" ({spent / 1000:.2f}s)"
@@ -110,7 +110,8 @@ class ProgressIndicator:
 
 
 def _name(result: TestResult, number: int) -> str:
-    return one_line(result.test_name) if result.test_name else f"Test {number}"
+    name: object = result.test_name
+    return one_line(name) if isinstance(name, str) and name else f"Test {number}"
 
 
 def _mark(passed: bool | None) -> str:

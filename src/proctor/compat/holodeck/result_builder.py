@@ -35,7 +35,7 @@ from proctor.version import __version__
 
 TOOLS = EXPECTED_TOOLS.title
 NOTHING_SEEN = Seen()
-NOT_SENT = "not sent: the conversation had ended"
+NOT_SENT = "not sent: the session was unrecoverable"
 _KINDS = {"GEval": "geval", "CodeGrader": "code"} | dict.fromkeys(RAG.values(), "rag")
 
 

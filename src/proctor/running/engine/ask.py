@@ -266,7 +266,8 @@ class _Conversation:
     def _failed(self, error: Exception) -> Reply:
         """The reply to a turn that failed, after which the conversation goes on."""
         transient = is_transient(error)
-        self._broken = self._broken + 1 if transient or getattr(error, "breaks_session", False) else 0
+        breaks_session = getattr(error, "breaks_session", False) or isinstance(error, ConnectionError)
+        self._broken = self._broken + 1 if breaks_session else 0
         reason = _said(error)
         self._note_failure(reason, Outcome.ERROR if transient else Outcome.FAILED)
         return Reply(error=reason)
