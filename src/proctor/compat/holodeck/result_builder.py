@@ -35,7 +35,7 @@ from proctor.version import __version__
 
 TOOLS = EXPECTED_TOOLS.title
 NOTHING_SEEN = Seen()
-NOT_SENT = "not sent: the session was unrecoverable"
+NOT_SENT = "not sent: "
 _KINDS = {"GEval": "geval", "CodeGrader": "code"} | dict.fromkeys(RAG.values(), "rag")
 
 
@@ -186,7 +186,9 @@ def _is_unsent(trial: TrialResult, index: int) -> bool:
 
 def _unsent(trial: TrialResult, index: int) -> str:
     """Why a turn has no reply: what ended the conversation, or that it had ended before."""
-    return NOT_SENT if _is_unsent(trial, index) else trial.reason
+    if not _is_unsent(trial, index):
+        return trial.reason
+    return NOT_SENT + ("the session was unrecoverable" if _went_on(trial) else "the conversation had ended")
 
 
 def _is_error(score: Score) -> bool:
@@ -255,9 +257,15 @@ _GRAVITY = ("skipped", "passed", "pending", "error", "failed")
 
 
 def _errors(trial: TrialResult, turns: Sequence[TurnResult]) -> list[str]:
-    several = len(turns) > 1
-    found = [f"[turn {t.turn_index + 1}] {e}" if several else e for t in turns for e in t.errors if e != trial.reason]
-    return ([] if _went_on(trial) else [trial.reason]) + [error for error in found if not error.endswith(NOT_SENT)]
+    """What went wrong: with the test as a whole, then turn by turn."""
+    told = [
+        (turn.turn_index, error)
+        for turn in turns
+        for error in turn.errors
+        if error != trial.reason and not error.startswith(NOT_SENT)
+    ]
+    found = [f"[turn {index + 1}] {error}" if len(turns) > 1 else error for index, error in told]
+    return found if _went_on(trial) else [trial.reason, *found]
 
 
 def _argument_details(
