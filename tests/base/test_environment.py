@@ -12,20 +12,20 @@ from proctor.base.names import slug
 def test_each_variable_is_replaced_by_its_value(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CITY", "Oslo")
     monkeypatch.setenv("EMPTY", "")
-    assert expand("to ${CITY}, ${CITY}${EMPTY}; $CITY and ${not a name} stay") == (
+    assert expand("to ${CITY}, ${CITY}${EMPTY}; $CITY and ${not a name} stay", "input") == (
         "to Oslo, Oslo; $CITY and ${not a name} stay"
     )
 
 
 def test_a_value_is_not_expanded_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OUTER", "${INNER}")
-    assert expand("${OUTER}") == "${INNER}"
+    assert expand("${OUTER}", "input") == "${INNER}"
 
 
 def test_a_variable_that_is_not_set_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NOWHERE", raising=False)
-    with pytest.raises(UsageError, match="the environment variable NOWHERE is not set"):
-        expand("Bearer ${NOWHERE}")
+    with pytest.raises(UsageError, match=r"headers\.x uses \$\{NOWHERE\}, which is not set"):
+        expand("Bearer ${NOWHERE}", "headers.x")
 
 
 def test_a_variable_without_a_value_for_the_caller_stays_as_it_is_written() -> None:

@@ -226,8 +226,7 @@ def test_likeness_is_symmetric_and_never_above_one(left: list[float], right: lis
         ({"top_k": 101}, "top_k must be at most 100"),
         ({"top_k": 0}, "top_k must be at least 1"),
         ({"min_similarity_score": 2}, "min_similarity_score must be at most 1"),
-        ({"database": "my_postgres"}, "database is 'my_postgres'; passages are searched in memory"),
-        ({"database": {"provider": "qdrant"}}, "database is 'qdrant'"),
+        ({"database": 3}, "database must be a name, or an object with 'provider'"),
         ({"record_prefix": "r_"}, "record_prefix is not used here"),
         ({"delimiter": ";;"}, "delimiter must be one character"),
         ({"embedding_dimensions": 0}, "embedding_dimensions must be at least 1"),
@@ -241,6 +240,19 @@ def test_a_store_that_cannot_be_searched_is_a_problem(tmp_path: Path, more: dict
         read_agent(suite)
     [problem] = caught.value.problems
     assert complaint in str(problem)
+
+
+@pytest.mark.parametrize("database", ["chromadb", {"provider": "qdrant", "connection_string": "http://db:6333"}])
+def test_a_database_that_is_not_there_is_warned_of_and_the_built_in_index_is_used(
+    tmp_path: Path, database: Any
+) -> None:
+    library(tmp_path)
+    [suite] = load([project(tmp_path, NOWHERE, tools=[store(database=database)])])
+    [warning] = suite.warnings
+    named = database if isinstance(database, str) else "qdrant"
+    assert f"tools[0].database is {named!r}, which is not used; the built-in index is" in str(warning)
+    [spec] = read_agent(suite).tools
+    assert isinstance(spec, StoreSpec)
 
 
 def test_a_database_in_memory_may_be_named(tmp_path: Path) -> None:

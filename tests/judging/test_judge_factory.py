@@ -105,7 +105,7 @@ def test_a_model_is_named_as_people_name_it(named: Any, provider: str, name: str
         ({"model": "openai:gpt-5", "api_key": "x"}, "did you mean 'api_key_env'?"),
         ({"provider": "openai"}, "needs 'name'"),
         ({"provider": "openai", "name": "gpt-5", "api_key": "***"}, "environment variable"),
-        ({"provider": "openai", "name": "gpt-5", "api_key": "${NO_SUCH_KEY}"}, "NO_SUCH_KEY is not set"),
+        ({"provider": "openai", "name": "gpt-5", "api_key": "${NO_SUCH_KEY}"}, "api_key uses ${NO_SUCH_KEY}"),
         ({"provider": "openai", "name": "gpt-5", "modle": 1}, "judge.modle is not a known key"),
         ({"judge_model": "gemini-2.5-flash", "judge_model_config": {"tools": []}}, "judge.judge_model_config.tools"),
         ({"judge_model": "llama-3"}, "provider:model"),

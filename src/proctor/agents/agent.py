@@ -94,6 +94,8 @@ class Reply:
     duration_ms: float | None = None
     raw: Any = None
     """The framework's own object; never stored."""
+    error: str | None = None
+    """Why the turn failed, where the agent said so or raised; the rest is what there was of an answer by then."""
 
 
 @runtime_checkable

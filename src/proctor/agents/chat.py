@@ -186,7 +186,7 @@ def _address(options: Options, given: str) -> str:
         if not os.environ.get(variable):
             raise options.wrong("base_url", f"names the environment variable {variable}, which is not set")
     try:
-        parts = urlsplit(expand(given))
+        parts = urlsplit(expand(given, "base_url"))
     except ValueError:
         parts = urlsplit("")
     if parts.scheme not in ("http", "https") or not parts.hostname:

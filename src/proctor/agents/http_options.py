@@ -139,7 +139,7 @@ class HttpOptions:
         return f"{parts.hostname}{f':{parts.port}' if parts.port else ''}{parts.path}"
 
     def expanded_headers(self) -> dict[str, str]:
-        headers = {name: expand(value) for name, value in self.headers.items()}
+        headers = {name: expand(value, f"headers.{name}") for name, value in self.headers.items()}
         for name, value in headers.items():
             if not value.isascii() or any(ord(character) < 32 and character != "\t" for character in value):
                 raise UsageError(f"the header {name} has a value that HTTP cannot carry; check for a stray line end")

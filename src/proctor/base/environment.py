@@ -35,16 +35,21 @@ def expand_with(text: str, value_of: Callable[[str], str | None]) -> str:
     return VARIABLE.sub(replaced, text)
 
 
-def expand(text: str) -> str:
-    """`text` with each `${NAME}` replaced by that variable; raises `UsageError` when it is not set."""
+def expand(text: str, key: str) -> str:
+    """`text` with each `${NAME}` replaced by that variable; raises `UsageError` that names `key` if it is not set."""
 
     def value(name: str) -> str:
         found = os.environ.get(name)
         if found is None:
-            raise UsageError(f"the environment variable {name} is not set; set it, or change the header")
+            raise UsageError(f"{key} {unset(name)}")
         return found
 
     return expand_with(text, value)
+
+
+def unset(name: str) -> str:
+    """What is said of a value that uses a variable which is not there."""
+    return f"uses ${{{name}}}, which is not set in the environment"
 
 
 def substitute(
@@ -116,7 +121,7 @@ class _Filling:
         if conceals and is_secret_name(name, wide=True):
             return None
         if name not in self._environment:
-            self._document.problem(pointer, f"uses ${{{name}}}, which is not set in the environment")
+            self._document.problem(pointer, unset(name))
         return self._environment.get(name, "")
 
 

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
+from proctor.base.env_files import values_of_files
 from proctor.base.json_data import Json, plain, show
 from proctor.base.records import record
 from proctor.base.secret_shapes import find_shapes
@@ -224,14 +225,10 @@ def _may_hold_secrets(text: str) -> bool:
 
 
 def _environment_values() -> list[tuple[str, str]]:
-    """What variables hold whose names are those of secrets, by name."""
-    return [
-        (name, value)
-        for name in os.environ
-        if is_secret_name(name, wide=True)
-        and len(value := os.environ.get(name, "")) >= SHORTEST_VALUE
-        and name not in ("PWD", "OLDPWD")
-    ]
+    """What variables hold whose names are those of secrets, and whatever came from `.env` files, by name."""
+    named = [(name, os.environ.get(name, "")) for name in os.environ if is_secret_name(name, wide=True)]
+    found = dict.fromkeys([*named, *values_of_files()])
+    return [(name, value) for name, value in found if len(value) >= SHORTEST_VALUE and name not in ("PWD", "OLDPWD")]
 
 
 def _find_values(text: str, values: Iterable[tuple[str, str]]) -> Iterator[Secret]:

@@ -11,7 +11,7 @@ import click
 from proctor.base.errors import UsageError
 from proctor.base.json_data import Json
 from proctor.base.threads import run_sync
-from proctor.cli.configuration import read_configuration
+from proctor.cli.configuration import command_configuration
 from proctor.cli.options_and_output import json_option, parse_evaluators, say, store_option
 from proctor.reporting.calibration_report import calibration_data, calibration_lines
 from proctor.reporting.terminal.screen import is_terminal
@@ -50,7 +50,7 @@ def command(
     """
     data = read_rows(rows, positive, limit)
     spec = implied_evaluator(data.rows) if evaluator is None else parse_evaluators((evaluator,))[0]
-    folder = read_configuration().store(store)
+    folder = command_configuration().store(store)
     options = CalibrationOptions(parallel, retest, _progress())
     measured = run_sync(calibrate(_named(judge), data, spec, folder, options))
     if as_json:

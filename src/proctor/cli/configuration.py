@@ -7,6 +7,7 @@ import itertools
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ KEYS: dict[str, Callable[[str], Any]] = {
     "budget": float,
     "keep_secrets": bool,
     "aliases": list,
+    "env_file": str,
 }
 NOUNS = {"budget": "an amount of dollars"}
 PROJECT_FILES = ("proctor.toml", "pyproject.toml")
@@ -40,6 +42,8 @@ class Configuration:
 
     values: Mapping[str, Any]
     origins: Mapping[str, str]
+    env_files: tuple[Path, ...] = ()
+    """Files of variables: the one that is configured, else `.env` beside the project file if there is one."""
 
     @property
     def settings(self) -> Settings:
@@ -49,6 +53,12 @@ class Configuration:
     def store(self, given: str | None) -> Path:
         """The folder of the store: as given, as configured, or `.proctor` in the working folder."""
         return Path(given or self.values.get("store") or FOLDER)
+
+    def environment(self) -> AbstractContextManager[None]:
+        """The variables of `env_file`, or of `.env` beside the project file, while a command or a session lasts."""
+        from proctor.base.env_files import environment_from
+
+        return environment_from(self.env_files)
 
     def budget(self, given: float | None) -> float | None:
         """What a run may cost: as given, or as configured."""
@@ -71,9 +81,27 @@ def read_configuration(folder: Path | None = None, environment: Mapping[str, str
         raise UsageError("\n".join(unknown))
     for name, value in table.items():
         converted = _converted(name, value, KEYS[name], str(path))
-        values[name] = str(path.parent / converted) if name == "store" and path is not None else converted
+        values[name] = str(path.parent / converted) if name in ("store", "env_file") and path is not None else converted
         origins[name] = str(path)
-    return Configuration(values, origins)
+    return Configuration(values, origins, _env_files(values, origins, path))
+
+
+def _env_files(values: Mapping[str, Any], origins: Mapping[str, str], project: Path | None) -> tuple[Path, ...]:
+    if named := values.get("env_file"):
+        if not Path(named).is_file():
+            raise UsageError(f"{origins['env_file']}: env_file names {named}, which is not there")
+        return (Path(named),)
+    usual = None if project is None else project.with_name(".env")
+    return () if usual is None or not usual.is_file() else (usual,)
+
+
+def command_configuration() -> Configuration:
+    """The configuration of the command that is being carried out, with its variables until the command ends."""
+    import click
+
+    configuration = read_configuration()
+    click.get_current_context().with_resource(configuration.environment())
+    return configuration
 
 
 def _converted(name: str, value: Any, convert: Callable[[Any], Any], origin: str) -> Any:

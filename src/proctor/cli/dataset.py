@@ -18,6 +18,7 @@ from proctor.cases.formats import pixie
 from proctor.cases.formats.loading import load, writable_formats
 from proctor.cases.relocating import moved
 from proctor.cases.suite import Suite
+from proctor.cli.configuration import read_configuration
 from proctor.cli.format import proposal_from_store, spans_of
 from proctor.cli.options_and_output import (
     F,
@@ -54,7 +55,7 @@ def command() -> None:
 @json_option
 def validate(paths: tuple[str, ...], as_json: bool) -> int:
     """Report every problem of every file, with file and line; references are resolved, nothing is run."""
-    with stdout_kept_clear(as_json):
+    with read_configuration().environment(), stdout_kept_clear(as_json):
         suites, problems = _load_all(paths)
         problems = by_place([*problems, *_unresolved(suites)])
     warnings = [warning for suite in suites for warning in suite.warnings]

@@ -11,7 +11,7 @@ import click
 
 from proctor.base.errors import InvalidSuite, ProctorError
 from proctor.cases.suite import Settings
-from proctor.cli.configuration import Configuration, read_configuration
+from proctor.cli.configuration import Configuration, command_configuration
 from proctor.cli.options_and_output import json_option, say, stdout_kept_clear, store_option
 from proctor.reporting.wording import counted
 from proctor.running.engine.judges import judge_identity
@@ -37,7 +37,7 @@ OPTIONAL = {
 @store_option
 def command(paths: tuple[str, ...], as_json: bool, store: str | None) -> int:
     """Check this installation, its settings and where they come from, and any suites given."""
-    configuration = read_configuration()
+    configuration = command_configuration()
     report: dict[str, Any] = {
         "environment": dict(environment()),
         "settings": _settings(configuration),

@@ -15,7 +15,7 @@ from proctor.base.json_data import show
 from proctor.cases.formats.loading import load
 from proctor.cases.relocating import moved
 from proctor.cases.suite import NO_EXPECTATION, Suite
-from proctor.cli.configuration import read_configuration
+from proctor.cli.configuration import command_configuration
 from proctor.cli.options_and_output import json_option, say, stdout_kept_clear, store_option
 from proctor.cli.questions_to_people import MOST_SHOWN, QUIT, asked, can_ask, facts_text, person_named, rows_from
 from proctor.cli.suite_files import check_ending, format_for, write_file, written_as
@@ -121,7 +121,7 @@ def _target(suite: Suite, given: Path | None, force: bool) -> Path:
 
 
 def _offered(suite: Suite, given: dict[str, Any]) -> list[Proposal]:
-    configuration = read_configuration()
+    configuration = command_configuration()
     folder = configuration.store(given["store"])
     select = CaseFilter(None if given["words"] is None else parse_words(given["words"]))
     if given["run_id"] is not None:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from proctor.cases.suite import Settings
-from proctor.cli.configuration import read_configuration
+from proctor.cli.configuration import command_configuration
 from proctor.cli.options_and_output import (
     Seconds,
     carry_out,
@@ -35,7 +35,7 @@ from proctor.running.run_suites import rescore
 @store_option
 def command(**given: Any) -> int:
     """Score what the agent answered in RUN by what the suites say now; the result is a run of its own."""
-    configuration = read_configuration()
+    configuration = command_configuration()
     settings = Settings(evaluator_timeout=given["evaluator_timeout"])
 
     def work(terminal: Listener) -> tuple[Run, RunVerdict]:

@@ -10,7 +10,7 @@ import click
 
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Case, EvaluatorSpec, Settings, Suite, Turn
-from proctor.cli.configuration import Configuration, read_configuration
+from proctor.cli.configuration import Configuration, command_configuration
 from proctor.cli.options_and_output import (
     Seconds,
     carry_out,
@@ -35,7 +35,32 @@ if TYPE_CHECKING:
 T = TypeVar("T", Suite, Case, Turn)
 
 
-@click.command("test")
+HOLODECK_OPTIONS = {
+    "--limit": "choose cases with -k WORDS or --tag T, or stop early with --maxfail N",
+    "-n": "choose cases with -k WORDS or --tag T, or stop early with --maxfail N",
+    "--force-ingest": "the source files of an agent are read anew in every run, so leave it out",
+    "-f": "the source files of an agent are read anew in every run, so leave it out",
+    "--output": "write reports with --json FILE, --md FILE, --html FILE or --junit FILE",
+    "--format": "the kind of a report is its option: --json FILE, --md FILE, --html FILE or --junit FILE",
+    "--parallel-test-cases": "say --parallel N, or -j N",
+}
+"""What `holodeck test` calls by these names, and what to say instead."""
+
+
+class TestCommand(click.Command):
+    """Answers those who come from HoloDeck's command line in its words."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            hint = HOLODECK_OPTIONS.get(error.option_name)
+            if hint is None:
+                raise
+            raise click.UsageError(f"{error.option_name} is an option of holodeck test; {hint}", ctx) from None
+
+
+@click.command("test", cls=TestCommand)
 @click.argument("paths", nargs=-1, metavar="[PATHS]...")
 @click.option("--agent", metavar="REF", help="Instead of the suites' own: file.py:name, a URL, cmd:..., oracle, nop.")
 @click.option("-e", "--evaluator", "evaluators", multiple=True, metavar="NAME", help="Score by this too; repeatable.")
@@ -56,7 +81,7 @@ T = TypeVar("T", Suite, Case, Turn)
 @store_option
 def command(**given: Any) -> int:
     """Run suites of any known format: files, folders, or file.py:TEST_CASES. Without PATHS, this folder."""
-    configuration = read_configuration()
+    configuration = command_configuration()
     with stdout_kept_clear("-" in report_targets(given).values()):
         suites = _suites(given)
     told = given | _verbosity(given, suites)

@@ -6,7 +6,7 @@ import importlib.util
 import os
 from urllib.parse import urlsplit
 
-from proctor.base.environment import CONCEALED, expand_with
+from proctor.base.environment import CONCEALED, expand_with, unset
 from proctor.base.errors import UsageError
 from proctor.base.fields import Fields
 from proctor.judging.providers import ModelSpec
@@ -118,7 +118,7 @@ def filled(fields: Fields, name: str, text: str) -> str | None:
     def value(variable: str) -> str:
         known = os.environ.get(variable)
         if not known:
-            fields.problem(name, f"uses ${{{variable}}}, which is not set in the environment")
+            fields.problem(name, unset(variable))
         return known or ""
 
     return expand_with(text, value)

@@ -13,6 +13,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from proctor.base.env_files import read_env_file
 from proctor.base.errors import UsageError
 from proctor.base.fields import Document, Fields, kind, nearest
 from proctor.base.json_data import Json
@@ -241,14 +242,10 @@ def _environment(fields: Fields, base: Path) -> dict[str, str]:
     elsewhere = fields.text("env_file", blank=False)
     if elsewhere is not None:
         try:
-            lines = (base / elsewhere).read_text(encoding="utf-8-sig").splitlines()
-        except (OSError, ValueError) as error:
-            fields.problem("env_file", f"names {elsewhere}, which cannot be read: {error}")
-            lines = []
-        for line in lines:
-            name, sign, value = line.strip().removeprefix("export ").partition("=")
-            if sign and not name.startswith("#"):
-                found[name.strip()] = value.strip().strip("\"'")
+            found = read_env_file(base / elsewhere)
+        except UsageError as error:
+            reason = str(error).removeprefix(f"{base / elsewhere}: ")
+            fields.problem("env_file", f"names {elsewhere}, which {reason}")
     return {**ordinary_environment(), **found, **_texts(fields, "env")}
 
 

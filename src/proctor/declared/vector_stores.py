@@ -13,8 +13,6 @@ from proctor.judging.embedding_sources import PROVIDERS
 from proctor.judging.embeddings import Embedder, NoEmbeddings, embeddings_of
 from proctor.judging.providers import ModelSpec
 
-IN_MEMORY = ("in-memory", "in_memory", "memory")
-
 
 def read_store(
     fields: Fields,
@@ -36,7 +34,7 @@ def read_store(
         fields.problem("top_k", f"must be at most 100, not {top_k}")
     least = fields.number("min_similarity_score", least=-1, most=1)
     dimensions = fields.integer("embedding_dimensions", least=1)
-    _refuse_databases(fields)
+    _check_database(fields)
     records = _records(fields)
     embeddings = _embeddings(fields, nearby, embedder)
     if source is None or not _is_readable(fields, base / source, source):
@@ -85,11 +83,10 @@ def _holds_text(fields: Fields, path: Path, records: RecordSpec | None) -> bool:
     return found
 
 
-def _refuse_databases(fields: Fields) -> None:
-    database = fields.take("database")
-    named = database.get("provider") if isinstance(database, dict) else database
-    if named is not None and named not in IN_MEMORY:
-        fields.problem("database", f"is {named!r}; passages are searched in memory, so leave it out")
+def _check_database(fields: Fields) -> None:
+    """Whatever database is named, passages are searched in memory; the reader of the file warns of another."""
+    if not isinstance(fields.take("database"), str | dict | None):
+        fields.problem("database", "must be a name, or an object with 'provider'")
 
 
 def _records(fields: Fields) -> RecordSpec | None:

@@ -215,7 +215,8 @@ def _holodeck(fields: Fields) -> PanelSpec | None:
     if version is not None and provider not in ("azure", "azure-responses"):
         fields.problem("api_version", f"has no meaning for {provider}")
     address = _address(fields, "endpoint", endpoint)
-    spec = ModelSpec(provider, model, address, expand(key) if key else None, version, temperature, top_p, longest)
+    secret = _filled(fields, "api_key", key) if key else None
+    spec = ModelSpec(provider, model, address, secret, version, temperature, top_p, longest)
     return PanelSpec((JudgeSpec(spec),))
 
 
@@ -288,12 +289,23 @@ def _seconds(fields: Fields, name: str) -> float | None:
 def _address(fields: Fields, name: str, given: str | None) -> str | None:
     if given is None:
         return None
-    address = expand(given.strip())
+    address = _filled(fields, name, given.strip())
+    if address is None:
+        return None
     wrong = address_problem(address)
     if wrong:
         fields.problem(name, wrong)
         return None
     return address.rstrip("/")
+
+
+def _filled(fields: Fields, name: str, text: str) -> str | None:
+    """`text` with its variables; a problem of its key where one is not set."""
+    try:
+        return expand(text, name)
+    except UsageError as error:
+        fields.problem(name, str(error).removeprefix(f"{name} "))
+        return None
 
 
 def _key_in(fields: Fields, variable: str | None) -> str | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Generator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,9 @@ class SessionSettings:
 
     def __init__(self, config: pytest.Config) -> None:
         known = read_configuration(config.rootpath)
+        variables = ExitStack()
+        variables.enter_context(known.environment())
+        config.add_cleanup(variables.close)
         chosen = config.getoption("proctor_store")
         self.config = config
         self.reuse: bool = config.getoption("proctor_reuse") or config.getini("proctor_reuse")

@@ -317,6 +317,7 @@ def _turns_to_show(trial: TrialResult, detail: Detail) -> list[int]:
         return list(every)
     failed = {score.turn for score in trial.scores if score.outcome in (Outcome.FAILED, Outcome.ERROR)}
     unreached = len(trial.replies) if len(trial.replies) < len(every) else None
+    failed |= {index for index, reply in enumerate(trial.replies) if reply.error is not None}
     chosen = [index for index in every if index in failed or index == unreached]
     return chosen or list(every)[-1:]
 
@@ -331,7 +332,7 @@ def _turn_facts(trial: TrialResult, index: int, detail: Detail) -> Iterator[Fact
     if not was_answered:
         return
     reply = trial.replies[index]
-    yield Fact("got", shorten(answer(reply), detail.value) or "(an empty answer)")
+    yield Fact("got", shorten(answer(reply) or reply.error or "", detail.value) or "(an empty answer)")
     pairs = pair_calls(turn.expected.tool_calls, reply.tool_calls, scored_calls(trial, index))
     for number, line in enumerate(_call_lines(turn.expected.tool_calls, reply.tool_calls, pairs, detail)):
         yield Fact("" if number else "calls", line)

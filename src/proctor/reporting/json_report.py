@@ -119,6 +119,7 @@ def reply_data(reply: Reply) -> dict[str, Json]:
         "state": plain(reply.state),
         "retrieval_context": None if context is None else list(context),
         "duration_ms": _finite(reply.duration_ms),
+        "error": reply.error,
     }
 
 

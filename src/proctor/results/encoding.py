@@ -51,6 +51,8 @@ def reply_to_json(reply: Reply) -> dict[str, Json]:
         data["retrieval_context"] = list(reply.retrieval_context)
     if reply.duration_ms is not None:
         data["duration_ms"] = reply.duration_ms
+    if reply.error is not None:
+        data["error"] = reply.error
     return data
 
 
@@ -65,6 +67,7 @@ def reply_from_json(data: Json) -> Reply:
         state=data.get("state"),
         retrieval_context=None if context is None else tuple(context),
         duration_ms=data.get("duration_ms"),
+        error=data.get("error"),
     )
 
 

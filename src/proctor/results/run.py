@@ -88,6 +88,12 @@ class TrialResult:
         return build_tree(self.spans)
 
     @property
+    def is_answered(self) -> bool:
+        """Whether every turn has its answer."""
+        whole = len(self.replies) >= len(self.case.turns)
+        return whole and all(reply.error is None for reply in self.replies)
+
+    @property
     def usage(self) -> Usage | None:
         total: Usage | None = None
         for reply in self.replies:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from proctor.base.env_files import environment_from
 from proctor.base.errors import InvalidSuite, StoreError, UsageError
 from proctor.base.json_data import canonical, plain
 from proctor.base.records import record
@@ -26,6 +27,7 @@ from proctor.running.engine.judges import judge_identity
 from proctor.running.engine.plan import Plan, PlannedTrial, Selection, make_plan, scoring_key
 from proctor.running.engine.store_writer import OpenRun, resume_run, running, start_run
 from proctor.running.options import Listener, RunOptions
+from proctor.running.suite_hooks import hooks_of
 
 NO_OPTIONS = RunOptions()
 
@@ -55,6 +57,16 @@ def run_suites(request: Request, listener: Listener | None = None) -> tuple[Run,
 async def run_suites_async(request: Request, listener: Listener | None = None) -> tuple[Run, RunVerdict]:
     if not request.suites:
         raise UsageError("there is no suite to run")
+    with _variables_of(request.suites):
+        return await _run(request, listener)
+
+
+def _variables_of(suites: Sequence[Suite]) -> AbstractContextManager[None]:
+    """What the `.env` files of suites hold, which the environment has while they are run."""
+    return environment_from(path for suite in suites for path in hooks_of(suite).env_files(suite))
+
+
+async def _run(request: Request, listener: Listener | None) -> tuple[Run, RunVerdict]:
     plan = make_plan(
         request.suites,
         request.options,
@@ -102,11 +114,12 @@ def rescore(
     if evaluators:
         now = [_scored_by(suite, evaluators) for suite in now]
     asked = [replace(suite, agent=_Absent(row, suite.name)) for suite in now]
-    plan = make_plan(asked, replace(options, given=replace(options.given, repeat=1)))
+    with _variables_of(now):
+        plan = make_plan(asked, replace(options, given=replace(options.given, repeat=1)))
     plan = _only_answered(plan, answers)
     info = replace(_info(plan, Request(asked, options)), rescored=row.id)
     open_run = start_run(plan, store, info)
-    with _recorded(plan, open_run, info) as close:
+    with _variables_of(now), _recorded(plan, open_run, info) as close:
         result, verdict = run_sync(
             execute(plan, options, open_run, listener=listener, earlier=lambda p: _still_asked(p, answers[_address(p)]))
         )

@@ -14,8 +14,8 @@ from proctor.base.records import record
 from proctor.cases.files.attachments import FileSettings
 from proctor.cases.formats.format_spec import Declaration
 from proctor.cases.formats.loading import declaration, format_named
-from proctor.cases.suite import Suite
-from proctor.results.run import Run
+from proctor.cases.suite import Case, Suite
+from proctor.results.run import Outcome, Run
 from proctor.results.verdict import RunVerdict
 from proctor.running.options import RunOptions
 
@@ -44,6 +44,18 @@ class SuiteHooks:
     def described_agent(self, suite: Suite) -> BaseAgent:
         """The agent that the file describes; raises `InvalidSuite`."""
         raise NotImplementedError(f"the format {suite.format!r} describes no agents")
+
+    def env_files(self, suite: Suite) -> list[Path]:
+        """Files of variables that hold while the suite is run, the more particular one first."""
+        return []
+
+    def goes_on_after_failed_turns(self, case: Case) -> bool:
+        """Whether the turns after one that failed are still sent; if not, a failed turn ends its conversation."""
+        return False
+
+    def outcome_unscored(self) -> Outcome:
+        """The outcome of a case that was answered and that nothing scores."""
+        return Outcome.ERROR
 
     def file_settings(self, suite: Suite) -> FileSettings:
         """How files attached to turns are read and where downloads are kept."""

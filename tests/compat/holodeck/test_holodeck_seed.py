@@ -121,7 +121,7 @@ def test_the_script_that_runs_all_tests(
 
     report: TestReport = found["report"]
     assert [(r.test_name, r.passed) for r in report.results] == [("Refunds", True), ("Opening hours", False)]
-    assert report.results[0].tool_calls == ("vectorstore_search",)
+    assert report.results[0].tool_calls == ["vectorstore_search"]
     assert report.results[0].tools_matched is True
     assert (report.summary.total_tests, report.summary.passed, report.summary.failed) == (2, 1, 1)
     assert "Test Results: 1/2 passed (50.0%)" in capsys.readouterr().out

@@ -181,7 +181,7 @@ def test_callbacks_hear_of_every_test_once_and_never_at_the_same_time(tmp_path: 
     tests = [{"name": f"t{n}", "input": "x", "ground_truth": "x"} for n in range(30)]
     config = ExecutionConfig(parallel_test_cases=10)
     report = examine(write(tmp_path, tests), execution_config=config, progress_callback=hear, on_test_start=hear)
-    assert report.warnings == ()
+    assert report.warnings == []
     assert sorted(heard) == sorted([f"t{n}" for n in range(30)] + [f"start t{n}" for n in range(30)])
 
 
@@ -316,7 +316,7 @@ def test_one_executor_that_is_asked_twice_at_once_does_one_thing_after_the_other
 
     for report in asyncio.run(run()):
         assert report.results[0].processed_files[0].markdown_content == "a file"
-        assert report.warnings == ("progress_callback raised ValueError: each time",)
+        assert report.warnings == ["progress_callback raised ValueError: each time"]
 
 
 @pytest.mark.parametrize("total", [-1, 2.5, "3", None])

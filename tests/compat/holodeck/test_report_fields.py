@@ -148,7 +148,7 @@ ONE_SAYS = {
             "error": None,
         }
     ],
-    "expected_tools": ["search", {"name": "search", "args": {"page": 2}, "count": 1}, "fetch"],
+    "expected_tools": ["search", {"name": "search", "args": {"page": 2}}, "fetch"],
     "tools_matched": False,
     "ground_truth": "Within 30 days.",
     "passed": False,
@@ -173,7 +173,7 @@ def test_a_test_says_what_happened(report: TestReport, field: str) -> None:
 
 def test_the_arguments_that_nobody_gave_are_told(report: TestReport) -> None:
     [told] = report.results[0].arg_match_details or []
-    assert (told["expected_tool"], told["args_asserted"], told["matched_call_index"]) == ("search", {"page": 2}, None)
+    assert (told["expected_tool"], told["args_asserted"], told["matched_call_index"]) == ("search", {"page": 2}, -1)
     assert "page" in told["unmatched_reason"]
     [error] = report.results[0].errors
     assert "fetch" in error
@@ -231,11 +231,11 @@ def test_a_conversation_is_the_sum_of_its_turns(report: TestReport) -> None:
     assert talk.token_usage == TokenUsage(20, 10, 36, 4, 2)
     assert (talk.test_input, talk.agent_response) == ("hello\n---\nbye", "bye")
     assert (talk.ground_truth, talk.expected_tools) == ("hello\n---\ngood bye", ["search"])
-    assert (talk.tools_matched, talk.tool_calls) == (True, ("vectorstore-search",) * 2)
+    assert (talk.tools_matched, talk.tool_calls) == (True, ["vectorstore-search"] * 2)
     scores = {metric.metric_name: (metric.score, metric.passed) for metric in talk.metric_results}
     assert scores["equality"] == (0.5, False)
     assert second.grader_details == {"kind": {"words": 2}}
-    assert talk.execution_time_ms >= second.execution_time_ms >= 0
+    assert (talk.execution_time_ms or 0) >= (second.execution_time_ms or 0) >= 0
 
 
 def test_the_summary_counts_every_score_and_every_test(report: TestReport) -> None:

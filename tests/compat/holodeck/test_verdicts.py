@@ -190,7 +190,7 @@ def test_11_a_report_is_written_where_expected_tools_have_arguments_and_fail(tmp
     markdown = generate_markdown_report(report)
     assert "- **Missing:** `fetch`" in markdown
     assert report.results[0].arg_match_details is not None
-    assert report.results[0].arg_match_details[0]["matched_call_index"] is None
+    assert report.results[0].arg_match_details[0]["matched_call_index"] == -1
 
 
 def test_12_one_broken_session_or_callback_ends_nothing_but_itself(tmp_path: Path) -> None:

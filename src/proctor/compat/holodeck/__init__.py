@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         ExecutionResult,
         TokenUsage,
     )
-    from proctor.compat.holodeck.config import AgentConfig, ConfigLoader, ExecutionConfig, TestCaseModel
+    from proctor.compat.holodeck.config import AgentConfig, ConfigError, ConfigLoader, ExecutionConfig, TestCaseModel
     from proctor.compat.holodeck.eval_kwargs import (
         EvalKwargsBuilder,
         EvalParam,
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
         ROUGEEvaluator,
     )
     from proctor.compat.holodeck.executor import TestExecutor
+    from proctor.compat.holodeck.file_processor import FileProcessor
     from proctor.compat.holodeck.progress import ProgressIndicator
     from proctor.compat.holodeck.report import generate_markdown_report
     from proctor.compat.holodeck.test_results import (
@@ -72,7 +73,7 @@ _HOMES = {
         "AgentBackend AgentSession BackendError BackendInitError BackendSelector BackendSessionError"
         " BackendTimeoutError ExecutionResult TokenUsage"
     ),
-    "compat.holodeck.config": "AgentConfig ConfigLoader ExecutionConfig TestCaseModel",
+    "compat.holodeck.config": "AgentConfig ConfigError ConfigLoader ExecutionConfig TestCaseModel",
     "compat.holodeck.evaluators": (
         "RAG_EVALUATOR_MAP AnswerRelevancyEvaluator BLEUEvaluator BaseEvaluator CoherenceEvaluator"
         " ContextualPrecisionEvaluator ContextualRecallEvaluator ContextualRelevancyEvaluator EqualityEvaluator"
@@ -83,6 +84,7 @@ _HOMES = {
     "compat.holodeck.eval_kwargs": (
         "EvalKwargsBuilder EvalParam ParamSpec build_retrieval_context_from_tools tool_name_matches validate_tool_calls"
     ),
+    "compat.holodeck.file_processor": "FileProcessor",
     "compat.holodeck.progress": "ProgressIndicator",
     "compat.holodeck.report": "generate_markdown_report",
     "compat.holodeck.test_results": (
@@ -105,6 +107,7 @@ __all__ = [
     "BackendTimeoutError",
     "BaseEvaluator",
     "CoherenceEvaluator",
+    "ConfigError",
     "ConfigLoader",
     "ContextualPrecisionEvaluator",
     "ContextualRecallEvaluator",
@@ -117,6 +120,7 @@ __all__ = [
     "ExecutionResult",
     "FaithfulnessEvaluator",
     "FileInput",
+    "FileProcessor",
     "FluencyEvaluator",
     "GEvalEvaluator",
     "GraderContext",

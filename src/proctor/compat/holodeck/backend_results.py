@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proctor.agents.agent import Reply, ToolCall, Usage
-from proctor.base.errors import AgentFailed, ProctorError, UnreadableReply
+from proctor.base.errors import ProctorError, UnreadableReply
 from proctor.base.json_data import Json, plain, show
+from proctor.compat.holodeck.model_base import HoloDeckModel
 
 
 class BackendError(ProctorError):
@@ -21,13 +22,16 @@ class BackendInitError(BackendError):
 class BackendSessionError(BackendError):
     """A conversation could not go on."""
 
+    breaks_session = True
+    """Two of these in a row end the conversation; after one, the next turn is still sent."""
+
 
 class BackendTimeoutError(BackendError):
     """A backend took too long."""
 
 
 @dataclass(frozen=True)
-class TokenUsage:
+class TokenUsage(HoloDeckModel):
     """How many tokens an answer took."""
 
     prompt_tokens: int = 0
@@ -83,11 +87,12 @@ def result_of(reply: Reply, turns: int = 1) -> ExecutionResult:
 
 
 def reply_of(result: Any) -> Reply:
-    """A backend's result as a reply; raises `AgentFailed` where it says that something went wrong."""
+    """A backend's result as a reply; where it says that something went wrong, with what there is of an answer."""
     if not hasattr(result, "response"):
         raise UnreadableReply(f"the backend returned {type(result).__name__}, which is no ExecutionResult")
+    error = None
     if getattr(result, "is_error", False):
-        raise AgentFailed(result.error_reason or "the backend gave no reason")
+        error = str(getattr(result, "error_reason", None) or "the backend gave no reason")
     answers = _Answers(_told(result, "tool_results"))
     calls = tuple(_call(call, answers) for call in _told(result, "tool_calls"))
     spent: Any = getattr(result, "token_usage", None)
@@ -96,7 +101,7 @@ def reply_of(result: Any) -> Reply:
     structured = plain(getattr(result, "structured_output", None))
     if not isinstance(result.response, str | None):
         raise UnreadableReply(f"the response of the backend is {type(result.response).__name__}, not str")
-    return Reply(result.response or "", calls, usage, structured=structured, raw=result)
+    return Reply(result.response or "", calls, usage, structured=structured, raw=result, error=error)
 
 
 def _told(result: Any, name: str) -> list[dict[str, Any]]:

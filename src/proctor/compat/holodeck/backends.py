@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from proctor.agents.agent import Agent, BaseAgent, Reply, with_defaults
+from proctor.base.env_files import environment_from
 from proctor.base.errors import InvalidSuite, ProctorError
 from proctor.base.json_data import fingerprint, show
 from proctor.base.references import describe
 from proctor.base.threads import call_in_thread, is_async
+from proctor.cases.formats.holodeck.configuration import agent_env_files
+from proctor.cases.formats.holodeck.test_cases import is_conversation
 from proctor.cases.suite import Case, Suite, Turn
 from proctor.compat.holodeck.backend_results import (
     BackendError,
@@ -170,7 +173,7 @@ class BackendAgent(BaseAgent):
     @asynccontextmanager
     async def session(self, case: Case) -> AsyncIterator[_BackendConversation]:
         """A case of one message is asked by `invoke_once`, as HoloDeck does, any other in a session."""
-        if len(case.turns) == 1 and case.scenario is None:
+        if not is_conversation(case) and case.scenario is None:
             yield _BackendConversation(self.backend.invoke_once, self._spec)
             return
         session = await _done(self.backend.create_session)
@@ -226,14 +229,15 @@ class BackendSelector:
             raise BackendInitError(f"there is no mode {mode!r} here; agents are only tested")
         from proctor.declared.declared_agent import DeclaredAgent
 
-        spec, backend = _chosen(agent)
-        chosen = ProctorBackend(DeclaredAgent(_with_instances(spec, tool_instances or {}), backend))
-        await chosen.initialize()
+        suite = _suite_of(agent)
+        with environment_from(agent_env_files(suite.base) if isinstance(suite, Suite) else []):
+            spec, backend = _chosen(suite)
+            chosen = ProctorBackend(DeclaredAgent(_with_instances(spec, tool_instances or {}), backend))
+            await chosen.initialize()
         return chosen
 
 
-def _chosen(agent: Any) -> tuple[AgentSpec, Backend]:
-    suite = _suite_of(agent)
+def _chosen(suite: Suite | AgentSpec) -> tuple[AgentSpec, Backend]:
     try:
         return (suite, backend_of(suite)) if isinstance(suite, AgentSpec) else backend_for(suite)
     except InvalidSuite as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -11,10 +12,24 @@ from typing import Any, ClassVar
 from proctor.base.errors import InvalidSuite, Problem, UsageError
 from proctor.base.json_data import UNSET, Json, plain, show
 from proctor.cases.formats import holodeck
+from proctor.cases.formats.holodeck.agent_file import read_agent
 from proctor.cases.formats.holodeck.configuration import config_files, resolve_execution
-from proctor.cases.formats.loading import load
+from proctor.cases.formats.holodeck.test_cases import is_conversation
 from proctor.cases.suite import NOTHING, Case, ExpectedCall, Suite, Turn
 from proctor.compat.holodeck.config_snapshot import prompt_version_of
+
+
+class ConfigError(InvalidSuite):
+    """An agent.yaml or a setting that cannot be used; carries every problem found, `field` and `message` of the first.
+
+    Made with the name of a field and what is wrong with it, as in HoloDeck, or with problems.
+    """
+
+    def __init__(self, field: str | Iterable[Problem] = "", message: str = "") -> None:
+        problems = [Problem(message, where=field)] if isinstance(field, str) else list(field)
+        super().__init__(problems)
+        self.field = problems[0].where if problems else ""
+        self.message = problems[0].message if problems else ""
 
 
 @dataclass
@@ -94,7 +109,7 @@ class TestCaseModel:
 
     @property
     def _only(self) -> Turn | None:
-        return self.case.turns[0] if len(self.case.turns) == 1 and self.case.turns[0].evaluators is None else None
+        return None if is_conversation(self.case) else self.case.turns[0]
 
     def __repr__(self) -> str:
         return f"TestCaseModel({self.name!r})"
@@ -153,11 +168,17 @@ class ConfigLoader:
     """Reads agent.yaml files."""
 
     def load_agent_yaml(self, file_path: str | Path) -> AgentConfig:
-        """The agent of a file; raises `InvalidSuite` with every problem found."""
-        found = load([file_path])
-        if len(found) != 1 or found[0].format != holodeck.NAME:
-            raise InvalidSuite([Problem("is not an agent.yaml", Path(file_path))])
-        return AgentConfig(found[0])
+        """The agent of a file, be it without tests; raises `ConfigError` with every problem found.
+
+        A file that a test names and that is not there is no such problem: a file processor may make it.
+        """
+        path = Path(str(file_path))
+        try:
+            return AgentConfig(read_agent(path))
+        except InvalidSuite as error:
+            raise ConfigError(error.problems) from error
+        except OSError as error:
+            raise ConfigError([Problem(f"cannot be read: {error.strerror or error}", path)]) from error
 
     def resolve_execution_config(self, agent: AgentConfig, given: ExecutionConfig | None = None) -> ExecutionConfig:
         """The first who says something wins: caller, agent.yaml, configuration files, environment, defaults."""
@@ -165,7 +186,7 @@ class ConfigLoader:
         files, problems = config_files(suite.base or Path.cwd())
         found, more = resolve_execution({}, str(suite.path), files)
         if problems or more:
-            raise InvalidSuite([*problems, *more])
+            raise ConfigError([*problems, *more])
         usual = ExecutionConfig(**{name: setting.value for name, setting in found.items() if name in _EXECUTION})
         usual.llm_timeout, usual.parallel_test_cases = found["llm_timeout"].value, found["parallel_test_cases"].value
         return (given or ExecutionConfig()).over(agent.execution).over(usual)
@@ -194,14 +215,19 @@ def expected_tools(turn: Turn) -> list[Json] | None:
 
 
 def _expected_tool(call: ExpectedCall) -> Json:
+    """As the user wrote it; a count of 1 goes without saying."""
     if call.arguments is None and call.count == 1:
         return call.name
-    arguments = None if call.arguments is None else {name: _shown(matcher) for name, matcher in call.arguments.items()}
-    return {"name": call.name, "args": arguments, "count": call.count}
+    written: dict[str, Json] = {"name": call.name}
+    if call.arguments is not None:
+        written["args"] = {name: _shown(matcher) for name, matcher in call.arguments.items()}
+    return written if call.count == 1 else {**written, "count": call.count}
 
 
 def _shown(matcher: Any) -> Json:
-    data = plain(matcher)
-    if isinstance(data, dict) and set(data) == {"value"} and type(matcher).__name__ == "Equals":
-        return data["value"]
-    return {type(matcher).__name__.lower(): data}
+    """A literal by itself, any other matcher by its name and what it is made with."""
+    data, name = plain(matcher), type(matcher).__name__
+    if not isinstance(data, dict) or len(data) != 1:
+        return {name.lower(): data}
+    [operand] = data.values()
+    return operand if name == "Equals" else {name.lower(): operand}

@@ -23,14 +23,10 @@ from proctor.cases.formats.holodeck import EXTENSION
 from proctor.cases.suite import Attachment, Case, Suite, Turn
 from proctor.compat.holodeck.backend_results import TokenUsage
 from proctor.compat.holodeck.eval_kwargs import build_retrieval_context_from_tools
-from proctor.compat.holodeck.test_results import FileInput, ProcessedFileInput
+from proctor.compat.holodeck.file_processor import file_input
+from proctor.compat.holodeck.test_results import ProcessedFileInput
 from proctor.running.engine.ask import ConversationSpoiled
 from proctor.running.engine.attach_files import files_of_turn
-
-
-def file_input(item: Attachment) -> FileInput:
-    options = {key: item.options.get(key) for key in ("pages", "sheet", "range", "cache")}
-    return FileInput(item.path, item.url, item.kind, item.description, **options)
 
 
 def read_by(processed: Any, item: Attachment, spent_ms: float) -> ProcessedFileInput:
@@ -207,7 +203,7 @@ class _DrivenSession:
 async def _processed(read_file: Callable[[Any], Any], item: Attachment) -> ProcessedFileInput:
     clock = time.perf_counter()
     try:
-        processed = await call_in_thread(read_file, item)
+        processed = await call_in_thread(read_file, file_input(item))
         processed = await processed if inspect.isawaitable(processed) else processed
     except Exception as error:
         raise ConversationSpoiled(f"the file {item.path or item.url} could not be read: {describe(error)}") from error

@@ -8,6 +8,9 @@ from typing import Any, Protocol
 
 from proctor.base.records import record
 
+OWN_SCORE = "own_score"
+"""The detail with the score of an evaluator whose own `passed` decided, whatever a threshold would have said."""
+
 
 class EvalParam(enum.StrEnum):
     """The names under which evaluators take things: the standard ones, DeepEval's, and those both share."""

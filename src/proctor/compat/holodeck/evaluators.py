@@ -12,13 +12,16 @@ from typing import Any, ClassVar, Protocol
 from proctor.base.errors import ProctorError
 from proctor.base.json_data import UNSET, show
 from proctor.base.records import record
+from proctor.base.references import describe
 from proctor.base.threads import call_in_thread, is_async
-from proctor.cases.suite import NamedData, passes
-from proctor.compat.holodeck.eval_kwargs import EvalKwargsBuilder, EvalParam, ParamSpec
+from proctor.cases.suite import EvaluatorSpec, NamedData, passes
+from proctor.compat.holodeck.eval_kwargs import OWN_SCORE, EvalKwargsBuilder, EvalParam, ParamSpec
 from proctor.evaluators.evaluation import BadVerdict, Evaluable, Evaluation, NothingToCompare, evaluate
 from proctor.evaluators.registry import shipped
 from proctor.running.engine.ask import is_transient
 
+USUAL_THRESHOLD = 0.5
+"""What decides where neither the file nor the evaluator says so."""
 ROUNDING = 1e-6
 """By how much a mean may miss the end of the scale."""
 
@@ -45,7 +48,60 @@ _ASKED = frozenset({EvalParam.ACTUAL_OUTPUT, EvalParam.INPUT})
 _RETRIEVED = _ASKED | {EvalParam.RETRIEVAL_CONTEXT}
 
 
+class EvaluationTimeout(EvaluationError, TimeoutError):
+    """An evaluator took longer than its `timeout`."""
+
+
 class BaseEvaluator:
+    """The base of evaluators: subclass it with `PARAM_SPEC` and `_evaluate_impl`, which returns a dictionary.
+
+    `evaluate` calls it within `timeout` seconds (`None`: any number), and again where the network is at fault.
+    """
+
+    PARAM_SPEC: ClassVar[ParamSpec] = ParamSpec(frozenset({EvalParam.RESPONSE}))
+
+    def __init__(self, timeout: float | None = 60.0, retry_config: RetryConfig | None = None) -> None:
+        self.timeout = timeout
+        self.retry_config = retry_config or RetryConfig()
+
+    @property
+    def name(self) -> str:
+        return type(self).__name__
+
+    @classmethod
+    def get_param_spec(cls) -> ParamSpec:
+        return cls.PARAM_SPEC
+
+    async def _evaluate_impl(self, **kwargs: Any) -> dict[str, Any]:
+        """The score under `score` or the metric's name; `passed` and `reasoning` where there is something to say."""
+        raise NotImplementedError(f"{self.name} does not say how it evaluates; write its _evaluate_impl")
+
+    async def evaluate(self, **kwargs: Any) -> dict[str, Any]:
+        """What `_evaluate_impl` returns; raises `EvaluationError`."""
+        try:
+            return await asyncio.wait_for(self._tried(kwargs), self.timeout)
+        except EvaluationError:
+            raise
+        except TimeoutError:
+            raise EvaluationTimeout(f"{self.name} gave no score within {self.timeout:g} s") from None
+
+    async def _tried(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+        tries = max(1, self.retry_config.max_retries)
+        for attempt in range(1, tries + 1):
+            try:
+                return await self._evaluate_impl(**kwargs)
+            except (EvaluationError, NotImplementedError, TypeError):
+                raise
+            except Exception as error:
+                if not (is_transient(error) or isinstance(error, OSError)):
+                    raise EvaluationError(f"{self.name}: {describe(error)}") from error
+                if attempt == tries:
+                    raise EvaluationError(f"{self.name} failed after {tries} attempts: {describe(error)}") from error
+                await asyncio.sleep(self.retry_config.delay(attempt - 1))
+        raise AssertionError("every try returns or raises")
+
+
+class ShippedEvaluator(BaseEvaluator):
     """One of Proctor's evaluators with HoloDeck's `evaluate(**kwargs)`."""
 
     PARAM_SPEC: ClassVar[ParamSpec] = ParamSpec(_ANSWER)
@@ -57,30 +113,19 @@ class BaseEvaluator:
         self,
         *,
         threshold: float | None = None,
-        timeout: float = 60.0,
+        timeout: float | None = 60.0,
         retry_config: RetryConfig | None = None,
         **arguments: Any,
     ) -> None:
+        super().__init__(timeout, retry_config)
         self.threshold = threshold
-        self.timeout = timeout
-        self.retry_config = retry_config or RetryConfig()
         self._scorer: Callable[..., Any] = shipped(self.evaluator)(**arguments)
 
-    @property
-    def name(self) -> str:
-        return type(self).__name__
-
-    @classmethod
-    def get_param_spec(cls) -> ParamSpec:
-        return cls.PARAM_SPEC
-
-    async def evaluate(self, **given: Any) -> dict[str, Any]:
+    async def _evaluate_impl(self, **kwargs: Any) -> dict[str, Any]:
         """The score under `score` and under the metric's name, whether it passed, and why."""
-        evaluable = _evaluable(given, self.PARAM_SPEC, self.name)
+        evaluable = _evaluable(kwargs, self.PARAM_SPEC, self.name)
         try:
-            evaluation = await asyncio.wait_for(self._tried(evaluable), self.timeout)
-        except TimeoutError:
-            raise EvaluationError(f"{self.name} gave no score within {self.timeout:g} s") from None
+            evaluation = await evaluate(self._scorer, evaluable)
         except (NothingToCompare, BadVerdict) as error:
             raise EvaluationError(f"{self.name}: {error}") from error
         if evaluation is None:
@@ -96,16 +141,6 @@ class BaseEvaluator:
             "reasoning": evaluation.reasoning,
             "details": evaluation.details,
         }
-
-    async def _tried(self, evaluable: Evaluable) -> Evaluation | None:
-        for attempt in range(self.retry_config.max_retries):
-            try:
-                return await evaluate(self._scorer, evaluable)
-            except Exception as error:
-                if not is_transient(error):
-                    raise
-                await asyncio.sleep(self.retry_config.delay(attempt))
-        return await evaluate(self._scorer, evaluable)
 
 
 def _evaluable(given: Mapping[str, Any], spec: ParamSpec, name: str) -> Evaluable:
@@ -127,27 +162,27 @@ def _evaluable(given: Mapping[str, Any], spec: ParamSpec, name: str) -> Evaluabl
     )
 
 
-class BLEUEvaluator(BaseEvaluator):
+class BLEUEvaluator(ShippedEvaluator):
     evaluator, metric = "BLEU", "bleu"
 
 
-class ROUGEEvaluator(BaseEvaluator):
+class ROUGEEvaluator(ShippedEvaluator):
     evaluator, metric = "ROUGE", "rouge"
 
 
-class METEOREvaluator(BaseEvaluator):
+class METEOREvaluator(ShippedEvaluator):
     evaluator, metric = "METEOR", "meteor"
 
 
-class EqualityEvaluator(BaseEvaluator):
+class EqualityEvaluator(ShippedEvaluator):
     evaluator, metric = "Equality", "equality"
 
 
-class NumericEvaluator(BaseEvaluator):
+class NumericEvaluator(ShippedEvaluator):
     evaluator, metric = "Numeric", "numeric"
 
 
-class JudgedEvaluator(BaseEvaluator):
+class JudgedEvaluator(ShippedEvaluator):
     """One that a judge decides: `model_config` names who judges, as `model` does in an agent.yaml."""
 
     def __init__(self, model_config: Any = None, threshold: float | None = None, **rest: Any) -> None:
@@ -206,8 +241,8 @@ class RAGEvaluator(JudgedEvaluator):
         super().__init__(model_config, threshold, **rest)
         self.include_reason = include_reason
 
-    async def evaluate(self, **given: Any) -> dict[str, Any]:
-        found = await super().evaluate(**given)
+    async def _evaluate_impl(self, **kwargs: Any) -> dict[str, Any]:
+        found = await super()._evaluate_impl(**kwargs)
         return found if self.include_reason else {**found, "reasoning": ""}
 
 
@@ -259,19 +294,57 @@ RAG_EVALUATOR_MAP: dict[RAGMetricType, RAGEvaluatorConstructor] = {
 }
 
 
-def brought_along(evaluator: Any, metric: str) -> Callable[..., Any]:
-    """An evaluator that a program hands over, as one that the engine can call."""
+_SHIPPED = (
+    BLEUEvaluator,
+    ROUGEEvaluator,
+    METEOREvaluator,
+    EqualityEvaluator,
+    NumericEvaluator,
+    GroundednessEvaluator,
+    RelevanceEvaluator,
+    CoherenceEvaluator,
+    FluencyEvaluator,
+    GEvalEvaluator,
+    FaithfulnessEvaluator,
+    ContextualRelevancyEvaluator,
+    ContextualPrecisionEvaluator,
+    ContextualRecallEvaluator,
+    AnswerRelevancyEvaluator,
+)
+
+
+def evaluator_of(spec: EvaluatorSpec) -> BaseEvaluator | None:
+    """The evaluator of a metric, as a program may call it; `None` for a function of the user's own."""
+    made: Any = next((kind for kind in _SHIPPED if kind.evaluator == spec.name), None)
+    if made is None:
+        return None
+    given = dict(spec.arguments)
+    if "model" in given:
+        given["model_config"] = given.pop("model")
+    if spec.threshold is not None:
+        given["threshold"] = spec.threshold
+    evaluator: BaseEvaluator = made(**given)
+    return evaluator
+
+
+def brought_along(evaluator: Any, metric: str, threshold: float | None = None) -> Callable[..., Any]:
+    """An evaluator that a program hands over, as one that the engine can call.
+
+    Where no threshold is given, its own `passed` decides; where what it requires is not known, it is not called.
+    """
     if not hasattr(evaluator, "evaluate"):
         return evaluator  # type: ignore[no-any-return]
 
     async def score(evaluable: Evaluable) -> Evaluation:
         given = _kwargs(evaluator, evaluable)
+        if missing := sorted(str(param) for param in evaluator.get_param_spec().required if str(param) not in given):
+            raise NothingToCompare(f"it requires {', '.join(missing)}, and the test has none")
         if is_async(evaluator.evaluate):
             found = await evaluator.evaluate(**given)
         else:
             found = await call_in_thread(functools.partial(evaluator.evaluate, **given))
             found = await found if inspect.isawaitable(found) else found
-        return _read(found, metric)
+        return _read(found, metric, decides=threshold is None)
 
     return score
 
@@ -293,8 +366,11 @@ def _text(value: Any) -> str | None:
     return None if value is None else show(value)
 
 
-def _read(found: Any, metric: str) -> Evaluation:
-    """The score among what an evaluator returns: `score` first, which is of 1 where the metric's own is of 5."""
+def _read(found: Any, metric: str, *, decides: bool) -> Evaluation:
+    """The score among what an evaluator returns: `score` first, which is of 1 where the metric's own is of 5.
+
+    Its own `passed`, if it `decides`, is kept as the ends of the scale are: on the right side of every threshold.
+    """
     if not isinstance(found, Mapping):
         raise BadVerdict(f"returned {type(found).__name__} instead of a dictionary with a score")
     if found.get("error"):
@@ -304,4 +380,8 @@ def _read(found: Any, metric: str) -> Evaluation:
         raise BadVerdict(f"returned no score, neither under 'score' nor under {metric!r}")
     if not -ROUNDING <= float(value) <= 1 + ROUNDING:
         raise BadVerdict(f"returned {value!r}; a score is a number between 0 and 1, also where marks go to 5")
-    return Evaluation(value, str(found.get("reasoning") or found.get("reason") or ""))
+    reasoning = str(found.get("reasoning") or found.get("reason") or "")
+    passed = found.get("passed")
+    if not decides or not isinstance(passed, bool) or passes(float(value), USUAL_THRESHOLD) == passed:
+        return Evaluation(value, reasoning)
+    return Evaluation(float(passed), reasoning, {"passed": passed, OWN_SCORE: float(value)})

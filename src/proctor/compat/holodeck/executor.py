@@ -8,24 +8,30 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
+from proctor.base.env_files import environment_from
 from proctor.base.errors import InvalidSuite, UsageError
 from proctor.base.json_data import plain
 from proctor.base.references import describe
+from proctor.cases.formats.holodeck.configuration import agent_env_files
 from proctor.cases.suite import NOTHING, Case, EvaluatorSpec, Suite
 from proctor.compat.holodeck.backends import close
 from proctor.compat.holodeck.config import AgentConfig, ConfigLoader, ExecutionConfig, TestCaseModel, settled
 from proctor.compat.holodeck.driven_agent import Driven, Seen, agent_for
+from proctor.compat.holodeck.evaluators import BaseEvaluator, evaluator_of
+from proctor.compat.holodeck.file_processor import FileProcessor
 from proctor.compat.holodeck.result_builder import NOTHING_SEEN, report_of, result_of
 from proctor.compat.holodeck.run_record import FOLDER, Recorder
 from proctor.compat.holodeck.test_results import TestReport, TestResult
-from proctor.evaluators.registry import build
 from proctor.results.run import Run, TrialResult
 from proctor.results.verdict import RunVerdict
 from proctor.running.run_suites import Request, run_suites_async
 
+FILE_SECONDS = 30.0
+"""As HoloDeck allows for a file, where nothing says otherwise."""
 BROUGHT = "proctor.compat.holodeck.evaluators:brought_along"
 
 
@@ -76,7 +82,14 @@ class TestExecutor:
             self.config: ExecutionConfig = resolved_execution_config
         else:
             self.config = ConfigLoader().resolve_execution_config(self.agent_config, execution_config)
-        self.file_processor = file_processor
+        self._usual_processor = FileProcessor(
+            self.config.cache_dir,
+            round(1000 * (self.config.download_timeout or FILE_SECONDS)),
+            processing_timeout_ms=round(1000 * (self.config.file_timeout or FILE_SECONDS)),
+            base_dir=self.agent_config.suite.base,
+            cache_enabled=self.config.cache_enabled is not False,
+        )
+        self.file_processor = file_processor or self._usual_processor
         self._brought = _evaluators_given(evaluators)
         self.evaluators = dict(self._brought) or _usual_evaluators(self.agent_config.suite)
         self._force_ingest = force_ingest
@@ -91,8 +104,9 @@ class TestExecutor:
         async with self._one_at_a_time:
             suite, self._mishaps = self._suite(), []
             recorder = Recorder(suite, plain(self.config))
-            request = Request([suite], agent=await self._agent(suite))
-            run, verdict = await run_suites_async(request, self._listener(suite))
+            with environment_from(agent_env_files(suite.base)):
+                request = Request([suite], agent=await self._agent(suite))
+                run, verdict = await run_suites_async(request, self._listener(suite))
             self._latest = recorder, run, verdict, self._seen
             report = report_of(run, verdict, suite, self.agent_config_path, self._mishaps, self._seen)
             return recorder.described(report, run)
@@ -102,7 +116,8 @@ class TestExecutor:
         if self._latest is None:
             raise UsageError("there is no run to write a record of; execute_tests() comes first")
         recorder, run, verdict, seen = self._latest
-        return recorder.keep(run, verdict, Path(folder), warnings=self._mishaps, seen=seen)
+        with environment_from(agent_env_files(self.agent_config.suite.base)):
+            return recorder.keep(run, verdict, Path(folder), warnings=self._mishaps, seen=seen)
 
     async def shutdown(self) -> None:
         """Close the agent; what goes wrong on the way is logged."""
@@ -127,9 +142,18 @@ class TestExecutor:
             with suppress(InvalidSuite, UsageError):
                 agent = agent_for(suite, self._backend)
                 if agent is not None:
-                    read_file = getattr(self.file_processor, "process_file", None)
-                    self._driven = Driven(agent, suite, self._announce, read_file)
+                    self._driven = Driven(agent, suite, self._announce, self._file_reader(suite))
         return self._driven
+
+    def _file_reader(self, suite: Suite) -> Callable[[Any], Any] | None:
+        """What a processor that was brought along reads files with; `None` leaves them to the engine."""
+        given = self.file_processor
+        if given is self._usual_processor or given is None:
+            return None
+        if isinstance(given, FileProcessor) and getattr(given, "base_dir", "") is None:
+            given.base_dir = suite.base
+        reader: Callable[[Any], Any] = given.process_file
+        return reader
 
     @property
     def _seen(self) -> Seen:
@@ -186,12 +210,15 @@ def _evaluators_given(evaluators: Any) -> dict[str, Any]:
     return dict(evaluators or {})
 
 
-def _usual_evaluators(suite: Suite) -> dict[str, Any]:
+def _usual_evaluators(suite: Suite) -> dict[str, BaseEvaluator]:
     """Each metric's evaluator by its name; one that cannot be made is complained of when tests are run."""
-    found: dict[str, Any] = {}
-    for spec in suite.evaluators:
+    found: dict[str, BaseEvaluator] = {}
+    own = [turn.evaluators or () for case in suite.cases for turn in case.turns]
+    for spec in [*suite.evaluators, *(spec for case in suite.cases for spec in case.evaluators or ()), *chain(*own)]:
         with suppress(UsageError):
-            found[spec.title] = build(spec, suite.base).call
+            made = None if spec.title in found else evaluator_of(spec)
+            if made is not None:
+                found[spec.title] = made
     return found
 
 
@@ -203,7 +230,11 @@ def _scored_by(suite: Suite, brought: Mapping[str, Any]) -> Suite:
         if spec.title not in brought:
             return spec
         return replace(
-            spec, name=BROUGHT, arguments={"evaluator": brought[spec.title], "metric": spec.title}, label=spec.title
+            spec,
+            name=BROUGHT,
+            arguments={"evaluator": brought[spec.title], "metric": spec.title, "threshold": spec.threshold},
+            label=spec.title,
+            gates=spec.gates or hasattr(brought[spec.title], "evaluate"),
         )
 
     cases = tuple(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 import sys
 import time
@@ -31,6 +32,7 @@ class ProgressIndicator:
         self.passed = 0
         self.failed = 0
         self.test_results: list[TestResult] = []
+        self.start_time = datetime.datetime.now()
         self._started = time.monotonic()
         self._frame = 0
 
@@ -64,7 +66,7 @@ class ProgressIndicator:
             return ""
         total = max(self.total_tests, self.current_test)
         told, result = f"Test {self.current_test}/{total}", self.test_results[-1]
-        name = one_line(result.test_name) + self._time(result)
+        name = _name(result, self.current_test) + self._time(result)
         if is_terminal(sys.stdout):
             return _sayable(f"{told}: {_mark(result.passed)} {name}")
         return _sayable(f"[{told}] {'PASS' if result.passed else 'FAIL'} {name}")
@@ -85,12 +87,13 @@ class ProgressIndicator:
         lines.append(f"  Duration: {time.monotonic() - self._started:.2f}s")
         if self.verbose and self.test_results:
             lines += ["", "Test Details:"]
-            for result in self.test_results:
-                lines += self._details(result)
+            for number, result in enumerate(self.test_results, 1):
+                lines += self._details(result, number)
         return _sayable("\n".join([*lines, RULE]))
 
-    def _details(self, result: TestResult) -> list[str]:
-        lines = [f"  {_mark(result.passed)} {one_line(result.test_name)} ({result.execution_time_ms}ms)"]
+    def _details(self, result: TestResult, number: int) -> list[str]:
+        spent = f" ({result.execution_time_ms}ms)" if isinstance(result.execution_time_ms, int | float) else ""
+        lines = [f"  {_mark(result.passed)} {_name(result, number)}{spent}"]
         for metric in result.metric_results:
             lines.append(f"      {_mark(metric.passed)} {one_line(metric.metric_name)}: {_score(metric)}")
             if metric.reasoning:
@@ -99,9 +102,16 @@ class ProgressIndicator:
 
     def _time(self, result: TestResult) -> str:
         spent = result.execution_time_ms
+        if not isinstance(spent, int | float):
+            return ""
         if spent >= SLOW_MS:
             return f" ({spent / 1000:.2f}s)"
         return f" ({spent}ms)" if self.verbose else ""
+
+
+def _name(result: TestResult, number: int) -> str:
+    name: object = result.test_name
+    return one_line(name) if isinstance(name, str) and name else f"Test {number}"
 
 
 def _mark(passed: bool | None) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from proctor.base.json_data import Json, show
 from proctor.compat.holodeck.test_results import (
+    UNMATCHED,
     MetricResult,
     ProcessedFileInput,
     ReportSummary,
@@ -16,6 +17,8 @@ from proctor.compat.holodeck.test_results import (
 from proctor.reporting.markdown.escaping import code, fence, inline, row, table_head
 
 LONGEST = 10_000
+DEEPEST = 6
+"""Levels of headings that Markdown has."""
 
 
 def generate_markdown_report(report: TestReport) -> str:
@@ -67,7 +70,7 @@ def _summary(summary: ReportSummary) -> str:
 
 def _test(result: TestResult) -> str:
     parts = [
-        f"### Test: {inline(result.test_name)} {_status(result.passed, result.outcome)}\n",
+        f"### Test: {inline(result.test_name or 'unnamed')} {_status(result.passed, result.outcome)}\n",
         f"**Input:**\n\n{fence(result.test_input, LONGEST)}",
         f"**Execution Time:** {result.execution_time_ms}ms\n",
     ]
@@ -158,7 +161,8 @@ def _metrics(metrics: Sequence[MetricResult], level: str) -> str:
         for metric in metrics
     ]
     details = [line for metric in metrics for line in _details(metric)]
-    told = f"\n{level}# Metric Details\n\n" + "".join(details) if details else ""
+    title = f"{level}# Metric Details" if len(level) < DEEPEST else "**Metric Details:**"
+    told = f"\n{title}\n\n" + "".join(details) if details else ""
     return f"{level} Evaluation Metrics\n\n{head}{''.join(rows)}{told}"
 
 
@@ -190,7 +194,7 @@ def _turn(turn: TurnResult) -> str:
     parts.append(f"**Execution Time:** {turn.execution_time_ms}ms\n")
     if turn.token_usage is not None:
         parts.append(f"**Tokens:** {turn.token_usage.total_tokens}\n")
-    parts += [_tools(turn, "######"), _arguments(turn.arg_match_details), _metrics(turn.metric_results, "#####")]
+    parts += [_tools(turn, "######"), _arguments(turn.arg_match_details), _metrics(turn.metric_results, "######")]
     parts += [f"- {inline(error)}\n" for error in turn.errors]
     return "\n".join(part for part in parts if part)
 
@@ -199,7 +203,7 @@ def _arguments(details: Sequence[dict[str, Json]] | None) -> str:
     if not details:
         return ""
     lines = [
-        f"- {'❌' if item['matched_call_index'] is None else '✅'} {code(str(item['expected_tool']))} "
+        f"- {'❌' if item['matched_call_index'] == UNMATCHED else '✅'} {code(str(item['expected_tool']))} "
         f"{code(show(item['args_asserted']))} {inline(item['unmatched_reason'] or '')}\n"
         for item in details
     ]

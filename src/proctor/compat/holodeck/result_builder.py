@@ -10,12 +10,20 @@ from typing import Any
 from proctor.agents.agent import Reply, Usage
 from proctor.base.json_data import Json, plain, show
 from proctor.cases.formats.holodeck.metrics import RAG
-from proctor.cases.formats.holodeck.test_cases import EXPECTED_TOOLS
+from proctor.cases.formats.holodeck.test_cases import EXPECTED_TOOLS, is_conversation
 from proctor.cases.suite import Case, EvaluatorSpec, ExpectedCall, Suite, Turn
 from proctor.compat.holodeck.backend_results import TokenUsage
 from proctor.compat.holodeck.config import expected_tools, ground_truth
 from proctor.compat.holodeck.driven_agent import Seen, unread
-from proctor.compat.holodeck.test_results import MetricResult, ReportSummary, TestReport, TestResult, TurnResult
+from proctor.compat.holodeck.eval_kwargs import OWN_SCORE
+from proctor.compat.holodeck.test_results import (
+    UNMATCHED,
+    MetricResult,
+    ReportSummary,
+    TestReport,
+    TestResult,
+    TurnResult,
+)
 from proctor.evaluators.foreign.grader import invocation
 from proctor.evaluators.tools.call_comparison import mismatches
 from proctor.reporting.explain import CallPair, Fit, answer, is_plain, pair_calls
@@ -27,22 +35,23 @@ from proctor.version import __version__
 
 TOOLS = EXPECTED_TOOLS.title
 NOTHING_SEEN = Seen()
+NOT_SENT = "not sent: "
 _KINDS = {"GEval": "geval", "CodeGrader": "code"} | dict.fromkeys(RAG.values(), "rag")
 
 
 def result_of(trial: TrialResult, suite: Suite, seen: Seen = NOTHING_SEEN) -> TestResult:
     """One trial as the result of a test."""
     case = trial.case
-    turns = tuple(_turn(trial, suite, index, seen) for index in range(len(case.turns)))
-    single = turns[0] if len(turns) == 1 else None
+    turns = [_turn(trial, suite, index, seen) for index in range(len(case.turns))]
+    single = None if is_conversation(case) else turns[0]
     said = [turn.response for turn in turns if turn.response is not None]
     return TestResult(
         test_name=case.description or case.id,
         test_input="\n---\n".join(turn.input for turn in turns),
-        processed_files=tuple(file for turn in turns for file in turn.processed_files),
+        processed_files=[file for turn in turns for file in turn.processed_files],
         agent_response=said[-1] if said else None,
-        tool_calls=tuple(name for turn in turns for name in turn.tool_calls),
-        tool_invocations=tuple(call for turn in turns for call in turn.tool_invocations),
+        tool_calls=[name for turn in turns for name in turn.tool_calls],
+        tool_invocations=[call for turn in turns for call in turn.tool_invocations],
         expected_tools=_joined(turn.expected_tools for turn in turns),
         tools_matched=_all_of([turn.tools_matched for turn in turns]),
         arg_match_details=_joined(turn.arg_match_details for turn in turns),
@@ -56,7 +65,8 @@ def result_of(trial: TrialResult, suite: Suite, seen: Seen = NOTHING_SEEN) -> Te
         turns=None if single else turns,
         grader_details=single.grader_details if single else None,
         outcome=trial.outcome.value,
-        warnings=trial.warnings,
+        warnings=list(trial.warnings),
+        attempts=trial.attempts,
     )
 
 
@@ -65,7 +75,7 @@ def report_of(
 ) -> TestReport:
     """What a run says of one suite, whole."""
     tally = Tally()
-    results = tuple(tally.counted(result) for result in results_of(run, suite, seen))
+    results = [tally.counted(result) for result in results_of(run, suite, seen)]
     return framed(run, verdict, suite, path, warnings, tally.summary(run), results)
 
 
@@ -81,7 +91,7 @@ def framed(
     path: str,
     warnings: Sequence[str],
     summary: ReportSummary,
-    results: tuple[TestResult, ...],
+    results: list[TestResult],
 ) -> TestReport:
     """A report with whatever is not about single tests."""
     others = len(verdict.suites) > 1
@@ -96,7 +106,7 @@ def framed(
         environment=dict(run.environment),
         outcome=own.outcome.value,
         reason=own.reason,
-        warnings=tuple(dict.fromkeys([*(str(problem) for problem in suite.warnings), *warnings])),
+        warnings=list(dict.fromkeys([*(str(problem) for problem in suite.warnings), *warnings])),
     )
 
 
@@ -139,17 +149,18 @@ def _turn(trial: TrialResult, suite: Suite, index: int, seen: Seen) -> TurnResul
     scores = [score for score in trial.scores if score.turn in (index, None)]
     calls = () if reply is None else reply.tool_calls
     tools = next((score for score in scores if score.evaluator == TOOLS), None)
-    errors = tuple(_complaint(score) for score in scores if _is_error(score))
-    reached = reply is not None
-    metrics = tuple(_metric(score, _spec(score, case, turn, suite)) for score in scores if score is not tools)
+    errors = [_complaint(score) for score in scores if _is_error(score)]
+    reached = reply is not None and reply.error is None
+    broke = None if reply is None else reply.error
+    metrics = [_metric(score, _spec(score, case, turn, suite)) for score in scores if score is not tools]
     return TurnResult(
         turn_index=index,
         input=show(turn.input),
-        response=None if reply is None else answer(reply),
+        response=None if reply is None or (broke is not None and not answer(reply)) else answer(reply),
         ground_truth=ground_truth(turn),
         expected_tools=expected_tools(turn),
-        tool_calls=tuple(call.name for call in calls),
-        tool_invocations=tuple(invocation(call) for call in calls),
+        tool_calls=[call.name for call in calls],
+        tool_invocations=[invocation(call) for call in calls],
         tools_matched=None if tools is None else tools.outcome is Outcome.PASSED,
         arg_match_details=_argument_details(turn, reply, None if tools is None else tools.details),
         metric_results=metrics,
@@ -157,11 +168,27 @@ def _turn(trial: TrialResult, suite: Suite, index: int, seen: Seen) -> TurnResul
         and all(s.outcome is not Outcome.FAILED and s.outcome is not Outcome.ERROR for s in scores if s.gates),
         execution_time_ms=round((reply.duration_ms or 0.0) if reply is not None else 0.0),
         token_usage=None if reply is None else seen.tokens.get(place) or _tokens(reply.usage),
-        errors=errors if reached or trial.reason == "" else (trial.reason,),
-        skipped=not reached and index > len(trial.replies),
+        errors=[broke, *errors] if broke is not None else errors if reached else [_unsent(trial, index)],
+        skipped=_is_unsent(trial, index),
         grader_details=_grader_details(scores, metrics),
-        processed_files=seen.files.get(place) or unread(turn.attachments, [*trial.warnings, trial.reason]),
+        processed_files=list(seen.files.get(place) or unread(turn.attachments, [*trial.warnings, trial.reason])),
     )
+
+
+def _went_on(trial: TrialResult) -> bool:
+    """Whether the reason of the trial is told turn by turn, or there is none."""
+    return trial.reason == "" or (is_conversation(trial.case) and any(r.error is not None for r in trial.replies))
+
+
+def _is_unsent(trial: TrialResult, index: int) -> bool:
+    return index >= len(trial.replies) + (not _went_on(trial))
+
+
+def _unsent(trial: TrialResult, index: int) -> str:
+    """Why a turn has no reply: what ended the conversation, or that it had ended before."""
+    if not _is_unsent(trial, index):
+        return trial.reason
+    return NOT_SENT + ("the session was unrecoverable" if _went_on(trial) else "the conversation had ended")
 
 
 def _is_error(score: Score) -> bool:
@@ -184,7 +211,7 @@ def _metric(score: Score, spec: EvaluatorSpec | None) -> MetricResult:
     return MetricResult(
         metric_name=score.evaluator,
         kind="standard" if spec is None else _KINDS.get(spec.name, "standard"),
-        score=score.value,
+        score=score.details.get(OWN_SCORE, score.value),
         threshold=score.threshold if score.gates else None,
         passed=score.outcome is Outcome.PASSED if settled and score.gates else None,
         error=None if settled else score.reasoning or score.outcome.value,
@@ -196,13 +223,13 @@ def _metric(score: Score, spec: EvaluatorSpec | None) -> MetricResult:
     )
 
 
-def _rolled_up(turns: Sequence[TurnResult]) -> tuple[MetricResult, ...]:
+def _rolled_up(turns: Sequence[TurnResult]) -> list[MetricResult]:
     """One result for each metric: the mean of its scores, passed where no turn failed."""
     by_name: dict[str, list[MetricResult]] = {}
     for turn in turns:
         for metric in turn.metric_results:
             by_name.setdefault(metric.metric_name, []).append(metric)
-    return tuple(_mean(group) for group in by_name.values())
+    return [_mean(group) for group in by_name.values()]
 
 
 def _mean(group: Sequence[MetricResult]) -> MetricResult:
@@ -216,19 +243,29 @@ def _mean(group: Sequence[MetricResult]) -> MetricResult:
         score=statistics.fmean(scores) if scores else None,
         passed=_all_of([metric.passed for metric in group]),
         error="; ".join(dict.fromkeys(problems)) or None,
-        retry_count=sum(metric.retry_count for metric in group),
+        retry_count=sum(metric.retry_count or 0 for metric in group),
         evaluation_time_ms=sum(metric.evaluation_time_ms or 0 for metric in group),
-        reasoning="\n".join(m.reasoning for m in group if m.reasoning) or None,
+        reasoning="\n".join([*_mean_note(len(scores)), *(m.reasoning for m in group if m.reasoning)]) or None,
     )
+
+
+def _mean_note(scores: int) -> list[str]:
+    return [f"mean over {scores} turns"] if scores > 1 else []
 
 
 _GRAVITY = ("skipped", "passed", "pending", "error", "failed")
 
 
-def _errors(trial: TrialResult, turns: Sequence[TurnResult]) -> tuple[str, ...]:
-    several = len(turns) > 1
-    found = [f"[turn {t.turn_index + 1}] {e}" if several else e for t in turns for e in t.errors if e != trial.reason]
-    return tuple(([trial.reason] if trial.reason else []) + found)
+def _errors(trial: TrialResult, turns: Sequence[TurnResult]) -> list[str]:
+    """What went wrong: with the test as a whole, then turn by turn."""
+    told = [
+        (turn.turn_index, error)
+        for turn in turns
+        for error in turn.errors
+        if error != trial.reason and not error.startswith(NOT_SENT)
+    ]
+    found = [f"[turn {index + 1}] {error}" if len(turns) > 1 else error for index, error in told]
+    return found if _went_on(trial) else [trial.reason, *found]
 
 
 def _argument_details(
@@ -247,7 +284,7 @@ def _argument_details(
         details.append(
             {
                 "expected_tool": wanted.name,
-                "args_asserted": shown["args"],
+                "args_asserted": shown.get("args", {}),
                 "matched_call_index": fits,
                 "unmatched_reason": reason,
             }
@@ -255,20 +292,20 @@ def _argument_details(
     return details
 
 
-def _fit_of(wanted: ExpectedCall, pairs: Sequence[CallPair], reply: Reply) -> tuple[int | None, str | None]:
-    """The index of the call that has the expected arguments, or why there is none."""
+def _fit_of(wanted: ExpectedCall, pairs: Sequence[CallPair], reply: Reply) -> tuple[int, str | None]:
+    """The index of the call that has the expected arguments; -1 where there is none, and why."""
     named = [(index, call) for index, call in enumerate(reply.tool_calls) if wanted.accepts_name(call.name)]
     if not named:
-        return None, f"no call to {wanted.name!r}"
+        return UNMATCHED, f"no call to {wanted.name!r}"
     if is_plain(wanted):
         reasons = [(index, list(mismatches(wanted, call))) for index, call in named]
-        fits = next((index for index, why in reasons if not why), None)
-        return fits, None if fits is not None else "; ".join(reasons[0][1])
+        fits = next((index for index, why in reasons if not why), UNMATCHED)
+        return fits, None if fits != UNMATCHED else "; ".join(reasons[0][1])
     for pair in pairs:
         if pair.expected is wanted and pair.call is not None and pair.fit is Fit.AS_EXPECTED:
             return next(index for index, call in named if call is pair.call), None
     wrong = next((pair.wrong for pair in pairs if pair.expected is wanted and pair.wrong), {})
-    return None, "; ".join(f"{name} {why}" for name, why in wrong.items()) or "not as expected, or not compared"
+    return UNMATCHED, "; ".join(f"{name} {why}" for name, why in wrong.items()) or "not as expected, or not compared"
 
 
 def _grader_details(scores: Sequence[Score], metrics: Sequence[MetricResult]) -> dict[str, Json] | None:

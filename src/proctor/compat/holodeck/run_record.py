@@ -125,7 +125,7 @@ class Recorder:
         while some := [plain(tally.counted(result)) for result in itertools.islice(results, AT_ONCE)]:
             out.write(separator + ",\n".join(json.dumps(result) for result in mask_results(some, known)))
             separator = ",\n"
-        report = framed(run, verdict, self._suite, str(self._suite.path), warnings, tally.summary(run), ())
+        report = framed(run, verdict, self._suite, str(self._suite.path), warnings, tally.summary(run), [])
         frame = self.described(report, run).model_dump()
         del frame["results"]
         out.write("\n]")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from proctor.agents.agent import BaseAgent
+from proctor.base.env_files import environment_from
 from proctor.base.environment import conceal
 from proctor.base.errors import InvalidSuite
 from proctor.base.json_data import Json, plain
@@ -15,13 +16,15 @@ from proctor.cases.formats.holodeck import EXTENSION
 from proctor.cases.formats.holodeck.configuration import (
     DEFAULT,
     DEFAULTS,
+    agent_env_files,
     config_files,
     execution_of,
     provider_defaults,
     resolve_execution,
 )
-from proctor.cases.suite import Suite
-from proctor.results.run import Run
+from proctor.cases.formats.holodeck.test_cases import is_conversation
+from proctor.cases.suite import Case, Suite
+from proctor.results.run import Outcome, Run
 from proctor.results.verdict import RunVerdict
 from proctor.running.options import RunOptions
 from proctor.running.suite_hooks import KeepRecords, Kept, SuiteHooks
@@ -45,7 +48,19 @@ class HoloDeckHooks(SuiteHooks):
     def described_agent(self, suite: Suite) -> BaseAgent:
         from proctor.declared.declared_agent import declared_agent
 
-        return declared_agent(suite)
+        with environment_from(self.env_files(suite)):
+            return declared_agent(suite)
+
+    def env_files(self, suite: Suite) -> list[Path]:
+        """Beside the agent.yaml, then in the working folder."""
+        return agent_env_files(suite.base)
+
+    def goes_on_after_failed_turns(self, case: Case) -> bool:
+        return is_conversation(case)
+
+    def outcome_unscored(self) -> Outcome:
+        """A test without metrics is run and told of, and leaves the verdict to those that have some."""
+        return Outcome.SKIPPED
 
     def file_settings(self, suite: Suite) -> FileSettings:
         """What `execution` says of files, in the agent.yaml and in the configuration around it."""
@@ -56,7 +71,8 @@ class HoloDeckHooks(SuiteHooks):
         return FileSettings(found["file_timeout"].value, found["download_timeout"].value, cache)
 
     def verbosity(self, suite: Suite) -> Literal["quiet", "normal", "verbose"] | None:
-        settings = execution_of(suite)
+        with environment_from(self.env_files(suite)):
+            settings = execution_of(suite)
         if settings["quiet"].value:
             return "quiet"
         return "verbose" if settings["verbose"].value else "normal"
@@ -74,7 +90,8 @@ class HoloDeckHooks(SuiteHooks):
 
     def settings_in_force(self, suite: Suite, values: Mapping[str, Any], origins: Mapping[str, str]) -> Shown | None:
         """Backend, model and execution; a secret is shown as the variable that holds it."""
-        return _backend(suite) | _model(suite) | _execution(suite, values, origins)
+        with environment_from(self.env_files(suite)):
+            return _backend(suite) | _model(suite) | _execution(suite, values, origins)
 
 
 def _described(suite: Suite) -> Mapping[str, Any]:

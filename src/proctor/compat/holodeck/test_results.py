@@ -2,42 +2,34 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any, ClassVar
+from dataclasses import field
+from typing import ClassVar
 
-from proctor.base.json_data import Json, plain
+from proctor.base.json_data import Json
 from proctor.base.records import record
 from proctor.compat.holodeck.backend_results import TokenUsage
+from proctor.compat.holodeck.model_base import HoloDeckModel
 from proctor.evaluators.foreign.grader import ToolInvocation
 
-
-class _Dumped:
-    """What can be had as plain data, as HoloDeck's models can."""
-
-    __slots__ = ()
-
-    def model_dump(self) -> dict[str, Any]:
-        return dict(plain(self))
-
-    def model_dump_json(self, indent: int | None = None) -> str:
-        return json.dumps(self.model_dump(), indent=indent)
+UNMATCHED = -1
+"""What `matched_call_index` is where no call fits."""
 
 
 @record
-class MetricResult(_Dumped):
+class MetricResult(HoloDeckModel):
     """What one metric said."""
 
     metric_name: str
-    kind: str
+    kind: str = "standard"
     """`standard`, `rag`, `geval` or `code`."""
-    score: float | None
+    score: float | None = None
     """Between 0 and 1; `None` where the metric could not be measured, which is not a score of 0."""
     threshold: float | None = None
     passed: bool | None = None
     """`None` where the metric only informs, or could not be measured."""
-    scale: str = "0-1"
+    scale: str | None = "0-1"
     error: str | None = None
-    retry_count: int = 0
+    retry_count: int | None = 0
     evaluation_time_ms: int | None = None
     model_used: str | None = None
     reasoning: str | None = None
@@ -46,7 +38,7 @@ class MetricResult(_Dumped):
 
 
 @record
-class FileInput(_Dumped):
+class FileInput(HoloDeckModel):
     """A file as a test names it."""
 
     path: str | None = None
@@ -64,7 +56,7 @@ class FileInput(_Dumped):
 
 
 @record
-class ProcessedFileInput(_Dumped):
+class ProcessedFileInput(HoloDeckModel):
     """A file of a test, and what came of reading it."""
 
     original: FileInput
@@ -77,90 +69,92 @@ class ProcessedFileInput(_Dumped):
 
 
 @record
-class TurnResult(_Dumped):
+class TurnResult(HoloDeckModel):
     """One turn of a conversation."""
 
-    turn_index: int
-    input: str
+    turn_index: int = 0
+    input: str = ""
     response: str | None = None
     ground_truth: str | None = None
     expected_tools: list[Json] | None = None
-    tool_calls: tuple[str, ...] = ()
-    tool_invocations: tuple[ToolInvocation, ...] = ()
+    tool_calls: list[str] = field(default_factory=list)
+    tool_invocations: list[ToolInvocation] = field(default_factory=list)
     tools_matched: bool | None = None
     arg_match_details: list[dict[str, Json]] | None = None
-    metric_results: tuple[MetricResult, ...] = ()
+    metric_results: list[MetricResult] = field(default_factory=list)
     passed: bool = False
     execution_time_ms: int = 0
     token_usage: TokenUsage | None = None
-    errors: tuple[str, ...] = ()
+    errors: list[str] = field(default_factory=list)
     skipped: bool = False
     """The conversation ended before this turn."""
     grader_details: dict[str, Json] | None = None
-    processed_files: tuple[ProcessedFileInput, ...] = ()
+    processed_files: list[ProcessedFileInput] = field(default_factory=list)
 
 
 @record
-class TestResult(_Dumped):
+class TestResult(HoloDeckModel):
     """One test: its turns taken together."""
 
     __test__: ClassVar[bool] = False
     """Not a test of pytest's."""
-    test_name: str
-    test_input: str
-    processed_files: tuple[ProcessedFileInput, ...] = ()
+    test_name: str | None = None
+    test_input: str = ""
+    processed_files: list[ProcessedFileInput] = field(default_factory=list)
     agent_response: str | None = None
-    tool_calls: tuple[str, ...] = ()
-    tool_invocations: tuple[ToolInvocation, ...] = ()
+    tool_calls: list[str] = field(default_factory=list)
+    tool_invocations: list[ToolInvocation] = field(default_factory=list)
     expected_tools: list[Json] | None = None
     tools_matched: bool | None = None
     arg_match_details: list[dict[str, Json]] | None = None
-    metric_results: tuple[MetricResult, ...] = ()
+    metric_results: list[MetricResult] = field(default_factory=list)
     ground_truth: str | None = None
     passed: bool = False
-    execution_time_ms: int = 0
-    errors: tuple[str, ...] = ()
+    execution_time_ms: int | None = 0
+    errors: list[str] = field(default_factory=list)
     timestamp: str = ""
     token_usage: TokenUsage | None = None
-    turns: tuple[TurnResult, ...] | None = None
+    turns: list[TurnResult] | None = None
     grader_details: dict[str, Json] | None = None
     outcome: str = ""
     """`passed` or `failed`, or why neither is known: `error`, `skipped`, `pending`."""
-    warnings: tuple[str, ...] = ()
+    warnings: list[str] = field(default_factory=list)
+    attempts: int = 1
+    """How often the agent was asked or a turn was sent again, the first time included; `warnings` say why."""
 
 
 @record
-class ReportSummary(_Dumped):
+class ReportSummary(HoloDeckModel):
     """Counts and means over all tests. `failed` counts whatever did not pass; `unmeasured` how many of these have no
     verdict at all."""
 
-    total_tests: int
-    passed: int
-    failed: int
-    pass_rate: float
+    total_tests: int = 0
+    passed: int = 0
+    failed: int = 0
+    pass_rate: float = 0.0
     """Of 100."""
-    total_duration_ms: int
+    total_duration_ms: int = 0
     """From the beginning of the run to its end, however many tests ran at once."""
-    metrics_evaluated: dict[str, int]
-    average_scores: dict[str, float]
+    metrics_evaluated: dict[str, int] = field(default_factory=dict)
+    average_scores: dict[str, float] = field(default_factory=dict)
     """Over every score, those of 0 included."""
     unmeasured: int = 0
 
 
 @record
-class TestReport(_Dumped):
+class TestReport(HoloDeckModel):
     """All there is to say of a run."""
 
     __test__: ClassVar[bool] = False
     agent_name: str
-    agent_config_path: str
-    results: tuple[TestResult, ...]
-    summary: ReportSummary
-    timestamp: str
-    holodeck_version: str
+    agent_config_path: str = ""
+    results: list[TestResult] = field(default_factory=list)
+    summary: ReportSummary = field(default_factory=ReportSummary)
+    timestamp: str = ""
+    holodeck_version: str = ""
     """What ran the tests, by name and version."""
-    environment: dict[str, str]
+    environment: dict[str, str] = field(default_factory=dict)
     outcome: str = ""
     """The verdict on the whole run."""
     reason: str = ""
-    warnings: tuple[str, ...] = ()
+    warnings: list[str] = field(default_factory=list)

@@ -22,7 +22,7 @@ class ToolInvocation:
     """A tool call as a grader sees it: a copy, so that a grader may do with it what it likes."""
 
     name: str
-    args: dict[str, Json]
+    args: dict[str, Json] = field(default_factory=dict)
     result: Json = None
     bytes: int = 0
     """The size of the result as text."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from proctor.agents.agent import Agent, Reply, ToolCall, Usage
+from proctor.agents.agent import Agent, Reply, Session, ToolCall, Usage
 from proctor.agents.tool_doubles import DOUBLES, Doubles
 from proctor.base.errors import AgentFailed, UnreadableReply
 from proctor.base.records import record
@@ -67,6 +67,8 @@ TRANSIENT_KINDS = frozenset(
     RemoteProtocolError Timeout TimeoutException ConnectTimeout ReadTimeout WriteTimeout PoolTimeout""".split()
 )
 """What libraries that are not imported here call a network that failed."""
+MOST_BROKEN = 2
+"""After so many turns in a row for which the session broke, the rest of a conversation is not tried."""
 LONGEST_PAUSE_SECONDS = 120.0
 """A service may ask to be left alone for this long; a run does not wait for longer."""
 
@@ -87,30 +89,71 @@ class Answer:
     """What was seen inside the application meanwhile."""
     turns: tuple[Turn, ...] | None = None
     """What was said to the agent, where that is not what the case says."""
+    failed_turns: Outcome | None = None
+    """What turns that failed come to, where the conversation went on after them: `reason` tells of each."""
 
 
 async def ask(
-    agent: Agent, case: Case, limits: Limits, backoff: float, watchdog: Watchdog, new_user: Callable[[], User]
+    agent: Agent,
+    case: Case,
+    limits: Limits,
+    backoff: float,
+    watchdog: Watchdog,
+    new_user: Callable[[], User],
+    *,
+    goes_on: bool = False,
 ) -> Answer:
-    """Hold the conversation of `case`, again where something transient came in between."""
-    attempt = 0
+    """Hold the conversation of `case`; what failed for a transient reason is tried again, and the answer says so.
+
+    A turn that was answered is never sent again, since what it did would be done twice: a new session is opened only
+    while nothing was answered, and later only the turn that failed is sent again. A conversation that `goes_on` sends
+    no turn again: a turn that fails has failed, and the next one is sent.
+    """
+    retries = _Retries(limits.retries, backoff)
     while True:
-        attempt += 1
         started_at, clock = time.time(), time.perf_counter()
-        replies: list[Reply] = []
-        warnings: list[str] = []
         user = new_user()
         with capturing() as seen:
-            conversation = _converse(agent, case, user, replies, warnings, seen.spans)
-            outcome, reason, again = await _attempt(conversation, limits.timeout, watchdog, user)
-        duration_ms = (time.perf_counter() - clock - user.seconds) * 1000
-        if again is None or attempt > limits.retries:
-            if again is not None and attempt > 1:
-                reason = f"{reason} (after {attempt} attempts)"
-            heard, noted = tuple(replies), tuple(warnings)
+            talk = _Conversation(agent, case, user, seen.spans, retries, goes_on=goes_on)
+            outcome, reason, again = await _attempt(talk, limits.timeout, watchdog)
+        duration_ms = (time.perf_counter() - clock - talk.waited) * 1000
+        if again is None or talk.replies or not retries.left:
+            if again is not None and retries.told:
+                reason = f"{reason} (after {retries.attempts} attempts)"
+            heard, noted = tuple(talk.replies), (*retries.told, *talk.warnings)
             spans = tuple(seen.spans)
-            return Answer(heard, outcome, reason, attempt, started_at, duration_ms, noted, spans, user.said)
-        await asyncio.sleep(again or _pause(backoff, attempt))
+            return Answer(
+                heard,
+                outcome,
+                reason or "; ".join(talk.failures),
+                retries.attempts,
+                started_at,
+                duration_ms,
+                noted,
+                spans,
+                user.said,
+                talk.failed,
+            )
+        await retries.pause(reason, again)
+
+
+class _Retries:
+    """How often a conversation may still be tried again, and why it was."""
+
+    def __init__(self, most: int, backoff: float) -> None:
+        self.left = most
+        self.attempts = 1
+        self.told: list[str] = []
+        self._backoff = backoff
+
+    async def pause(self, reason: str, wish: float, turn: int = 0) -> None:
+        """Wait before the next try, for as long as the service wishes where it has a wish."""
+        self.left -= 1
+        pause = wish or _pause(self._backoff, self.attempts)
+        self.attempts += 1
+        asked = f"turn {turn + 1} was sent again" if turn else "the agent was asked again"
+        self.told.append(f"{asked} (attempt {self.attempts}), since {reason}")
+        await asyncio.sleep(pause)
 
 
 def _said(error: Exception) -> str:
@@ -128,12 +171,10 @@ def _pause(backoff: float, attempt: int) -> float:
     return min(30.0, backoff * factor)
 
 
-async def _attempt(
-    conversation: Coroutine[Any, Any, None], timeout: float, watchdog: Watchdog, user: User
-) -> tuple[Outcome | None, str, float | None]:
+async def _attempt(talk: _Conversation, timeout: float, watchdog: Watchdog) -> tuple[Outcome | None, str, float | None]:
     """One try: the outcome if it is settled, why, and, if trying again may help, after how many seconds (0: any)."""
     try:
-        await in_time(conversation, timeout, watchdog, lambda: user.seconds)
+        await in_time(talk.hold(), timeout, watchdog, lambda: talk.waited)
     except ConversationSpoiled as error:
         return Outcome.ERROR, str(error), None
     except TooLate:
@@ -152,30 +193,106 @@ async def _attempt(
     return None, "", None
 
 
-async def _converse(
-    agent: Agent, case: Case, user: User, replies: list[Reply], warnings: list[str], spans: list[Span]
-) -> None:
-    inputs = {item.name: item.value for item in case.inputs} if case.inputs else None
-    doubles = Doubles(case.doubles) if case.doubles else None
-    if doubles is not None:
-        DOUBLES.set(doubles)
-    try:
-        async with agent.session(case) as session:
-            while (turn := await user.next_turn(replies)) is not None:
-                recording = Recording(inputs)
-                CURRENT.set(recording)  # never reset: the conversation is a task, whose context ends with it
-                clock, before = time.perf_counter(), len(spans)
-                reply = await session.send(turn)
-                recording.over = True
-                duration_ms = (time.perf_counter() - clock) * 1000
-                replies.append(_complete(reply, recording, duration_ms, spans[before:]))
-                if inputs:
-                    unused = recording.unused()
-                    warnings += [f"the application never asked for the input {name!r}" for name in unused]
-        if doubles is not None and DOUBLES.get() is doubles:
-            warnings += doubles.unasked(call.name for reply in replies for call in reply.tool_calls)
-    except (SystemExit, KeyboardInterrupt) as error:
-        raise AgentFailed(f"the agent raised {describe(error)}{place_of(error)}") from error
+class _Conversation:
+    """One session of an agent, and what was heard in it."""
+
+    def __init__(
+        self, agent: Agent, case: Case, user: User, spans: list[Span], retries: _Retries, *, goes_on: bool
+    ) -> None:
+        self.replies: list[Reply] = []
+        self.warnings: list[str] = []
+        self._agent = agent
+        self._case = case
+        self._user = user
+        self._spans = spans
+        self._retries = retries
+        self._goes_on = goes_on
+        self._paused = 0.0
+        self._pause_began: float | None = None
+        self._broken = 0
+        self.failures: list[str] = []
+        self.failed: Outcome | None = None
+        self._inputs = {item.name: item.value for item in case.inputs} if case.inputs else None
+
+    @property
+    def waited(self) -> float:
+        """Seconds that are not the agent's: the user's, and pauses before a turn was sent again."""
+        pausing = 0.0 if self._pause_began is None else time.perf_counter() - self._pause_began
+        return self._user.seconds + self._paused + pausing
+
+    async def hold(self) -> None:
+        doubles = Doubles(self._case.doubles) if self._case.doubles else None
+        if doubles is not None:
+            DOUBLES.set(doubles)
+        try:
+            async with self._agent.session(self._case) as session:
+                while (turn := await self._user.next_turn(self.replies)) is not None:
+                    reply = await self._answered(session, turn)
+                    self.replies.append(reply)
+                    if reply.error is not None and not self._goes_on:
+                        raise AgentFailed(reply.error)
+                    if self._broken >= MOST_BROKEN:
+                        break
+            self._note_unsent()
+            if doubles is not None and DOUBLES.get() is doubles:
+                self.warnings += doubles.unasked(call.name for reply in self.replies for call in reply.tool_calls)
+        except (SystemExit, KeyboardInterrupt) as error:
+            raise AgentFailed(f"the agent raised {describe(error)}{place_of(error)}") from error
+
+    async def _answered(self, session: Session, turn: Turn) -> Reply:
+        """The reply to one turn, which is sent again where that may help and others were answered before."""
+        while True:
+            try:
+                reply = await self._sent(session, turn)
+            except (ConversationSpoiled, UnreadableReply, MissingInput):
+                raise
+            except Exception as error:
+                if self._goes_on:
+                    return self._failed(error)
+                if not (self.replies and self._retries.left and is_transient(error)):
+                    raise
+                await self._pause(error)
+            else:
+                self._broken = 0
+                if reply.error is not None:
+                    self._note_failure(reply.error, Outcome.FAILED)
+                return reply
+
+    async def _pause(self, error: Exception) -> None:
+        self._pause_began = time.perf_counter()
+        await self._retries.pause(_said(error), _wish(error), len(self.replies))
+        self._paused, self._pause_began = self.waited - self._user.seconds, None
+
+    def _failed(self, error: Exception) -> Reply:
+        """The reply to a turn that failed, after which the conversation goes on."""
+        transient = is_transient(error)
+        breaks_session = getattr(error, "breaks_session", False) or isinstance(error, ConnectionError)
+        self._broken = self._broken + 1 if breaks_session else 0
+        reason = _said(error)
+        self._note_failure(reason, Outcome.ERROR if transient else Outcome.FAILED)
+        return Reply(error=reason)
+
+    def _note_failure(self, reason: str, outcome: Outcome) -> None:
+        self.failures.append(f"turn {len(self.replies) + 1}: {reason}")
+        self.failed = Outcome.FAILED if Outcome.FAILED in (outcome, self.failed) else outcome
+
+    def _note_unsent(self) -> None:
+        unsent = len(self._case.turns) - len(self.replies)
+        if self._broken >= MOST_BROKEN and unsent > 0:
+            told = "1 turn was" if unsent == 1 else f"{unsent} turns were"
+            self.failures.append(f"{told} not sent, since the session broke {MOST_BROKEN} times in a row")
+
+    async def _sent(self, session: Session, turn: Turn) -> Reply:
+        recording = Recording(self._inputs)
+        CURRENT.set(recording)  # never reset: the conversation is a task, whose context ends with it
+        clock, before = time.perf_counter(), len(self._spans)
+        reply = await session.send(turn)
+        recording.over = True
+        duration_ms = (time.perf_counter() - clock) * 1000
+        if self._inputs:
+            unused = recording.unused()
+            self.warnings += [f"the application never asked for the input {name!r}" for name in unused]
+        return _complete(reply, recording, duration_ms, self._spans[before:])
 
 
 def _complete(reply: Any, recording: Recording, duration_ms: float, spans: list[Span]) -> Reply:
@@ -192,6 +309,7 @@ def _complete(reply: Any, recording: Recording, duration_ms: float, spans: list[
         reply.state,
         reply.retrieval_context,
         duration_ms if reply.duration_ms is None else reply.duration_ms,
+        error=reply.error,
     )
 
 

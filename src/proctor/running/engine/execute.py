@@ -19,15 +19,16 @@ from proctor.base.secrets import mask
 from proctor.cases.suite import Case
 from proctor.results.encoding import with_masked_note
 from proctor.results.run import Outcome, Run, Score, TrialResult
-from proctor.results.verdict import NOTHING_SCORES, RunVerdict, judge, trial_outcome
+from proctor.results.verdict import NOTHING_SCORES, RunVerdict, judge
 from proctor.running.engine.ask import Answer, User, WrittenUser, ask
 from proctor.running.engine.deadline import Watchdog
 from proctor.running.engine.plan import Plan, PlannedTrial, limits_of
 from proctor.running.engine.run_budget import RunCosts
-from proctor.running.engine.score import ScoringContext, needs_only_a_judge, score
+from proctor.running.engine.score import ScoringContext, needs_only_a_judge, score, settled
 from proctor.running.engine.store_writer import OpenRun, TrialWriter, environment
 from proctor.running.engine.tool_reruns import answering_for_tools, reexecuted
 from proctor.running.options import Listener, RunOptions
+from proctor.running.suite_hooks import hooks_of
 from proctor.tracing.thread_context import carry_context_into_threads
 
 
@@ -183,6 +184,8 @@ class _Execution:
             finally:
                 self._dispatcher.give_back(planned)
             self._writer.add(trial)
+            if planned.suite.limits.parallel == 1:
+                self._writer.flush()  # where trials follow each other, one is told of before the next begins
             if self._costs is not None:
                 self._costs.count(trial)
                 if self._costs.is_spent:
@@ -208,7 +211,8 @@ class _Execution:
         new_user, files = self._user_for(planned), self._files_of(planned)
         if files is not None:
             new_user = files.user(new_user)
-        answer = await ask(suite.agent, case, limits, self._options.backoff, self._watchdog, new_user)
+        goes_on = hooks_of(suite.suite).goes_on_after_failed_turns(case)
+        answer = await ask(suite.agent, case, limits, self._options.backoff, self._watchdog, new_user, goes_on=goes_on)
         if files is not None:
             answer = files.noted(answer)
         if suite.suite.reexecute is not None and answer.outcome is None:
@@ -243,12 +247,9 @@ class _Execution:
             scores, warnings = await score(suite, _case_of(planned, answer), answer, self._scoring)
         if reused:
             scores = with_masked_note(scores, answer.replies)
-        outcome, reason = trial_outcome(scores, suite.suite.criteria)
-        warnings = answer.warnings + warnings
-        if planned.suite.asked_anew:
-            warnings += (planned.suite.asked_anew,)
-        settled = replace(answer, outcome=outcome, reason=reason, warnings=())
-        return _result(planned, settled, scores, warnings, reused=reused)
+        if suite.asked_anew:
+            warnings += (suite.asked_anew,)
+        return _result(planned, settled(suite.suite, answer, scores), scores, warnings, reused=reused)
 
     def _unplayable(self, planned: PlannedTrial) -> str:
         """Why the user of a conversation cannot be simulated; empty where it can."""
@@ -348,7 +349,7 @@ def _result(
         duration_ms=answer.duration_ms,
         attempts=answer.attempts,
         agent=planned.suite.agent_fingerprint,
-        warnings=warnings,
+        warnings=(*answer.warnings, *warnings),
         reused=reused,
         spans=answer.spans,
     )
@@ -393,7 +394,9 @@ def broke_down(past: TrialResult) -> bool:
 def _answer_of(past: TrialResult) -> Answer:
     """What an earlier trial heard; an agent that broke down then has still broken down."""
     broke = past.outcome if broke_down(past) else None
-    reason = past.reason if broke else ""
+    went_on = broke is None and any(reply.error is not None for reply in past.replies)
+    failed = None if not went_on else Outcome.ERROR if past.outcome is Outcome.ERROR else Outcome.FAILED
+    reason = past.reason if broke or failed else ""
     said = None if past.case.scenario is None else past.case.turns
     times = past.attempts, past.started_at, past.duration_ms
-    return Answer(past.replies, broke, reason, *times, spans=past.spans, turns=said)
+    return Answer(past.replies, broke, reason, *times, spans=past.spans, turns=said, failed_turns=failed)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from proctor.base.environment import variables_in
 from proctor.base.errors import Problem, UsageError
 from proctor.base.json_data import Json, fingerprint, plain
 from proctor.base.records import record
@@ -23,6 +24,17 @@ def line_with(path: Path | None, text: str) -> int | None:
     content = path.read_text(encoding="utf-8", errors="replace")
     at = content.find(text)
     return content.count("\n", 0, at) + 1 if at >= 0 else None
+
+
+def line_of_complaint(path: Path | None, text: str, reason: str) -> int | None:
+    """The line of the variable that a reason complains of, nearest to what `text` names; else the line of `text`."""
+    named = line_with(path, text)
+    variables = variables_in(reason)
+    if path is None or not variables or not path.is_file():
+        return named
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    found = [number for number, line in enumerate(lines, 1) if f"${{{variables[0]}}}" in line]
+    return min(found, key=lambda number: abs(number - (named or 0)), default=named)
 
 
 if TYPE_CHECKING:
@@ -119,12 +131,12 @@ def judge_problems(suite: Suite, judged: Sequence[Bound], choice: Choice, *, fas
     if asked or (not fast and (choice.origin == GIVEN or choice.path is not None)):
         reason = _nobody(choice.judge) or (refusal(choice.judge) if asked else _misnamed(choice.judge))
         where = GIVEN if choice.origin == GIVEN else "judge"
-        line = line_with(choice.path, _as_written(choice.judge))
+        line = line_of_complaint(choice.path, _as_written(choice.judge), reason)
         problems += [Problem(reason, choice.path, line, f"{where}:")] if reason else []
     for bound in judged:
         own = in_force(bound, choice.judge)
         if own is not choice.judge and (reason := refusal(own)):
-            line = line_with(suite.path, _as_written(own))
+            line = line_of_complaint(suite.path, _as_written(own), reason)
             problems.append(Problem(reason, suite.path, line, f"evaluator {bound.title!r}: model:"))
     return problems
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from proctor.agents.agent import BaseAgent
 from proctor.agents.resolving import resolve_agent
+from proctor.base.env_files import environment_from
 from proctor.base.errors import InvalidSuite, Problem, UsageError
 from proctor.base.json_data import canonical, fingerprint, plain
 from proctor.base.records import record
@@ -19,7 +20,7 @@ from proctor.cases.files.attachments import Contents
 from proctor.cases.suite import Case, EvaluatorSpec, Settings, Suite
 from proctor.evaluators.registry import Bound, build
 from proctor.results.run import SuiteInfo
-from proctor.running.engine.judges import judge_problems, line_with, with_judge
+from proctor.running.engine.judges import judge_problems, line_of_complaint, line_with, with_judge
 from proctor.running.options import (
     DEFAULTS,
     EMBEDDED,
@@ -209,11 +210,12 @@ def _scored(suite: Suite) -> Suite:
 def unresolved(suite: Suite, options: RunOptions = NO_OPTIONS) -> list[Problem]:
     """What a suite names and cannot be found: evaluators, their judges, and the agent if it names or describes one."""
     problems: list[Problem] = []
-    _bind_all(suite, options, problems)
-    problems.extend(_unknown_tools(suite))
-    if suite.agent is not None or hooks_of(suite).describes_agent(suite):
-        agent = _agent_of(suite, None, problems)
-        problems.extend([] if agent is None else _misfits(suite, agent))
+    with environment_from(hooks_of(suite).env_files(suite)):
+        _bind_all(suite, options, problems)
+        problems.extend(_unknown_tools(suite))
+        if suite.agent is not None or hooks_of(suite).describes_agent(suite):
+            agent = _agent_of(suite, None, problems)
+            problems.extend([] if agent is None else _misfits(suite, agent))
     return problems
 
 
@@ -253,7 +255,7 @@ def _agent_of(suite: Suite, override: Any, problems: list[Problem]) -> BaseAgent
         return resolve_agent(reference, base)
     except UsageError as error:
         where = None if override is not None else suite.path
-        problem = Problem(f"agent: {error}", where, line_with(where, str(reference)))
+        problem = Problem(f"agent: {error}", where, line_of_complaint(where, str(reference), str(error)))
         if problem not in problems:
             problems.append(problem)
         return None

@@ -16,7 +16,7 @@ from proctor.base.json_data import UNSET, Json, plain
 from proctor.base.records import record
 from proctor.base.references import describe, place_of
 from proctor.base.threads import call_in_thread
-from proctor.cases.suite import NOTHING, Case, Criteria, ExpectedCall, NamedData, passes
+from proctor.cases.suite import NOTHING, Case, Criteria, ExpectedCall, NamedData, Suite, passes
 from proctor.evaluators.compared_values import data_of
 from proctor.evaluators.evaluation import (
     UNCLAMPED,
@@ -32,10 +32,12 @@ from proctor.evaluators.evaluation import (
 from proctor.evaluators.registry import Bound
 from proctor.results.judge_calls import DETAIL as JUDGED
 from proctor.results.run import Outcome, Score
+from proctor.results.verdict import NOTHING_SCORES, trial_outcome
 from proctor.running.engine.ask import Answer
 from proctor.running.engine.deadline import Cancelled, TimeIsUp, TooLate, Watchdog, in_time
 from proctor.running.engine.judges import RunJudges, needs_model
 from proctor.running.engine.plan import PlannedSuite
+from proctor.running.suite_hooks import hooks_of
 from proctor.tracing.capture import untraced
 
 if TYPE_CHECKING:
@@ -85,6 +87,17 @@ async def score(
     return tuple(item for item in found if item is not None), tuple(dict.fromkeys(warnings))
 
 
+def settled(suite: Suite, answer: Answer, scores: tuple[Score, ...]) -> Answer:
+    """The answer with the outcome that its scores and its failed turns come to."""
+    outcome, reason = trial_outcome(scores, suite.criteria)
+    if answer.failed_turns is not None:
+        failed = Outcome.FAILED in (answer.failed_turns, outcome)
+        return replace(answer, outcome=Outcome.FAILED if failed else Outcome.ERROR)
+    if reason == NOTHING_SCORES:
+        outcome = hooks_of(suite).outcome_unscored()
+    return replace(answer, outcome=outcome, reason=reason)
+
+
 def needs_only_a_judge(suite: PlannedSuite, case: Case) -> bool:
     """Whether nothing of a case can be scored without a language model."""
     of_turns, of_case = _bounds(suite, case)
@@ -115,8 +128,9 @@ def _jobs(suite: PlannedSuite, case: Case, answer: Answer, fast: bool) -> Jobs:
         (bound, evaluable, index if len(case.turns) > 1 else None)
         for index, (bounds, evaluable) in enumerate(zip(of_turns, turns, strict=False))
         for bound in bounds
+        if answer.replies[index].error is None
     ]
-    if of_case and turns:
+    if of_case and turns and answer.failed_turns is None:
         whole = _whole(case, turns)
         jobs += [(bound, whole, None) for bound in of_case]
     return [job for job in jobs if not needs_model(job[0], suite.judge)] if fast else jobs

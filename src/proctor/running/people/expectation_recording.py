@@ -80,7 +80,7 @@ def _refusal(case: Case, trial: TrialResult | None) -> str:
         return "it asks something else now than it did in the run"
     if case.scenario is not None:
         return "its user is simulated, so that no two conversations are the same"
-    if len(trial.replies) < len(case.turns):
+    if not trial.is_answered or len(trial.replies) < len(case.turns):
         return trial.reason or "the agent gave no answer"
     return ""
 

@@ -95,7 +95,7 @@ def run_of(trial: TrialResult, again: Sequence[Reexecution] | None = None) -> Ag
     """The run that a trial tells of; what its tools gave when they were called `again` replaces what they gave then."""
     case = trial.case
     known: dict[str, Any] = {"id": case.id, "input": case.turns[-1].input, **_expectations(case.turns[-1])}
-    broke = len(trial.replies) < len(case.turns)
+    broke = not trial.is_answered
     known["error"] = trial.reason or "the agent gave no answer" if broke else None
     if broke:
         return AgentRun(trial, **known)
@@ -339,7 +339,7 @@ def _limits(timeout: float | None, parallel: int | None) -> Limits:
 
 def _retold(past: TrialResult, case: Case) -> TrialResult:
     """What is known already, told of the case as it is now; what others scored it is not the test's score."""
-    if len(past.replies) < len(case.turns):
+    if not past.is_answered or len(past.replies) < len(case.turns):
         return replace(past, case=case)
     return replace(past, case=case, outcome=Outcome.SKIPPED, reason="", scores=(), reused=True)
 

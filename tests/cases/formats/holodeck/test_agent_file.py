@@ -240,10 +240,10 @@ def test_settings_of_files_and_the_terminal_are_kept() -> None:
         (agent({"input": "q"}, evaluations={"metrics": []}), "evaluations.metrics is empty"),
         (agent({"input": "q"}, evaluations=[]), "evaluations must be an object"),
         (agent({"input": "q"}, evaluations={}), "needs 'metrics'"),
-        (agent({"input": "q"}, evaluations=None), "cannot be scored"),
-        (agent({"input": "q"}, {"input": "r"}, evaluations=None), "test_cases holds no test that can be scored"),
-        (agent({"input": "q", "evaluations": [{"metric": "bleu", "enabled": False}]}), "cannot be scored"),
-        (agent({"turns": [{"input": "q"}]}, evaluations=None), "cannot be scored"),
+        (
+            agent({"input": "q", "evaluations": [{"name": "n", "criteria": "c", "evaluation_params": []}]}),
+            "evaluation_params is empty",
+        ),
         (agent({"input": "q"}, **{"x-holodeck": 1}), "x-holodeck is a name that Proctor keeps"),
     ],
 )  # fmt: skip
@@ -269,3 +269,19 @@ def test_one_mistake_is_one_problem_with_its_place(data: Any, complaint: str) ->
 )
 def test_an_agent_is_recognised_by_its_content(data: Any, recognised: bool) -> None:
     assert holodeck.recognises(Path("agent.yaml"), data) is recognised
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (agent({"input": "q"}, evaluations=None), "test_cases[0] is run, but nothing scores it"),
+        (agent({"input": "q"}, {"input": "r"}, evaluations=None), "test_cases holds no test that can be scored"),
+        (
+            agent({"input": "q", "evaluations": [{"metric": "bleu", "enabled": False}]}),
+            "test_cases[0] is run, but nothing scores it",
+        ),
+        (agent({"turns": [{"input": "q"}]}, evaluations=None), "test_cases[0] is run, but nothing scores it"),
+    ],
+)
+def test_a_test_that_nothing_scores_is_warned_of_and_refuses_nothing(data: Any, told: str) -> None:
+    assert any(told in str(warning) for warning in read(data).warnings)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+from proctor.base.env_files import environment_from
 from proctor.base.environment import substitute
-from proctor.base.errors import InvalidSuite
+from proctor.base.errors import InvalidSuite, Problem, UsageError
 from proctor.base.fields import Document, Fields
 from proctor.base.json_data import Json
 from proctor.base.source import Pointer, read_text
@@ -12,6 +15,7 @@ from proctor.cases.formats.holodeck.configuration import (
     DEFAULT,
     ConfigFile,
     ProviderDefaults,
+    agent_env_files,
     config_files,
     provider_defaults,
     read_execution,
@@ -36,15 +40,39 @@ KEPT = (
 )
 """What describes the agent itself, kept as it is written."""
 
+AGENT_KEYS = frozenset({"model", "instructions", "evaluations", "execution", "agent", "test_cases", "test_cases_file"})
+"""One of these is in every agent's file."""
+
 WITHOUT_EFFECT = ("observability", "deployment")
 """What is about running the agent for others, and changes nothing in a test."""
+
+IN_MEMORY = ("in-memory", "in_memory", "memory")
+"""How files name the index that is built in."""
 
 _UNREADABLE = (EvaluatorSpec(""),)
 """Stands for metrics whose problems are reported, so that no test is also said to lack them."""
 
 
-def read_document(document: Document) -> list[Suite]:
-    """The one suite an agent's file is."""
+def read_agent(path: Path) -> Suite:
+    """The agent of a file for a program that runs it: without tests if it has none, and before its files are there."""
+    text = read_text(path)
+    document = Document(path, text)
+    if not isinstance(document.data, dict) or not AGENT_KEYS & document.data.keys():
+        raise InvalidSuite([Problem("is not an agent.yaml", path)])
+    [suite] = read_document(document, to_be_completed=True)
+    return suite
+
+
+def read_document(document: Document, *, to_be_completed: bool = False) -> list[Suite]:
+    """The one suite an agent's file is; one that is `to_be_completed` may lack tests and the files they name."""
+    try:
+        with environment_from(agent_env_files(document.path.resolve().parent)):
+            return _read_document(document, to_be_completed)
+    except UsageError as error:
+        raise InvalidSuite([Problem(str(error))]) from None
+
+
+def _read_document(document: Document, to_be_completed: bool) -> list[Suite]:
     fields = Fields(document, substitute(document, document.data, conceals=describes_a_model))
     name = fields.text("name", document.path.stem, required=True, blank=False)
     description = fields.text("description", blank=False) or ""
@@ -56,17 +84,13 @@ def read_document(document: Document) -> list[Suite]:
         if kept.get(key) is not None:
             document.warn((key,), "is kept, but has no effect on tests")
     for index, tool in enumerate(kept["tools"] if isinstance(kept.get("tools"), list) else ()):
-        if not isinstance(tool, dict) or tool.get("type") != "mcp":
-            continue
-        if tool.get("registry_name") is not None:
-            document.warn(("tools", index, "registry_name"), "is kept, but has no effect on tests")
-        if tool.get("description") is not None:
-            document.warn(("tools", index, "description"), "has no effect: the server describes its tools itself")
+        if isinstance(tool, dict):
+            _warn_of_tool(document, tool, ("tools", index))
     files, problems = config_files(document.path.resolve().parent)
     document.problems.extend(problems)
     defaults, judge = _read_evaluations(fields, kept, provider_defaults(files))
     settings = _read_execution(fields, kept, files)
-    cases = _read_tests(fields, defaults)
+    cases = _read_tests(fields, defaults, to_be_completed)
     extra = fields.extensions()
     if EXTENSION in extra:
         fields.problem(EXTENSION, "is a name that Proctor keeps for itself")
@@ -90,6 +114,24 @@ def read_document(document: Document) -> list[Suite]:
             extra=extra or NOTHING,
         )
     ]
+
+
+def _warn_of_tool(document: Document, tool: dict[str, Json], pointer: Pointer) -> None:
+    """What a tool says and tests do without."""
+    if tool.get("type") == "vectorstore" and (named := other_database(tool.get("database"))) is not None:
+        document.warn((*pointer, "database"), f"is {named!r}, which is not used; the built-in index is")
+    if tool.get("type") != "mcp":
+        return
+    if tool.get("registry_name") is not None:
+        document.warn((*pointer, "registry_name"), "is kept, but has no effect on tests")
+    if tool.get("description") is not None:
+        document.warn((*pointer, "description"), "has no effect: the server describes its tools itself")
+
+
+def other_database(database: Json) -> Json:
+    """The database of a tool, where it is another than memory."""
+    named = database.get("provider") if isinstance(database, dict) else database
+    return None if named in IN_MEMORY else named
 
 
 def describes_a_model(pointer: Pointer) -> bool:
@@ -141,19 +183,22 @@ def _read_execution(fields: Fields, kept: dict[str, Json], files: list[ConfigFil
     )
 
 
-def _read_tests(fields: Fields, defaults: tuple[EvaluatorSpec, ...]) -> tuple[Case, ...]:
+def _read_tests(fields: Fields, defaults: tuple[EvaluatorSpec, ...], to_be_completed: bool) -> tuple[Case, ...]:
     document = fields.document
     folder = document.path.parent
     elsewhere = fields.text("test_cases_file", blank=False)
-    tests = fields.items("test_cases", required=fields.take("test_cases_file") is None, least=1)
+    needed = not to_be_completed and fields.take("test_cases_file") is None
+    tests = fields.items("test_cases", required=needed, least=0 if to_be_completed else 1)
     if tests is not None and fields.take("test_cases_file") is not None:
         fields.problem("test_cases_file", "cannot stand beside 'test_cases'; keep one of them")
     elif elsewhere is not None:
-        return _read_elsewhere(fields, elsewhere, defaults)
-    return AgentTests(document, folder, defaults).read(tests or [], fields.at("test_cases"))
+        return _read_elsewhere(fields, elsewhere, defaults, to_be_completed)
+    return AgentTests(document, folder, defaults, to_be_completed).read(tests or [], fields.at("test_cases"))
 
 
-def _read_elsewhere(fields: Fields, named: str, defaults: tuple[EvaluatorSpec, ...]) -> tuple[Case, ...]:
+def _read_elsewhere(
+    fields: Fields, named: str, defaults: tuple[EvaluatorSpec, ...], to_be_completed: bool
+) -> tuple[Case, ...]:
     """The tests of `test_cases_file`, whose problems are located in that file."""
     document = fields.document
     path = document.path.parent / named
@@ -171,7 +216,7 @@ def _read_elsewhere(fields: Fields, named: str, defaults: tuple[EvaluatorSpec, .
         document.problems.extend(error.problems)
         return ()
     data = substitute(other, other.data, conceals=describes_a_model)
-    tests = AgentTests(other, document.path.parent, defaults)
+    tests = AgentTests(other, document.path.parent, defaults, to_be_completed)
     if isinstance(data, list):
         if not data:
             other.problem((), "is empty; give at least one test")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from proctor.base.env_files import env_files
 from proctor.base.environment import substitute
 from proctor.base.errors import InvalidSuite, Problem
 from proctor.base.fields import Document, Fields
@@ -50,6 +51,12 @@ class ConfigFile:
 
     def block(self, name: str) -> Json:
         return self.data.get(name)
+
+
+def agent_env_files(folder: Path | None) -> list[Path]:
+    """The `.env` files of an agent: beside its file, then in the working folder."""
+    here = Path.cwd()
+    return env_files(folder or here, here)
 
 
 def config_files(folder: Path, home: Path | None = None) -> tuple[list[ConfigFile], list[Problem]]:

@@ -50,6 +50,7 @@ _PATH = r"[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*|\[\d{1,9}\])*"
 _SHAPES = {"metric": "standard", "metric_type": "rag", "grader": "code", "criteria": "geval"}
 _USUALLY_JUDGED = ("actual_output",)
 _JUDGE_INPUTS = ("input", "actual_output", "expected_output", "context", "retrieval_context")
+_SEEN = ", ".join(_JUDGE_INPUTS)
 
 
 def read_metrics(document: Document, metrics: list[Json], pointer: Pointer) -> tuple[EvaluatorSpec, ...]:
@@ -148,6 +149,8 @@ def _geval(fields: Fields) -> EvaluatorSpec:
         "evaluation_params": _list(fields, "evaluation_params") or list(_USUALLY_JUDGED),
         "strict_mode": fields.flag("strict_mode"),
     }
+    if fields.take("evaluation_params") == []:
+        fields.problem("evaluation_params", f"is empty, so the judge would see nothing; name some of {_SEEN}")
     for index, parameter in enumerate(arguments["evaluation_params"]):
         if parameter not in _JUDGE_INPUTS:
             place = (*fields.at("evaluation_params"), index)

@@ -18,6 +18,7 @@ from proctor.cases.suite import NO_EXPECTATION, NOTHING, Attachment, Case, Evalu
 
 FILE_TYPES = ("image", "pdf", "text", "excel", "word", "powerpoint", "csv")
 MOST_FILES = 10
+SCORE_IT = "give 'evaluations' or 'expected_tools'"
 MATCHER_KEYS = frozenset({"fuzzy", "regex"})
 
 
@@ -29,6 +30,11 @@ _UNREADABLE = Turn(None, evaluators=(EXPECTED_TOOLS,))
 """Stands for a turn whose problems are reported, so that nothing more is said about it."""
 
 
+def is_conversation(case: Case) -> bool:
+    """Whether a test was written with `turns`, be it only one: such a turn has evaluators of its own."""
+    return len(case.turns) > 1 or case.turns[0].evaluators is not None
+
+
 @record
 class AgentTests:
     """The tests of one file. Attachments start from the agent's folder, wherever the tests stand."""
@@ -36,16 +42,18 @@ class AgentTests:
     document: Document
     folder: Path
     defaults: tuple[EvaluatorSpec, ...]
+    to_be_completed: bool = False
+    """Whether the files that tests name may be missing still."""
 
     def read(self, tests: list[Json], pointer: Pointer) -> tuple[Case, ...]:
         ids = UniqueIds()
         cases = [self._test(test, (*pointer, index), f"test-{index + 1}", ids) for index, test in enumerate(tests)]
         bare = [index for index, case in enumerate(cases) if not self._is_scored(case)]
         if len(bare) > 1 and len(bare) == len(cases):
-            self.document.problem(pointer, "holds no test that can be scored; give 'evaluations' or 'expected_tools'")
+            self.document.warn(pointer, f"holds no test that can be scored; {SCORE_IT}")
         else:
             for index in bare:
-                self.document.problem((*pointer, index), "cannot be scored; give 'evaluations' or 'expected_tools'")
+                self.document.warn((*pointer, index), f"is run, but nothing scores it; {SCORE_IT}")
         return tuple(cases)
 
     def _is_scored(self, case: Case) -> bool:
@@ -62,7 +70,7 @@ class AgentTests:
             self.document.warn(fields.at("name"), f"is not the only {name!r}; this test is reported as {case_id!r}")
         metrics = self._metrics(fields)
         if fields.take("turns") is None:
-            turns: tuple[Turn, ...] = (read_turn(fields, self.folder),)
+            turns: tuple[Turn, ...] = (read_turn(fields, None if self.to_be_completed else self.folder),)
             evaluators = _with_tools(metrics, self.defaults, turns[0])
         else:
             turns, evaluators = self._conversation(fields, metrics), metrics
@@ -76,13 +84,15 @@ class AgentTests:
                 fields.problem(name, "cannot stand beside 'turns'; move it into one of them")
         inherited = self.defaults if metrics is None else metrics
         turns = fields.each("turns", lambda data, pointer: self._turn(data, pointer, inherited), least=1)
+        if len(turns) == 1 and turns[0].evaluators is None:
+            turns = [replace(turns[0], evaluators=inherited)]
         return tuple(turns) or (_UNREADABLE,)
 
     def _turn(self, data: Json, pointer: Pointer, inherited: tuple[EvaluatorSpec, ...]) -> Turn:
         fields = Fields(self.document, data, pointer)
         if not fields.valid:
             return _UNREADABLE
-        turn = read_turn(fields, self.folder)
+        turn = read_turn(fields, None if self.to_be_completed else self.folder)
         evaluators = _with_tools(self._metrics(fields), inherited, turn)
         metadata = fields.mapping("turn_config")
         extra = fields.extensions()
@@ -103,8 +113,8 @@ def _with_tools(
     return (*(inherited if own is None else own), EXPECTED_TOOLS)
 
 
-def read_turn(fields: Fields, folder: Path) -> Turn:
-    """The message that `fields` describe; relative files start from `folder`."""
+def read_turn(fields: Fields, folder: Path | None) -> Turn:
+    """The message that `fields` describe; its files must be there, from `folder` on, if one is given."""
     text = fields.text("input", required=True, blank=False) or ""
     truth = fields.text("ground_truth", UNSET, blank=False)
     calls = _expected_calls(fields)
@@ -181,14 +191,14 @@ def _pattern_problem(pattern: Json) -> str | None:
     return None
 
 
-def _attachment(parent: Fields, item: Json, index: int, folder: Path) -> Attachment:
+def _attachment(parent: Fields, item: Json, index: int, folder: Path | None) -> Attachment:
     fields = Fields(parent.document, item, (*parent.at("files"), index))
     if not fields.valid:
         return Attachment()
     path, url = fields.text("path", blank=False), fields.text("url", blank=False)
     if (fields.take("path") is None) == (fields.take("url") is None):
         fields.document.problem(fields.pointer, "needs either 'path' or 'url'")
-    elif path is not None and not _exists(folder / path):
+    elif path is not None and folder is not None and not _exists(folder / path):
         fields.problem("path", f"names {path}, which is not there (looked in {folder})")
     if fields.take("type") is None:
         fields.document.problem(fields.pointer, f"needs 'type', one of {', '.join(FILE_TYPES)}")

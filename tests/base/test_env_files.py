@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proctor.base.env_files import env_files, environment_from, read_env_file
+from proctor.base.errors import UsageError
+from proctor.base.secrets import mask
+
+TEXT = """\ufeff# a comment
+PLAIN=one two  # not this
+export EXPORTED = yes
+SINGLE='${PLAIN} # kept \\n'
+DOUBLE="a \\"b\\"\\nc"
+LONG="first
+second"
+JOINED=${PLAIN}/${DOUBLE_MISSING}x
+EMPTY=
+URL=http://h/#part
+no assignment
+=nameless
+1X=digit
+LAST=end"""
+
+
+def test_a_file_is_read_as_people_write_it(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text(TEXT, encoding="utf-8")
+    assert read_env_file(tmp_path / ".env") == {
+        "PLAIN": "one two",
+        "EXPORTED": "yes",
+        "SINGLE": "${PLAIN} # kept \\n",
+        "DOUBLE": 'a "b"\nc',
+        "LONG": "first\nsecond",
+        "JOINED": "one two/x",
+        "EMPTY": "",
+        "URL": "http://h/#part",
+        "LAST": "end",
+    }
+
+
+@given(st.text())
+def test_any_text_is_read_or_refused_in_words(text: str) -> None:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, ".env")
+        path.write_bytes(text.encode("utf-8", "surrogatepass"))
+        try:
+            found = read_env_file(path)
+        except UsageError as error:
+            assert "is not text" in str(error)
+        else:
+            assert all(name and "\x00" not in value for name, value in found.items())
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfeA=1", b"A=" + b"x" * 1_000_001])
+def test_what_is_no_file_of_variables_is_refused_without_its_content(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / ".env").write_bytes(content)
+    with pytest.raises(UsageError, match=r"\.env: "):
+        read_env_file(tmp_path / ".env")
+    with pytest.raises(UsageError, match="cannot be read"):
+        read_env_file(tmp_path)
+
+
+def test_the_environment_comes_first_and_is_left_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    near, far = tmp_path / "near", tmp_path / "far"
+    for folder, text in ((near, "A_REAL=file\nB_FILE=near\n"), (far, "B_FILE=far\nC_FILE=far\n")):
+        folder.mkdir()
+        (folder / ".env").write_text(text)
+    monkeypatch.setenv("A_REAL", "real")
+    before = dict(os.environ)
+    with environment_from(env_files(near, far, near, tmp_path)):
+        assert (os.environ["A_REAL"], os.environ["B_FILE"], os.environ["C_FILE"]) == ("real", "near", "far")
+    assert dict(os.environ) == before
+
+
+def test_a_variable_stays_until_the_last_who_uses_it_is_done(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("SHARED_BY_TWO=1\n")
+    first, second = environment_from(env_files(tmp_path)), environment_from(env_files(tmp_path))
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert os.environ["SHARED_BY_TWO"] == "1"
+    second.__exit__(None, None, None)
+    assert "SHARED_BY_TWO" not in os.environ
+
+
+def test_what_a_file_holds_is_a_secret_whatever_its_name_and_also_afterwards(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text("FAVOURITE=blue-green-17\n")
+    with environment_from(env_files(tmp_path)):
+        pass
+    assert "blue-green-17" not in mask("they like blue-green-17 most")
