@@ -8,6 +8,7 @@ from proctor.agents.agent import ToolCall
 from proctor.base.json_data import Json, plain
 from proctor.cases.suite import NamedData
 from proctor.evaluators.evaluation import Evaluable
+from proctor.tracing.instrumenting import missing_instrumentation
 from proctor.tracing.spans import (
     AssistantMessage,
     LLMSpan,
@@ -48,7 +49,8 @@ def last_llm_call(trace: Sequence[ObservationNode]) -> Evaluable:
     """The model call that ended last, wherever in the trace it was made."""
     calls = [span for span in _spans(trace) if isinstance(span, LLMSpan)]
     if not calls:
-        raise ValueError("No LLMSpan found in the trace")
+        missing = missing_instrumentation()
+        raise ValueError(f"No LLMSpan found in the trace{'; ' if missing else ''}{missing}")
     return as_evaluable(max(reversed(calls), key=lambda span: span.ended_at))
 
 

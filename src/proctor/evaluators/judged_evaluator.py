@@ -8,12 +8,12 @@ from functools import partial
 from typing import Any, ClassVar
 
 from proctor.agents.agent import ToolCall, Usage
-from proctor.base.errors import JudgeFailed
+from proctor.base.errors import JudgeFailed, NeedsModel
 from proctor.base.json_data import UNSET, Json, plain, show
 from proctor.base.secrets import mask
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 from proctor.judging.context import call_log, current_judge_context
-from proctor.judging.judge import InvalidReply, Judge, JudgeCall, NeedsModel
+from proctor.judging.judge import InvalidReply, Judge, JudgeCall
 from proctor.judging.panel import Panel, Vote, poll
 
 LONGEST_REPLY = 10_000
@@ -53,16 +53,27 @@ class Judged:
             try:
                 opinion = await poll(panel, threshold, partial(self.assess, evaluable), votes)
             except NeedsModel as error:
-                raise NothingToCompare(f"needs a model: {error}") from error
+                raise NeedsModel(f"{self._title()} needs a model; name one with --judge{_hint()} ({error})") from error
             except JudgeFailed as error:
                 raise NoVerdict(_why(error, votes), _account(panel, votes, calls) | _unfit(error)) from error
         if opinion is None:
             return None
         return replace(opinion, details={**opinion.details, JUDGE: _account(panel, votes, calls)})
 
+    def _title(self) -> str:
+        return str(getattr(self, "name", None) or type(self).__name__)
+
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation | None:
         """One opinion. Raise `NothingToCompare` when something needed is missing."""
         raise NotImplementedError
+
+
+def _hint() -> str:
+    """What to write after `--judge` with a key that is set already."""
+    from proctor.judging.services import available_judges
+
+    found = available_judges()
+    return " provider:model" if not found else "".join(f" {name} ({key} is set)" for name, key in found[:1])
 
 
 def _why(error: JudgeFailed, votes: Sequence[Vote]) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from proctor.base.errors import UsageError
-from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
+from proctor.evaluators.evaluation import Evaluable, Evaluation
 from proctor.evaluators.judged_evaluator import JUDGE, answer_text, call_account, expected_text, spent_on
 from proctor.judging.context import call_log
 from proctor.judging.embeddings import Embeddings, NoEmbeddings, cosine, embeddings_of
@@ -41,10 +41,7 @@ class EmbeddingSimilarity:
         expected, answer = expected_text(evaluable), answer_text(evaluable)
         if not answer.strip():
             return Evaluation(0.0, "the answer is empty")
-        try:
-            source = embeddings_of(self.model)
-        except NoEmbeddings as error:
-            raise NothingToCompare(str(error)) from error
+        source = embeddings_of(self.model)
         with call_log() as calls:
             likeness = await similarity(source, self.prefix + answer, self.prefix + expected)
         said = f"cosine {likeness:.3f}, scored from {self.expected_min:g} on"

@@ -194,9 +194,15 @@ def deliver(scope: Scope | None, span: Span) -> None:
 
 @contextlib.contextmanager
 def capture_traces() -> Iterator[MemoryTraceHandler]:
-    """Collect the spans that begin inside: here, in tasks begun here, and in threads that carry this context."""
+    """Collect the spans that begin inside, also in tasks and threads that are started there.
+
+    Model clients report their calls meanwhile, where an instrumentation of them is installed.
+    """
+    from proctor.tracing.instrumenting import instrumenting
+    from proctor.tracing.thread_context import carry_context_into_threads
+
     listen_to_opentelemetry()
-    with capturing() as handler:
+    with instrumenting(), carry_context_into_threads(), capturing() as handler:
         yield handler
 
 

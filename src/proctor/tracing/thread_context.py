@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import functools
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -41,6 +43,7 @@ class _ThreadPatch:
             if self._inside == 1:
                 self._replace(threading.Thread, "start", self._starting)
                 self._replace(ThreadPoolExecutor, "submit", self._submitting)
+                self._watch_thread_pools()
 
     def leave(self) -> None:
         with self._lock:
@@ -49,6 +52,26 @@ class _ThreadPatch:
                 for put_back in reversed(self._put_back):
                     put_back()
                 self._put_back.clear()
+
+    def _watch_thread_pools(self) -> None:
+        """The older kind of pool, where its module is loaded: joblib and others still use it."""
+        pools = sys.modules.get("multiprocessing.pool")
+        if pools is None or "apply_async" in vars(pools.ThreadPool):
+            return
+        for name in ("apply_async", "_map_async", "imap", "imap_unordered"):
+            setattr(pools.ThreadPool, name, self._pooling(getattr(pools.Pool, name)))
+            self._put_back.append(functools.partial(delattr, pools.ThreadPool, name))
+
+    def _pooling(self, found: Any) -> Any:
+        @functools.wraps(found)
+        def pooled(pool: Any, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+            if not self._carries():
+                return found(pool, func, *args, **kwargs)
+            context = contextvars.copy_context()
+            # a copy for each job, since jobs of one call run at the same time
+            return found(pool, lambda *given, **named: context.copy().run(func, *given, **named), *args, **kwargs)
+
+        return pooled
 
     def _replace(self, owner: type, name: str, make: Callable[[Any], Any]) -> None:
         found = owner.__dict__[name]
@@ -66,8 +89,10 @@ class _ThreadPatch:
 
     def _starting(self, found: Any) -> Any:
         def start(thread: threading.Thread) -> None:
-            if self._carries() and not _outlives_its_starter(thread):
-                _carry(thread)
+            if self._carries():
+                self._watch_thread_pools()
+                if not _outlives_its_starter(thread):
+                    _carry(thread)
             found(thread)
 
         return start
@@ -89,7 +114,9 @@ def _outlives_its_starter(thread: threading.Thread) -> bool:
 
     target = getattr(thread, "_target", None)
     owner = getattr(target, "__self__", None)
-    return target is not None and (target is getattr(pool, "_worker", None) or owner in (threads._WORKERS, DELIVERY))
+    older = sys.modules.get("multiprocessing.pool")
+    is_pooled = target is getattr(pool, "_worker", None) or target is getattr(older, "worker", None)
+    return target is not None and (is_pooled or owner in (threads._WORKERS, DELIVERY))
 
 
 def _carry(thread: threading.Thread) -> None:

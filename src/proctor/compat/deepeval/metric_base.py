@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from proctor.base.errors import JudgeFailed
+from proctor.base.errors import JudgeFailed, NeedsModel
 from proctor.base.event_loop import run_sync
 from proctor.base.json_data import show
 from proctor.base.threshold import passes
@@ -117,10 +117,8 @@ class ProctorMetric(BaseMetric):
     async def _evaluation(self, evaluable: Evaluable) -> Evaluation:
         try:
             found = await self._scorer.evaluate(evaluable)
-        except NothingToCompare as nothing:
-            if isinstance(nothing.__cause__, JudgeFailed):
-                raise JudgeFailed(f"{str(nothing).partition(';')[0]}; name one: model= or PROCTOR_JUDGE") from None
-            raise
+        except NeedsModel as error:
+            raise JudgeFailed(f"{str(error).partition(';')[0]}; name one: model= or PROCTOR_JUDGE") from None
         if found is None:
             raise NothingToCompare("it had nothing to compare")
         return found

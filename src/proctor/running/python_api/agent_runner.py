@@ -31,6 +31,7 @@ from proctor.running.engine.tool_reruns import answering_for_tools
 from proctor.running.options import DEFAULTS, Limits
 from proctor.running.session.answer_reuse import question_lock
 from proctor.tracing.capture import untraced
+from proctor.tracing.instrumenting import instrumenting
 from proctor.tracing.thread_context import carry_context_into_threads
 
 
@@ -224,7 +225,7 @@ class AgentRunner:
     async def run_cases_async(self, cases: Iterable[Case]) -> list[AgentRun]:
         """The same, for code that has an event loop."""
         gate = asyncio.Semaphore(self._limits.parallel)
-        with Watchdog() as watchdog, carry_context_into_threads():
+        with Watchdog() as watchdog, instrumenting(), carry_context_into_threads():
             async with _Life(self.agent, self._limits.timeout) as life:
                 return list(await asyncio.gather(*(self._run(case, life, gate, watchdog) for case in cases)))
 
