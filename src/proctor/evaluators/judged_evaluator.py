@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -39,12 +39,25 @@ class Judged:
     samples: int | None = None
     """How often the judge is asked; the median decides."""
 
+    client: Any = field(default=None, repr=False, compare=False)
+    """From Python: the client that asks `model`, such as an `openai.OpenAI`."""
+
     needs_judge: ClassVar[bool] = True
     default_threshold: ClassVar[float] = 0.5
 
+    @property
+    def own_judge(self) -> Any:
+        """Who judges for this evaluator alone; `None` where the judge in force does."""
+        if self.client is None:
+            return self.model
+        from proctor.judging.client_judge import judge_of_client
+
+        return judge_of_client(self.client, self.model)
+
     async def __call__(self, evaluable: Evaluable) -> Evaluation | None:
         present = current_judge_context()
-        panel = present.judges.panel(present.judge if self.model is None else self.model)
+        own = self.own_judge
+        panel = present.judges.panel(present.judge if own is None else own)
         if self.samples is not None:
             panel = replace(panel, samples=self.samples)
         threshold = self.default_threshold if present.threshold is None else present.threshold

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Awaitable, Generator, Iterator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -119,6 +119,16 @@ async def _awaited(result: Any) -> Any:
 DELIVERY = Delivery()
 
 
+class _Done:
+    """Something to await that has happened already; a coroutine would warn where it is not awaited."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield from ()
+
+
+_DONE = _Done()
+
+
 class MemoryTraceHandler:
     """Keeps the spans of one capture; those that end after the capture are not part of it."""
 
@@ -127,11 +137,15 @@ class MemoryTraceHandler:
         self._open = True
         self._lock = threading.Lock()
 
-    def on_llm(self, span: Span) -> None:
+    def on_llm(self, span: Span) -> Awaitable[None]:
+        """Keep a span at once; what it returns may be awaited, as pixie's users do, and need not be."""
         self.add(span)
+        return _DONE
 
-    def on_observe(self, span: Span) -> None:
+    def on_observe(self, span: Span) -> Awaitable[None]:
+        """The same for a step of the application."""
         self.add(span)
+        return _DONE
 
     def add(self, span: Span) -> None:
         with self._lock:
