@@ -25,10 +25,12 @@ from proctor.cases.formats.adk.contents import (
 )
 from proctor.cases.formats.adk.criteria import read_rubrics
 from proctor.cases.formats.adk.test_config import (
+    ADK,
     Draft,
     Gates,
     Placed,
     assemble,
+    initial_state,
     keep,
     name_of,
     session_of,
@@ -68,7 +70,7 @@ def _read_set(document: Document) -> Draft:
         description=fields.text("description", ""),
         extra=keep(notes),
     )
-    fields.done()
+    fields.done(ignored_by=ADK)
     return draft
 
 
@@ -77,6 +79,7 @@ def _read_case(document: Document, data: Json, pointer: Pointer) -> Case:
     scenario = _read_scenario(fields)
     turns = _read_conversation(fields) if scenario is None else (Turn(scenario.start),)
     state, session = session_of(fields.inside("session_input"))
+    state = initial_state(fields) or state
     notes = {"creationTimestamp": fields.number("creation_timestamp")}
     case = Case(
         id=fields.text("eval_id", "", required=fields.valid, blank=False),
@@ -87,7 +90,7 @@ def _read_case(document: Document, data: Json, pointer: Pointer) -> Case:
         extra=keep(session | notes),
         scenario=scenario,
     )
-    fields.done()
+    fields.done(ignored_by=ADK)
     return case
 
 
@@ -132,7 +135,7 @@ def _read_turn(document: Document, data: Json, pointer: Pointer) -> Turn:
         metadata=_rubrics(fields),
         extra=keep(_turn_notes(fields, asked, answered, used)),
     )
-    fields.done()
+    fields.done(nulls=True)
     return turn
 
 
@@ -233,8 +236,9 @@ def _read_entry(rows: _Rows, data: Json, pointer: Pointer) -> Case:
     fields = Fields(rows.document, data, pointer)
     turns = fields.each("data", lambda row, place: _read_row(rows, row, place), required=fields.valid, least=1)
     state, session = session_of(fields.inside("initial_session"))
+    state = initial_state(fields) or state
     name = fields.text("name", "", required=fields.valid, blank=False)
-    fields.done()
+    fields.done(ignored_by=ADK)
     return Case(name, tuple(turns), state=state, extra=keep(session))
 
 
@@ -244,7 +248,7 @@ def _read_row(rows: _Rows, data: Json, pointer: Pointer) -> Turn:
     reference = fields.text("reference")
     calls = _read_calls(rows, fields)
     said = _read_responses(rows, fields)
-    fields.done()
+    fields.done(ignored_by=ADK)
     uses = {} if calls is None else {"toolUses": [literal_call(call) for call in calls]}
     return Turn(
         input=query,
@@ -273,7 +277,7 @@ def _read_call(rows: _Rows, data: Json, pointer: Pointer) -> ExpectedCall | None
     if fields.take("mock_tool_output") is not None and not rows.mocked:
         rows.mocked = True
         rows.document.warn(pointer, MOCKED)
-    fields.done()
+    fields.done(ignored_by=ADK)
     return None if name is None else expected_call(name, arguments)
 
 
@@ -286,7 +290,7 @@ def _read_responses(rows: _Rows, fields: Fields) -> list[Json]:
     def read(data: Json, pointer: Pointer) -> Json:
         inner = Fields(rows.document, data, pointer)
         author, text = inner.text("author", ""), inner.text("text", "")
-        inner.done()
+        inner.done(ignored_by=ADK)
         return [author, [{"text": text}]]
 
     return fields.each(name, read)

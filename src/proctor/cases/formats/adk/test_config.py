@@ -82,7 +82,7 @@ def read_config(document: Document) -> Gates:
     simulator, custom = _simulator(fields), _custom_metrics(fields)
     kept = {"customMetrics": "custom_metrics", "userSimulatorConfig": "user_simulator_config"}
     notes = {note: value for note, name in kept.items() if (value := fields.take(name))}
-    fields.done()
+    fields.done(ignored_by=ADK)
     specs = () if criteria is None else read_criteria(document, criteria, fields.at("criteria"), custom)
     for name in custom.keys() - (criteria or {}).keys():
         document.warn((*fields.at("custom_metrics"), name), "is not among the criteria, so it is not measured")
@@ -139,7 +139,7 @@ def _read_metric(
     options = read_options(fields, metric)
     if IN_FINAL not in metric.options and fields.flag(IN_FINAL):
         document.warn(fields.at(IN_FINAL), "has no effect on this metric")
-    fields.done()
+    fields.done(nulls=True)
     return metric.spec(name, threshold, options)
 
 
@@ -162,6 +162,8 @@ def _threshold(document: Document, metric: Metric | CustomMetric, value: Json, p
     return metric.least
 
 
+ADK = "adk-python"
+"""Whose models say which keys are ignored rather than refused."""
 KEPT = "x-adk"
 """Where `extra` keeps what ADK says and Proctor does not use."""
 
@@ -225,9 +227,17 @@ def session_of(fields: Fields | None) -> tuple[Mapping[str, Json], dict[str, Jso
         "userId": fields.text("user_id"),
         "sessionId": fields.text("session_id"),
     }
-    state = fields.mapping("state", NOTHING)
-    fields.done()
+    state = initial_state(fields) or fields.mapping("state", NOTHING)
+    fields.done(ignored_by=ADK)
     return state, {key: value for key, value in names.items() if value is not None}
+
+
+def initial_state(fields: Fields) -> Mapping[str, Json] | None:
+    """The state under the other name that people give it, which ADK tolerates."""
+    given: Mapping[str, Json] | None = fields.mapping("initial_state")
+    if given and (fields.take("state") or fields.take("session_input")):
+        fields.problem("initial_state", "is given beside the state of the session; keep one of them")
+    return given
 
 
 def keep(notes: Mapping[str, Json]) -> Mapping[str, Json]:
