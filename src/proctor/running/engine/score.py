@@ -24,6 +24,7 @@ from proctor.evaluators.evaluation import Evaluable, Evaluation, EvaluationPendi
 from proctor.evaluators.registry import Bound
 from proctor.results.judge_calls import DETAIL as JUDGED
 from proctor.results.run import Outcome, Score
+from proctor.results.verdict import judged_by_mean
 from proctor.running.engine.ask import Answer
 from proctor.running.engine.deadline import Cancelled, TimeIsUp, TooLate, Watchdog, in_time
 from proctor.running.engine.judges import RunJudges, needs_model
@@ -72,10 +73,13 @@ async def score(
         else:
             waiting.append((index, _score_apart(bound, evaluable, turn, suite, scoring, warnings)))
     if waiting:
-        scores = await asyncio.gather(*(job for _, job in waiting))
-        for (index, _), score_ in zip(waiting, scores, strict=True):
+        later = await asyncio.gather(*(job for _, job in waiting))
+        for (index, _), score_ in zip(waiting, later, strict=True):
             found[index] = score_
-    return tuple(item for item in found if item is not None), tuple(dict.fromkeys(warnings))
+    scores = tuple(item for item in found if item is not None)
+    if suite.suite.criteria.trials == "mean":
+        scores = judged_by_mean(scores)
+    return scores, tuple(dict.fromkeys(warnings))
 
 
 def needs_only_a_judge(suite: PlannedSuite, case: Case) -> bool:
