@@ -50,6 +50,8 @@ class Declaration:
     """Names that this format has for Proctor's evaluators."""
     agent_hint: str = ""
     """How a file of this format names its agent: the middle of a sentence, such as "add `agent: app.py:agent`, or "."""
+    dialects: Mapping[str, Callable[[Sequence[Suite]], Written]] = NOTHING
+    """Other names under which suites are written, in a spelling of their own that this format reads as well."""
     hooks: str = ""
     """`module:Class` of the `SuiteHooks` (see `proctor.running.suite_hooks`) of its suites, imported when needed."""
 
@@ -65,6 +67,20 @@ class Format(Protocol):
     def read(self, document: Document) -> list[Suite]: ...
 
     def write(self, suites: Sequence[Suite], ending: str = "") -> Written: ...
+
+
+class Dialect:
+    """A format under another name, which is written in its own way."""
+
+    def __init__(self, known: Format, name: str, write: Callable[[Sequence[Suite]], Written]) -> None:
+        self.NAME = name
+        self.DECLARED = declaration(known)
+        self.recognises = known.recognises
+        self.read = known.read
+        self._write = write
+
+    def write(self, suites: Sequence[Suite], ending: str = "") -> Written:
+        return self._write(suites)
 
 
 def declaration(known: Any) -> Declaration:

@@ -30,6 +30,7 @@ from proctor.cases.formats.adk.test_config import (
     Gates,
     Placed,
     assemble,
+    chosen_reading,
     initial_state,
     keep,
     name_of,
@@ -43,7 +44,8 @@ def read_document(document: Document, gates: Gates | None = None) -> list[Suite]
     """The suite of a document, judged by the config beside it, or by `gates` if they are given."""
     data = document.data
     if is_legacy(data):
-        return assemble(document, read_rows(document), gates)
+        reading = chosen_reading(document.path) if gates is None else None
+        return assemble(document, read_rows(document, reading), gates)
     if isinstance(data, dict) and ID_KEYS & data.keys() and not SET_KEYS & data.keys():
         case = _read_case(document, data, ())
         return assemble(document, Draft(name_of(document.path), (Placed(case, ()),)), gates)
@@ -185,6 +187,10 @@ def _check_user(fields: Fields, asked: ContentText) -> None:
 
 
 DEPRECATED = "is in ADK's legacy format; `proctor dataset convert` writes it as an EvalSet"
+AMBIGUOUS = (
+    "has {} rows without tools, which are read as one case each, as ADK-TS reads them; adk-python reads them as turns "
+    'of one conversation. To choose, write "legacy_rows": "cases" or "conversation" into the test_config.json beside it'
+)
 MOCKED = "has mock_tool_output, which is ignored: the agent calls its real tools"
 
 Dialect = Literal["typescript", "python"]
@@ -202,8 +208,8 @@ class _Rows:
         self.dialects.setdefault(dialect, pointer)
 
 
-def read_rows(document: Document) -> Draft:
-    """The cases of a flat array, of a single row, or of a legacy evalset."""
+def read_rows(document: Document, reading: str | None = None) -> Draft:
+    """The cases of a flat array, of a single row, or of a legacy evalset; `reading` says what a row is."""
     document.warn((), DEPRECATED)
     data = document.data
     rows = _Rows(document)
@@ -213,19 +219,21 @@ def read_rows(document: Document) -> Draft:
     if isinstance(data, list) and any(isinstance(entry, dict) and "data" in entry for entry in data):
         cases = tuple(Placed(_read_entry(rows, entry, (index,)), (index,)) for index, entry in enumerate(data))
     else:
-        cases = _read_flat(rows, data)
+        cases = _read_flat(rows, data, reading)
     if len(rows.dialects) == 2:
         place = rows.dialects["python"]
         document.problem(place, "mixes tool_name/tool_input (adk-python) with name/args (ADK-TS); use one of them")
     return Draft(name_of(document.path), cases)
 
 
-def _read_flat(rows: _Rows, data: Json) -> tuple[Placed, ...]:
+def _read_flat(rows: _Rows, data: Json, reading: str | None) -> tuple[Placed, ...]:
     places: list[tuple[Json, Pointer]] = (
         [(row, (index,)) for index, row in enumerate(data)] if isinstance(data, list) else [(data, ())]
     )
     turns = [_read_row(rows, row, pointer) for row, pointer in places]
-    if "python" in rows.dialects:
+    if len(places) > 1 and not rows.dialects and reading is None:
+        rows.document.warn((), AMBIGUOUS.format(len(places)))
+    if "python" in rows.dialects or (not rows.dialects and reading == "conversation"):
         return (Placed(Case(name_of(rows.document.path), tuple(turns)), ()),)
     pairs = enumerate(zip(turns, places, strict=True))
     return tuple(Placed(Case(f"eval-{index}", (turn,)), pointer) for index, (turn, (_, pointer)) in pairs)

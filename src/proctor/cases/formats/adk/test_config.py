@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from proctor.cases.formats.adk.criteria import CustomMetric
 
 
+LEGACY_ROWS = "legacy_rows"
+"""The key of ours in a config: what the rows of a legacy array are, where the two ADKs read them differently."""
 UNSUPPORTED = {"live_model_config": "needs a live session, which is not available"}
 
 DEFAULT_CRITERIA: Final = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
@@ -72,9 +74,23 @@ def load_gates(document: Document) -> Gates:
     return gates
 
 
+def chosen_reading(path: Path) -> str | None:
+    """What the config beside a file of legacy rows says that they are: `cases`, `conversation`, or nothing."""
+    config = path.parent / CONFIG_NAME
+    if not config.exists():
+        return None
+    try:
+        data = Document(config, read_text(config)).data
+    except InvalidSuite:
+        return None  # said when the criteria are read
+    said = [data.get(name) for name in (LEGACY_ROWS, "legacyRows")] if isinstance(data, Mapping) else []
+    return next((value for value in said if value in ("cases", "conversation")), None)
+
+
 def read_config(document: Document) -> Gates:
     """What a whole `test_config.json` asks for; the document has what is wrong with it."""
     fields = Fields(document, document.data, camel=True)
+    fields.choice(LEGACY_ROWS, ("cases", "conversation"))
     for name, reason in UNSUPPORTED.items():
         if fields.take(name) is not None:
             fields.problem(name, reason)
