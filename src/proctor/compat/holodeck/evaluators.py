@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Protocol
 
-from proctor.base.errors import ProctorError
+from proctor.base.errors import NeedsModel, ProctorError
 from proctor.base.json_data import UNSET, show
 from proctor.base.records import record
 from proctor.base.threads import call_in_thread, is_async
@@ -83,7 +83,7 @@ class BaseEvaluator:
             evaluation = await asyncio.wait_for(self._tried(evaluable), self.timeout)
         except TimeoutError:
             raise EvaluationError(f"{self.name} gave no score within {self.timeout:g} s") from None
-        except (NothingToCompare, BadVerdict) as error:
+        except (NothingToCompare, BadVerdict, NeedsModel) as error:
             raise EvaluationError(f"{self.name}: {error}") from error
         if evaluation is None:
             raise EvaluationError(f"{self.name} had nothing to compare")
