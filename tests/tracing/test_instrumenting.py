@@ -144,7 +144,7 @@ def test_the_application_says_whether_its_own_agents_are_instrumented(tmp_path: 
 def test_nothing_is_loaded_for_clients_that_are_not_used(tmp_path: Path) -> None:
     script = """
         import sys
-        from proctor.tracing.instrumenting import instrumenting
+        from proctor.tracing.watching import instrumenting
         with instrumenting():
             import json
         print([name for name in ("openai", "opentelemetry", "openinference", "pydantic_ai") if name in sys.modules])

@@ -10,8 +10,8 @@ import pytest
 
 from proctor.tracing.capture import capture_traces, capturing, untraced
 from proctor.tracing.observing import observe
-from proctor.tracing.thread_context import carry_context_into_threads
 from proctor.tracing.trial_recording import CURRENT, Recording, tool
+from proctor.tracing.watching import carry_context_into_threads
 
 
 @observe

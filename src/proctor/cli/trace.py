@@ -21,9 +21,9 @@ from proctor.cli.options_and_output import json_option, say, stdout_kept_clear, 
 from proctor.results.store import Store
 from proctor.results.stored_traces import TraceRow
 from proctor.running.python_api.run_application import run_once
-from proctor.tracing.instrumenting import missing_instrumentation
 from proctor.tracing.spans import Span
 from proctor.tracing.trace_files import find_traces, trial_resource
+from proctor.tracing.watching import missing_instrumentation
 
 if TYPE_CHECKING:
     from proctor.tracing.spans import Span

@@ -8,7 +8,6 @@ from proctor.agents.agent import ToolCall
 from proctor.base.json_data import Json, plain
 from proctor.cases.suite import NamedData
 from proctor.evaluators.evaluation import Evaluable
-from proctor.tracing.instrumenting import missing_instrumentation
 from proctor.tracing.spans import (
     AssistantMessage,
     LLMSpan,
@@ -20,6 +19,7 @@ from proctor.tracing.spans import (
     UserMessage,
 )
 from proctor.tracing.trace_summary import usage_of
+from proctor.tracing.watching import missing_instrumentation
 
 INPUT, OUTPUT = "input", "output"
 

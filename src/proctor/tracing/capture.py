@@ -212,8 +212,7 @@ def capture_traces() -> Iterator[MemoryTraceHandler]:
 
     Model clients report their calls meanwhile, where an instrumentation of them is installed.
     """
-    from proctor.tracing.instrumenting import instrumenting
-    from proctor.tracing.thread_context import carry_context_into_threads
+    from proctor.tracing.watching import carry_context_into_threads, instrumenting
 
     listen_to_opentelemetry()
     with instrumenting(), carry_context_into_threads(), capturing() as handler:

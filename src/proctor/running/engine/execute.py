@@ -28,8 +28,7 @@ from proctor.running.engine.score import WITHOUT_MODEL, ScoringContext, has_eval
 from proctor.running.engine.store_writer import OpenRun, TrialWriter, environment
 from proctor.running.engine.tool_reruns import answering_for_tools, reexecuted
 from proctor.running.options import Listener, RunOptions
-from proctor.tracing.instrumenting import instrumenting
-from proctor.tracing.thread_context import carry_context_into_threads
+from proctor.tracing.watching import carry_context_into_threads, instrumenting
 
 
 class Dispatcher:

@@ -31,8 +31,7 @@ from proctor.running.engine.tool_reruns import answering_for_tools
 from proctor.running.options import DEFAULTS, Limits
 from proctor.running.session.answer_reuse import question_lock
 from proctor.tracing.capture import untraced
-from proctor.tracing.instrumenting import instrumenting
-from proctor.tracing.thread_context import carry_context_into_threads
+from proctor.tracing.watching import carry_context_into_threads, instrumenting
 
 
 class AgentRun(dict[str, Any]):

@@ -20,10 +20,10 @@ from proctor.base.threads import invoke
 from proctor.cases.suite import Case, NamedData, Turn
 from proctor.evaluators.evaluation import Evaluable
 from proctor.tracing.capture import capture_traces
-from proctor.tracing.instrumenting import missing_instrumentation
 from proctor.tracing.observing import Observation
 from proctor.tracing.spans import Span
 from proctor.tracing.trial_recording import CURRENT, Recording
+from proctor.tracing.watching import missing_instrumentation
 
 if TYPE_CHECKING:
     from proctor.tracing.spans import ObservationNode, Span
