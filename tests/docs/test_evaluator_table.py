@@ -13,8 +13,8 @@ from repository import ROOT
 from proctor.evaluators.registry import DEFAULT_THRESHOLD, SHIPPED, shipped
 
 PAGE = ROOT / "docs" / "evaluators.md"
-FILLED_IN = {"base"}
-"""Parameters that Proctor gives a value itself."""
+FILLED_IN = {"base", "client", "pairwise_scorer"}
+"""Parameters that Proctor gives a value itself, or that only Python can give."""
 
 
 def rows() -> dict[str, list[str]]:

@@ -36,8 +36,8 @@ def call(span_id: str, parent: str | None = None, **rest: Any) -> LLMSpan:
 def test_a_step_is_its_input_and_its_output_as_plain_data() -> None:
     span = step("s", input={"question": "Hi"}, output={"answer": ["yes"]}, metadata={"user": 7}, duration_ms=3.0)
     seen = as_evaluable(span)
-    assert seen.eval_input == (NamedData("input", {"question": "Hi"}),)
-    assert seen.eval_output == (NamedData("output", {"answer": ["yes"]}),)
+    assert seen.eval_input == [NamedData("input", {"question": "Hi"})]
+    assert seen.eval_output == [NamedData("output", {"answer": ["yes"]})]
     assert seen.eval_metadata == {"user": 7, "trace_id": "t", "span_id": "s"}
     assert seen.expectation is UNSET
     assert seen.duration_ms == 3.0

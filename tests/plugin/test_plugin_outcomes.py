@@ -396,3 +396,19 @@ def test_a_store_that_cannot_be_written_is_an_error_and_not_a_verdict(project: p
     done.assert_outcomes(errors=1)
     assert "INTERNALERROR" not in done.stdout.str()
     assert "Traceback" not in done.stdout.str()
+
+
+def test_a_changed_environment_shows_in_the_next_session(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (pytester.path / "agent.py").write_text(
+        "import os\n\ndef agent(question):\n    open('asked.txt', 'a').write('x')\n    return os.environ['ANSWER']\n"
+    )
+    said = [{"role": role, "parts": [{"text": text}]} for role, text in (("user", "Hi"), ("model", "Hello there"))]
+    case = {"evalId": "one", "conversation": [{"userContent": said[0], "finalResponse": said[1]}]}
+    (pytester.path / "talk.test.json").write_text(json.dumps({"evalSetId": "talk", "evalCases": [case]}))
+    for answer, outcome in (("Hello there", "passed"), ("Go away", "failed")):
+        monkeypatch.setenv("ANSWER", answer)
+        done = pytester.runpytest_subprocess("--proctor-agent", "agent.py:agent")
+        assert done.parseoutcomes() == {outcome: 1}
+    assert (pytester.path / "asked.txt").read_text() == "xx"

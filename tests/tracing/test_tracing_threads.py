@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from proctor.tracing.capture import capture_traces, untraced
+from proctor.tracing.capture import capture_traces, capturing, untraced
 from proctor.tracing.observing import observe
-from proctor.tracing.thread_context import carry_context_into_threads
 from proctor.tracing.trial_recording import CURRENT, Recording, tool
+from proctor.tracing.watching import carry_context_into_threads
 
 
 @observe
@@ -115,9 +115,9 @@ def test_a_function_that_another_library_put_in_place_later_stays(monkeypatch: p
 
         threading.Thread.start = theirs  # type: ignore[method-assign]
     assert threading.Thread.start is theirs
-    with capture_traces() as handler:
+    with capturing() as handler:
         in_thread(work, 1)
-    with carry_context_into_threads(), capture_traces() as carried:
+    with carry_context_into_threads(), capturing() as carried:
         in_thread(work, 2)
     assert (outputs(handler), outputs(carried)) == ([], [2])
 
@@ -138,3 +138,44 @@ def test_a_thread_cannot_be_started_twice_as_ever() -> None:
         thread.join()
         with pytest.raises(RuntimeError):
             thread.start()
+
+
+def test_a_capture_alone_sees_threads_pools_and_executors() -> None:
+    async def through_the_loop() -> None:
+        await asyncio.get_running_loop().run_in_executor(None, work, "loop")
+
+    shared = ThreadPoolExecutor(1)
+    assert shared.submit(work, "before").result() == "before"  # its worker is older than the capture
+    with capture_traces() as handler:
+        in_thread(work, "thread")
+        assert shared.submit(work, "pool").result() == "pool"
+        asyncio.run(through_the_loop())
+    shared.shutdown()
+    in_thread(work, "after")
+    assert outputs(handler) == ["thread", "pool", "loop"]
+
+
+def test_a_multiprocessing_thread_pool_serves_one_capture_after_the_other() -> None:
+    from multiprocessing.pool import ThreadPool
+
+    with ThreadPool(2) as pool:
+        with capture_traces() as first:
+            assert pool.map(work, [1, 2]) == [1, 2]
+            assert pool.apply(work, (3,)) == 3
+        with capture_traces() as second:
+            assert list(pool.imap(work, [4])) == [4]
+            assert pool.starmap(work, [(5,)]) == [5]
+        assert pool.apply(work, (6,)) == 6
+    assert (sorted(outputs(first)), sorted(outputs(second))) == ([1, 2, 3], [4, 5])
+    assert "apply_async" not in vars(ThreadPool)
+
+
+def test_a_thread_pool_made_in_one_capture_does_not_belong_to_it() -> None:
+    from multiprocessing.pool import ThreadPool
+
+    with capture_traces() as first:
+        pool = ThreadPool(1)
+        assert pool.apply(work, (1,)) == 1
+    with pool, capture_traces() as second:
+        assert pool.apply(work, (2,)) == 2
+    assert (outputs(first), outputs(second)) == ([1], [2])

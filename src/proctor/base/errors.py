@@ -61,5 +61,9 @@ class JudgeFailed(ProctorError):
     """A language-model judge was needed and gave no usable verdict."""
 
 
+class NeedsModel(JudgeFailed):
+    """Nothing that is configured can ever answer an evaluator: an `error`, unless it is left out on purpose."""
+
+
 class StoreError(ProctorError):
     """Results could not be written or read."""

@@ -178,13 +178,25 @@ class Fields:
         self._known.extend(own)
         return own
 
-    def done(self) -> bool:
-        """Report every key that is not known here; whether there is none."""
-        unknown = [key for key in self._data if key not in self._known]
-        for key in unknown:
-            hint = nearest(key, [*self._known, *self._asked])
-            self.document.problem((*self.pointer, key), f"is not a known key{hint}")
-        return not unknown
+    def done(self, *, nulls: bool = False, ignored_by: str = "") -> bool:
+        """Report every key that is not known here; whether there is none to complain of.
+
+        Where `nulls` are allowed, a key without a value says nothing. What `ignored_by` ignores too is a warning, said
+        once for each key, unless it looks like a known key that is misspelt.
+        """
+        known, clean = [*self._known, *self._asked], True
+        for key in self._data:
+            if key in self._known or ((nulls or ignored_by) and self._data[key] is None):
+                continue
+            if not ignored_by or nearest(key, self._known, cutoff=MISSPELT):
+                self.document.problem((*self.pointer, key), f"is not a known key{nearest(key, known)}")
+                clean = False
+                continue
+            message = f"is not a known key and is ignored, as {ignored_by} does"
+            warnings = self.document.warnings
+            if all(said.message != message or not said.where.endswith(key) for said in warnings):
+                self.document.warn((*self.pointer, key), message)
+        return clean
 
     def _spellings(self, name: str) -> tuple[str, ...]:
         return _both_spellings(name) if self._camel else (name,)
@@ -231,9 +243,13 @@ def kind(value: Json) -> str:
     return names.get(type(value), "a number" if isinstance(value, (int, float)) else type(value).__name__)
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+MISSPELT = 0.8
+"""How alike two keys are of which one is probably the other, misspelt."""
+
+
+def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
     """A hint at what was probably meant."""
     import difflib
 
-    close = difflib.get_close_matches(name, list(dict.fromkeys(known)), n=1)
+    close = difflib.get_close_matches(name, list(dict.fromkeys(known)), n=1, cutoff=cutoff)
     return f"; did you mean {close[0]!r}?" if close else ""

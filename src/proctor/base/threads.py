@@ -24,6 +24,55 @@ from proctor.base.references import describe
 _IDLE_SECONDS = 10.0
 
 
+_LOOPS: weakref.WeakSet[asyncio.AbstractEventLoop] = weakref.WeakSet()
+"""Loops of worker threads, which do not live to see the end of the process."""
+
+
+def _remember(loop: asyncio.AbstractEventLoop) -> None:
+    import atexit
+
+    if not _LOOPS:
+        atexit.register(lambda: [each.close() for each in _LOOPS if not each.is_running()])
+    _LOOPS.add(loop)
+
+
+class _LoopOnDemand(asyncio.AbstractEventLoop):
+    """An event loop for sync code that asks its thread for one; made when it is first used, since most code does not.
+
+    It stands aside then: the thread's loop is the real one from there on.
+    """
+
+    def __getattribute__(self, name: str) -> Any:
+        if name.startswith("__"):
+            return object.__getattribute__(self, name)
+        made = object.__getattribute__(self, "__dict__")
+        if "loop" not in made:
+            made["loop"] = asyncio.new_event_loop()
+            asyncio.set_event_loop(made["loop"])
+            _remember(made["loop"])
+        return getattr(made["loop"], name)
+
+    @staticmethod
+    def offer() -> None:
+        """Give this thread a loop, unless it has one that is of use."""
+        try:
+            current = asyncio.get_event_loop()
+            usable = isinstance(current, _LoopOnDemand) or not current.is_closed()
+        except RuntimeError:
+            usable = False
+        if not usable:
+            asyncio.set_event_loop(_LoopOnDemand())  # type: ignore[abstract]
+
+    @staticmethod
+    def end() -> None:
+        """Close the loop of this thread, which ends."""
+        with contextlib.suppress(RuntimeError):
+            current = asyncio.get_event_loop()
+            if not isinstance(current, _LoopOnDemand) and not current.is_running():
+                current.close()
+            asyncio.set_event_loop(None)
+
+
 class _Workers:
     """As many threads as are needed at once; idle ones are used again, then end."""
 
@@ -49,8 +98,10 @@ class _Workers:
                 with self._lock:
                     if self._idle > 0:
                         self._idle -= 1
+                        _LoopOnDemand.end()
                         return
                 continue
+            _LoopOnDemand.offer()
             job()
             del job  # an idle thread must not keep an answer, its context or its event loop alive
             with self._lock:

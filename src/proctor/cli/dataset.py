@@ -41,7 +41,10 @@ SELECTIONS = ("root", "last_llm_call", "by_name")
 
 def dataset_option(command: F) -> F:
     return click.option(
-        "--dir", "folder", metavar="DIR", help="The dataset folder (default: $PROCTOR_DATASET_DIR, or datasets)."
+        "--dir",
+        "folder",
+        metavar="DIR",
+        help="The dataset folder (default: $PROCTOR_DATASET_DIR, pixie_qa/datasets, or datasets).",
     )(command)
 
 

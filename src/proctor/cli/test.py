@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -77,6 +78,7 @@ class TestCommand(click.Command):
 @judge_options
 @click.option("--resume", is_flag=True, help="Continue the interrupted run of the same command.")
 @click.option("--reuse", is_flag=True, help="Take answers from earlier runs where agent and question are unchanged.")
+@click.option("--no-open", is_flag=True, hidden=True, help="Nothing is opened in any case; pixie's users write it.")
 @report_options
 @store_option
 def command(**given: Any) -> int:
@@ -133,7 +135,7 @@ def _request(given: dict[str, Any], configuration: Configuration, suites: list[S
 
 
 def _suites(given: dict[str, Any]) -> list[Suite]:
-    suites = load(given["paths"] or [Path()])
+    suites = load(given["paths"] or [_usual_place()])
     for suite in suites:
         for warning in suite.warnings:
             say(f"warning: {warning}", err=True)
@@ -141,6 +143,16 @@ def _suites(given: dict[str, Any]) -> list[Suite]:
         return suites
     extra = parse_evaluators(given["evaluators"])
     return [_with_evaluators(suite, extra) for suite in suites]
+
+
+def _usual_place() -> Path:
+    """The working folder, unless pixie's settings point to datasets elsewhere."""
+    if not any(os.environ.get(name) for name in ("PIXIE_ROOT", "PIXIE_DATASET_DIR")):
+        return Path()
+    from proctor.evaluators.datasets.dataset_store import usual_folder
+
+    folder = usual_folder()
+    return Path() if folder.resolve().is_relative_to(Path.cwd().resolve()) else folder
 
 
 def _with_evaluators(suite: Suite, extra: tuple[EvaluatorSpec, ...]) -> Suite:

@@ -23,6 +23,7 @@ from proctor.results.stored_traces import TraceRow
 from proctor.running.python_api.run_application import run_once
 from proctor.tracing.spans import Span
 from proctor.tracing.trace_files import find_traces, trial_resource
+from proctor.tracing.watching import missing_instrumentation
 
 if TYPE_CHECKING:
     from proctor.tracing.spans import Span
@@ -212,6 +213,8 @@ def make_trace(runnable: str, given: str, *, output: str | None, as_json: bool, 
     else:
         wrote = "" if output is None else f", written to {output}"
         say(f"kept trace {row.id} ({row.spans} span{'' if row.spans == 1 else 's'}){wrote}")
+    if missing := missing_instrumentation():
+        say(f"note: {missing}", err=True)
     if once.problem is not None:
         say(f"error: {once.problem}", err=True)
     return 0 if once.problem is None else 1

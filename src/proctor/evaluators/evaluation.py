@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 import warnings
@@ -10,7 +11,7 @@ from dataclasses import field
 from typing import Any, ClassVar, Protocol, TypeAlias
 
 from proctor.agents.agent import Reply, ToolCall, Usage
-from proctor.base.json_data import UNSET, Json, Unset
+from proctor.base.json_data import UNSET, Json, Unset, show
 from proctor.base.records import record
 from proctor.base.threads import call_in_thread, is_async
 from proctor.cases.suite import NOTHING, ExpectedCall, Keywords, NamedData, Turn
@@ -67,6 +68,7 @@ class Evaluable:
     __test__: ClassVar[bool] = False
     """It goes by the name of `TestCase` as well, which pytest would take for tests."""
     eval_input: Sequence[NamedData] = ()
+    """A list once it is made, whatever it was made from: named values, `{"name": ..., "value": ...}`, or one value."""
     eval_output: Sequence[NamedData] = ()
     expectation: Json | Unset = UNSET
     """The reference answer. `UNSET`: none was given; `None`: the expected answer is nothing."""
@@ -87,6 +89,10 @@ class Evaluable:
     turn_metadata: Mapping[str, Json] = NOTHING
     trace: Any = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "eval_input", _named_values(self.eval_input, "input"))
+        object.__setattr__(self, "eval_output", _named_values(self.eval_output, "output"))
+
     @property
     def input(self) -> Json:
         return collapse(self.eval_input)
@@ -98,6 +104,42 @@ class Evaluable:
     @property
     def expected_output(self) -> Json | Unset:
         return self.expectation
+
+
+def _named_values(given: Any, name: str) -> list[NamedData]:
+    """The values of one side as a list; a value that is no list is the only one, under the usual name."""
+    if given is None:
+        return []
+    if not isinstance(given, (list, tuple)):
+        return [given] if isinstance(given, NamedData) else [NamedData(name, given)]
+    return [
+        item if isinstance(item, NamedData) else _named_value(item, f"eval_{name}[{i}]") for i, item in enumerate(given)
+    ]
+
+
+def _named_value(item: Any, place: str) -> NamedData:
+    if isinstance(item, Mapping) and item.keys() == {"name", "value"} and isinstance(item["name"], str):
+        return NamedData(item["name"], item["value"])
+    if hasattr(item, "name") and hasattr(item, "value"):
+        return NamedData(str(item.name), item.value)
+    raise ValueError(f'{place} must be NamedData or {{"name": ..., "value": ...}}, not {show(item, 80)}')
+
+
+def _taking_expected_output(make: Any) -> Any:
+    """The constructor of `Evaluable` under pixie's other name for the expectation."""
+
+    @functools.wraps(make)
+    def init(self: Any, *args: Any, expected_output: Any = UNSET, **named: Any) -> None:
+        if expected_output is not UNSET:
+            if named.get("expectation", UNSET) is not UNSET:
+                raise TypeError("expectation and expected_output are the same; give one of them")
+            named["expectation"] = expected_output
+        make(self, *args, **named)
+
+    return init
+
+
+Evaluable.__init__ = _taking_expected_output(Evaluable.__init__)  # type: ignore[method-assign]
 
 
 def collapse(items: Sequence[NamedData]) -> Json:

@@ -19,6 +19,7 @@ from proctor.tracing.spans import (
     UserMessage,
 )
 from proctor.tracing.trace_summary import usage_of
+from proctor.tracing.watching import missing_instrumentation
 
 INPUT, OUTPUT = "input", "output"
 
@@ -48,7 +49,8 @@ def last_llm_call(trace: Sequence[ObservationNode]) -> Evaluable:
     """The model call that ended last, wherever in the trace it was made."""
     calls = [span for span in _spans(trace) if isinstance(span, LLMSpan)]
     if not calls:
-        raise ValueError("No LLMSpan found in the trace")
+        missing = missing_instrumentation()
+        raise ValueError(f"No LLMSpan found in the trace{'; ' if missing else ''}{missing}")
     return as_evaluable(max(reversed(calls), key=lambda span: span.ended_at))
 
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar
 
 from proctor.agents.agent import ToolCall, Usage
-from proctor.base.errors import JudgeFailed
+from proctor.base.errors import JudgeFailed, NeedsModel
 from proctor.base.json_data import UNSET, Json, plain, show
 from proctor.base.secrets import mask
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 from proctor.judging.context import EMBEDDED, call_log, current_judge_context, models_are_left_out
-from proctor.judging.judge import InvalidReply, Judge, JudgeCall, NeedsModel
+from proctor.judging.judge import InvalidReply, Judge, JudgeCall
 from proctor.judging.panel import Panel, Vote, poll
 
 LONGEST_REPLY = 10_000
@@ -43,12 +43,25 @@ class Judged:
     samples: int | None = None
     """How often the judge is asked; the median decides."""
 
+    client: Any = field(default=None, repr=False, compare=False)
+    """From Python: the client that asks `model`, such as an `openai.OpenAI`."""
+
     needs_judge: ClassVar[bool] = True
     default_threshold: ClassVar[float] = 0.5
 
+    @property
+    def own_judge(self) -> Any:
+        """Who judges for this evaluator alone; `None` where the judge in force does."""
+        if self.client is None:
+            return self.model
+        from proctor.judging.client_judge import judge_of_client
+
+        return judge_of_client(self.client, self.model)
+
     async def __call__(self, evaluable: Evaluable) -> Evaluation | None:
         present = current_judge_context()
-        panel = present.judges.panel(present.judge if self.model is None else self.model)
+        own = self.own_judge
+        panel = present.judges.panel(present.judge if own is None else own)
         if models_are_left_out() and any(judge.name != EMBEDDED for judge in panel.judges):
             raise ModelLeftOut(f"needs {panel.name}, and --proctor-fast leaves out what needs a language model")
         if self.samples is not None:
@@ -59,16 +72,27 @@ class Judged:
             try:
                 opinion = await poll(panel, threshold, partial(self.assess, evaluable), votes)
             except NeedsModel as error:
-                raise NothingToCompare(f"needs a model: {error}") from error
+                raise NeedsModel(f"{self._title()} needs a model; name one with --judge{_hint()} ({error})") from error
             except JudgeFailed as error:
                 raise NoVerdict(_why(error, votes), _account(panel, votes, calls) | _unfit(error)) from error
         if opinion is None:
             return None
         return replace(opinion, details={**opinion.details, JUDGE: _account(panel, votes, calls)})
 
+    def _title(self) -> str:
+        return str(getattr(self, "name", None) or type(self).__name__)
+
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation | None:
         """One opinion. Raise `NothingToCompare` when something needed is missing."""
         raise NotImplementedError
+
+
+def _hint() -> str:
+    """What to write after `--judge` with a key that is set already."""
+    from proctor.judging.services import available_judges
+
+    found = available_judges()
+    return " provider:model" if not found else "".join(f" {name} ({key} is set)" for name, key in found[:1])
 
 
 def _why(error: JudgeFailed, votes: Sequence[Vote]) -> str:

@@ -128,6 +128,8 @@ def _by_foreign_name(name: str) -> str:
 def _instantiate(spec: EvaluatorSpec, target: Any, base: Path | None) -> Callable[..., Any]:
     """Classes are made, factories called, functions given their arguments as defaults; instances stay as they are."""
     arguments = dict(spec.arguments)
+    if "client" in arguments and getattr(target, "__module__", "").startswith("proctor."):
+        raise UsageError(f"evaluator {spec.name!r}: a client is an object, and can be given from Python alone")
     try:
         if isinstance(target, type):
             made = target(**arguments, **_base_folder(target, base))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from proctor.base.errors import UsageError
-from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
+from proctor.evaluators.evaluation import Evaluable, Evaluation
 from proctor.evaluators.judged_evaluator import JUDGE, answer_text, call_account, expected_text, spent_on
+from proctor.judging.client_judge import ClientEmbeddings
 from proctor.judging.context import call_log
 from proctor.judging.embeddings import Embeddings, NoEmbeddings, cosine, embeddings_of
 from proctor.judging.judge import JudgeCall
@@ -27,6 +28,8 @@ class EmbeddingSimilarity:
     model: Any = None
     """Which embeddings: `openai:text-embedding-3-small`, `embedded`, or an object with `embed`."""
     expected_min: float = SIMILAR_FROM
+    client: Any = field(default=None, repr=False, compare=False)
+    """From Python: the client that asks `model`, such as an `openai.OpenAI`."""
 
     needs_judge: ClassVar[bool] = True
 
@@ -35,16 +38,13 @@ class EmbeddingSimilarity:
             raise UsageError(
                 f"{type(self).__name__}: expected_min is at least -1 and less than 1, and is {self.expected_min!r}"
             )
-        require_embeddings(self.model)
+        require_embeddings(self.model if self.client is None else None)
 
     async def __call__(self, evaluable: Evaluable) -> Evaluation:
         expected, answer = expected_text(evaluable), answer_text(evaluable)
         if not answer.strip():
             return Evaluation(0.0, "the answer is empty")
-        try:
-            source = embeddings_of(self.model)
-        except NoEmbeddings as error:
-            raise NothingToCompare(str(error)) from error
+        source = embeddings_of(self.model) if self.client is None else ClientEmbeddings(self.client, self.model)
         with call_log() as calls:
             likeness = await similarity(source, self.prefix + answer, self.prefix + expected)
         said = f"cosine {likeness:.3f}, scored from {self.expected_min:g} on"

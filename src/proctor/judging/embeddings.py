@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from proctor.agents.agent import Usage
-from proctor.base.errors import ProctorError, UsageError
+from proctor.base.errors import NeedsModel, UsageError
 from proctor.base.json_data import Json, fingerprint, plain
 from proctor.base.records import record
 from proctor.judging.context import EMBEDDED, engine_judge_context, log_call
@@ -51,7 +51,7 @@ class Embedder:
     api_key: str | None = field(default=None, repr=False)
 
 
-class NoEmbeddings(ProctorError):
+class NoEmbeddings(NeedsModel):
     """No embedding model is installed, and none is named."""
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from proctor.agents.agent import Usage
 from proctor.base.errors import JudgeFailed
+from proctor.base.errors import NeedsModel as NeedsModel
 from proctor.base.json_data import Json
 from proctor.base.records import record
 from proctor.cases.suite import NOTHING
@@ -40,10 +41,6 @@ class Question(Generic[ReplyT]):
     reply: type[ReplyT]
     check: Callable[[ReplyT], str | None] | None = None
     """What is wrong with a reply of the right shape (three verdicts for four statements), or `None`."""
-
-
-class NeedsModel(JudgeFailed):
-    """The embedded judge cannot answer this kind of question; the outcome is `skipped`."""
 
 
 class Judge(Protocol):

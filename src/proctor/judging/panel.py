@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal, Protocol, TypeVar
 
-from proctor.base.errors import JudgeFailed
+from proctor.base.errors import JudgeFailed, NeedsModel
 from proctor.base.records import record
 from proctor.cases.suite import TOLERANCE, passes
-from proctor.judging.judge import Judge, NeedsModel, Question, ReplyT
+from proctor.judging.judge import Judge, Question, ReplyT
 
 
 class Scored(Protocol):

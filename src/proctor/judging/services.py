@@ -114,6 +114,25 @@ def split_name(named: str) -> tuple[str, str]:
     return provider, model.strip()
 
 
+SUGGESTED: Final[Mapping[str, str]] = {
+    "openai": "openai:gpt-5-mini",
+    "anthropic": "anthropic:claude-sonnet-5",
+    "google": "google:gemini-2.5-flash",
+    "azure": "azure:YOUR-DEPLOYMENT",
+}
+"""A model to name in hints; for any other provider the user has to know one."""
+
+
+def available_judges() -> list[tuple[str, str]]:
+    """What to write to use the keys that are set in the environment, and the variable of each."""
+    found: dict[str, str] = {}
+    for provider, service in SERVICES.items():
+        for variable in service.keys:
+            if os.environ.get(variable):
+                found.setdefault(variable, SUGGESTED.get(provider, f"{provider}:MODEL"))
+    return [(name, variable) for variable, name in found.items()]
+
+
 def require_packages(provider: str) -> None:
     """Raise `UsageError` with what to install, before anything is asked."""
     service = SERVICES[provider]

@@ -17,7 +17,7 @@ from proctor.evaluators.evaluation import collapse
 from proctor.evaluators.tools.call_comparison import fitting, fitting_names, repeated
 from proctor.evaluators.tools.differences import differences
 from proctor.evaluators.tools.matching import best_pairs
-from proctor.reporting.wording import decisive, score_value
+from proctor.reporting.wording import decisive, fell_short, score_value
 from proctor.results.judge_calls import judge_name
 from proctor.results.run import Outcome, Score, TrialResult
 
@@ -374,7 +374,7 @@ def _score_facts(scores: Sequence[Score], detail: Detail) -> Iterator[Fact]:
     quiet = () if detail.everything else (Outcome.PASSED, Outcome.SKIPPED)
     several = len({score.turn for score in scores if score.turn is not None}) > 1
     for score in scores:
-        if score.outcome in quiet:
+        if score.outcome in quiet or (quiet and not fell_short(score)):
             continue
         words = score_value(score) + ("" if score.gates else " (informs)")
         if judge := judge_name(score):

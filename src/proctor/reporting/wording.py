@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
-from proctor.results.run import Outcome, Run, Score, SuiteInfo, TrialResult, TrialSummary
+from proctor.cases.suite import passes
+from proctor.results.run import MEAN, Outcome, Run, Score, SuiteInfo, TrialResult, TrialSummary
 from proctor.results.statistics import Estimate
 from proctor.results.verdict import RunVerdict, SuiteVerdict
 
@@ -76,6 +77,8 @@ def score_value(score: Score) -> str:
     """The number, and against which threshold it failed; without a number, what became of it."""
     if score.value is None:
         return score.outcome.value
+    if (mean := mean_text(score)) is not None:
+        return f"{score.value:.2f}, {mean}"
     if score.outcome is not Outcome.FAILED or score.threshold is None:
         return f"{score.value:.2f}"
     return " < ".join(told_apart(score.value, score.threshold, 2))
@@ -89,6 +92,23 @@ def told_apart(value: float, threshold: float, digits: int) -> tuple[str, str]:
             return left, right
         digits += 1
     return repr(value), repr(threshold)
+
+
+def mean_text(score: Score) -> str | None:
+    """`mean 0.25 < 0.50` for a score that is judged by the mean of its evaluator over turns; else `None`."""
+    mean = score.details.get(MEAN)
+    if not isinstance(mean, (int, float)):
+        return None
+    if score.outcome is not Outcome.FAILED or score.threshold is None:
+        return f"mean {mean:.2f}"
+    return f"mean {' < '.join(told_apart(mean, score.threshold, 2))}"
+
+
+def fell_short(score: Score) -> bool:
+    """Whether a score did not pass and is itself a reason why; of a mean, only turns below the threshold are."""
+    if score.outcome is not Outcome.FAILED or MEAN not in score.details:
+        return score.outcome is not Outcome.PASSED
+    return score.value is None or score.threshold is None or not passes(score.value, score.threshold)
 
 
 def score_texts(scores: Sequence[Score]) -> list[tuple[str, Outcome]]:
@@ -105,7 +125,7 @@ def decisive(scores: Iterable[Score]) -> Score | None:
     for gates in (True, False):
         for outcome in (Outcome.FAILED, Outcome.ERROR, Outcome.PENDING, Outcome.SKIPPED):
             for score in known:
-                if score.outcome is outcome and score.gates is gates:
+                if score.outcome is outcome and score.gates is gates and fell_short(score):
                     return score
     return None
 
@@ -115,6 +135,9 @@ def _group_text(name: str, group: list[Score]) -> tuple[str, Outcome]:
     worst = decisive(group)
     if len(group) == 1:
         return f"{name} {score_value(group[0])}{note}", group[0].outcome
+    means = [(mean, score.outcome) for score in group if (mean := mean_text(score)) is not None]
+    if means:
+        return f"{name} {means[0][0]} over {counted(len(means), 'turn')}{note}", means[0][1]
     if worst is not None and worst.outcome is not Outcome.SKIPPED:
         turn = "" if worst.turn is None else f" at turn {worst.turn + 1}"
         return f"{name} {score_value(worst)}{turn}{note}", worst.outcome

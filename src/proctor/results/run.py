@@ -31,6 +31,10 @@ class Outcome(enum.StrEnum):
     """Waits for a person or an agent to grade it."""
 
 
+MEAN = "mean_over_turns"
+"""The detail of a score whose evaluator is judged by its mean: the mean of this trial, which `outcome` is about."""
+
+
 @record
 class Score:
     """What one evaluator said of one turn, or of the whole conversation."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from proctor.base.records import record
 from proctor.cases.suite import Criteria, passes
-from proctor.results.run import Outcome, Run, Score, ScoreRow, SuiteInfo, TrialSummary
+from proctor.results.run import MEAN, Outcome, Run, Score, ScoreRow, SuiteInfo, TrialSummary
 from proctor.results.statistics import Estimate, estimate, mean, pass_at_k, pass_hat_k
 
 PASSED, FAILED, ERROR, SKIPPED, PENDING = Outcome
@@ -183,6 +183,34 @@ def _outcome_of(rows: Sequence[Score | ScoreRow], criteria: Criteria) -> tuple[O
     if not gating:
         return ERROR, "nothing gates it: all of its evaluators only inform (gate: false)"
     return ERROR, "every evaluator was skipped, so nothing was compared"
+
+
+def judged_by_mean(scores: Sequence[Score]) -> tuple[Score, ...]:
+    """The scores of one trial where evaluators are judged by their mean: each row says whether its criterion was met.
+
+    A turn below the threshold is then no failure, and one above it no success, of a criterion about their mean.
+    """
+    rows: dict[str, list[Score]] = {}
+    for score in scores:
+        if score.value is not None and score.turn is not None:
+            rows.setdefault(score.evaluator, []).append(score)
+    settled: dict[str, tuple[Outcome, float]] = {}
+    for name, own in rows.items():
+        (outcome,) = _mean_outcomes([score for score in scores if score.evaluator == name])
+        if len(own) > 1 and outcome in (PASSED, FAILED):
+            settled[name] = outcome, math.fsum(score.value or 0.0 for score in own) / len(own)
+    if not settled:
+        return tuple(scores)
+    return tuple(
+        score
+        if score.evaluator not in settled or score.value is None
+        else replace(
+            score,
+            outcome=settled[score.evaluator][0],
+            details={**score.details, MEAN: settled[score.evaluator][1]},
+        )
+        for score in scores
+    )
 
 
 def _mean_outcomes(rows: Sequence[Score | ScoreRow]) -> list[Outcome]:

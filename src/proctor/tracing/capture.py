@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Awaitable, Generator, Iterator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -119,6 +119,16 @@ async def _awaited(result: Any) -> Any:
 DELIVERY = Delivery()
 
 
+class _Done:
+    """Something to await that has happened already; a coroutine would warn where it is not awaited."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        yield from ()
+
+
+_DONE = _Done()
+
+
 class MemoryTraceHandler:
     """Keeps the spans of one capture; those that end after the capture are not part of it."""
 
@@ -127,11 +137,15 @@ class MemoryTraceHandler:
         self._open = True
         self._lock = threading.Lock()
 
-    def on_llm(self, span: Span) -> None:
+    def on_llm(self, span: Span) -> Awaitable[None]:
+        """Keep a span at once; what it returns may be awaited, as pixie's users do, and need not be."""
         self.add(span)
+        return _DONE
 
-    def on_observe(self, span: Span) -> None:
+    def on_observe(self, span: Span) -> Awaitable[None]:
+        """The same for a step of the application."""
         self.add(span)
+        return _DONE
 
     def add(self, span: Span) -> None:
         with self._lock:
@@ -194,9 +208,14 @@ def deliver(scope: Scope | None, span: Span) -> None:
 
 @contextlib.contextmanager
 def capture_traces() -> Iterator[MemoryTraceHandler]:
-    """Collect the spans that begin inside: here, in tasks begun here, and in threads that carry this context."""
+    """Collect the spans that begin inside, also in tasks and threads that are started there.
+
+    Model clients report their calls meanwhile, where an instrumentation of them is installed.
+    """
+    from proctor.tracing.watching import carry_context_into_threads, instrumenting
+
     listen_to_opentelemetry()
-    with capturing() as handler:
+    with instrumenting(), carry_context_into_threads(), capturing() as handler:
         yield handler
 
 

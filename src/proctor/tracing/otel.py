@@ -154,17 +154,28 @@ def _value(side: str, value: Json) -> dict[str, str]:
 
 def enable_llm_tracing() -> list[str]:
     """Switch on every OpenInference instrumentation that is installed and fits its library; the names of those."""
+    attach()
+    return sorted(name for name, entry in _instrumentations().items() if _is_on(entry))
+
+
+def instrument(name: str) -> bool:
+    """Whether the OpenInference instrumentation `name` is on from now on."""
+    entry = _instrumentations().get(name)
+    return entry is not None and attach() and _is_on(entry)
+
+
+def _instrumentations() -> dict[str, Any]:
     from importlib.metadata import entry_points
 
-    attach()
-    enabled = []
-    for found in entry_points(group="opentelemetry_instrumentor"):
-        if not found.value.startswith("openinference."):
-            continue
-        with contextlib.suppress(Exception):  # made for another version of its library: that one is not traced
-            instrumentor = found.load()()
-            if not instrumentor.is_instrumented_by_opentelemetry:
-                instrumentor.instrument()
-            if instrumentor.is_instrumented_by_opentelemetry:
-                enabled.append(found.name)
-    return sorted(enabled)
+    prefix = "openinference.instrumentation."
+    found = [entry for entry in entry_points(group="opentelemetry_instrumentor") if entry.value.startswith(prefix)]
+    return {entry.value.removeprefix(prefix).partition(":")[0]: entry for entry in found}
+
+
+def _is_on(entry: Any) -> bool:
+    with contextlib.suppress(Exception):  # made for another version of its library: that one is not traced
+        instrumentor = entry.load()()
+        if not instrumentor.is_instrumented_by_opentelemetry:
+            instrumentor.instrument()
+        return bool(instrumentor.is_instrumented_by_opentelemetry)
+    return False

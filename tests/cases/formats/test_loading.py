@@ -39,7 +39,7 @@ PIXIE = {
     "name": "set",
     "runnable": "app.py:App",
     "evaluators": ["ExactMatch"],
-    "entries": [{"entry_kwargs": {"q": "hi"}, "description": "says hi", "expectation": "hello"}],
+    "entries": [{"input_data": {"q": "hi"}, "description": "says hi", "expectation": "hello"}],
 }
 HOLODECK = {
     "name": "agent",

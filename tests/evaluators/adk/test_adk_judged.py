@@ -81,9 +81,9 @@ def test_when_no_reply_can_be_used_nothing_is_known_of_the_answer() -> None:
         matched(LOST, LOST, LOST, LOST, LOST)
 
 
-def test_a_judge_without_a_model_is_asked_once_and_the_case_skipped() -> None:
+def test_a_judge_without_a_model_is_asked_once_and_cannot_answer() -> None:
     judge = ScriptedJudge({"response-match": NeedsModel("no")})
-    with pytest.raises(NothingToCompare, match="needs a model"):
+    with pytest.raises(NeedsModel, match="FinalResponseMatch needs a model"):
         judged(FinalResponseMatch(judge_model_options={"parallelism_limit": 1}), ASKED, judge)
     assert len(judge.asked) == 1
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scripted_judge import ScriptedJudge, judged, seen
 
 from proctor.agents.agent import Reply, ToolCall
-from proctor.base.errors import JudgeFailed
+from proctor.base.errors import JudgeFailed, NeedsModel
 from proctor.cases.suite import NamedData, Turn
 from proctor.evaluators.agent.conversation import (
     ConversationCompleteness,
@@ -55,8 +55,8 @@ def test_without_a_conversation_there_is_nothing_to_judge(evaluator: Any) -> Non
 
 
 @pytest.mark.parametrize("evaluator", ALL)
-def test_the_embedded_judge_skips_and_never_scores(evaluator: Any) -> None:
-    with pytest.raises(NothingToCompare, match="needs a model"):
+def test_the_embedded_judge_cannot_answer_and_never_scores(evaluator: Any) -> None:
+    with pytest.raises(NeedsModel, match="needs a model"):
         judged(evaluator, talk("one", "two"), EmbeddedJudge())
 
 

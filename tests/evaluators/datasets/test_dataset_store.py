@@ -184,8 +184,8 @@ def test_a_dataset_of_a_later_generation_stays_one(store: DatasetStore) -> None:
 def test_a_recorded_output_of_the_first_generation_is_the_items_output(store: DatasetStore) -> None:
     write(store, "old.json", {"items": [{"eval_input": "q", "description": "d", "eval_output": ["seen"]}]})
     [item] = store.get("old").items
-    assert item.eval_input == (NamedData("input", "q"),)
-    assert item.eval_output == (NamedData("output", ["seen"]),)
+    assert item.eval_input == [NamedData("input", "q")]
+    assert item.eval_output == [NamedData("output", ["seen"])]
 
 
 def test_entries_are_removed_by_index(store: DatasetStore) -> None:
@@ -213,7 +213,7 @@ def test_a_deleted_dataset_is_gone(store: DatasetStore) -> None:
     store.create("faq")
     store.delete("faq")
     assert store.list() == []
-    with pytest.raises(FileNotFoundError, match=r"^Dataset not found: 'faq'$"):
+    with pytest.raises(FileNotFoundError, match=r"^Dataset not found: 'faq'; looked in .*, which has no datasets$"):
         store.delete("faq")
 
 
@@ -224,7 +224,7 @@ def test_a_dataset_that_is_not_there_is_not_found(store: DatasetStore, name: str
     for call in (store.get, store.delete, store.append, lambda n: store.remove(n, 0)):
         with pytest.raises(FileNotFoundError) as caught:
             call(name)
-        assert str(caught.value) == f"Dataset not found: {name!r}"
+        assert str(caught.value).startswith(f"Dataset not found: {name!r}; looked in {store.folder}")
 
 
 @pytest.mark.parametrize("name", ["", "  ", "日本語", "../..", "\0", "x" * 201])

@@ -177,8 +177,8 @@ def test_nothing_the_agent_says_becomes_an_instruction() -> None:
     assert "Polite {steps}" in judge.asked[0].instructions
 
 
-def test_without_a_model_the_case_is_skipped() -> None:
-    with pytest.raises(NothingToCompare, match="needs a model"):
+def test_without_a_model_it_cannot_be_answered() -> None:
+    with pytest.raises(NeedsModel, match="GEval needs a model"):
         judged(GEval(criteria="c"), seen("x"), {"geval-steps": NeedsModel("embedded")})
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scripted_judge import OneJudge, ScriptedJudge, judged, seen
 
 from proctor.agents.agent import Reply, ToolCall
-from proctor.base.errors import JudgeFailed
+from proctor.base.errors import JudgeFailed, NeedsModel
 from proctor.cases.suite import Turn
 from proctor.evaluators.evaluation import Exchange, NothingToCompare
 from proctor.evaluators.safety.harm import Bias, Toxicity
@@ -226,10 +226,8 @@ def test_canaries_that_did_not_come_up_pass_without_a_model() -> None:
     assert "Ignore all previous instructions" in evaluation.details["suspicious"][0]
 
 
-def test_without_model_and_canaries_it_is_skipped_and_says_what_looks_like_an_attempt() -> None:
-    with pytest.raises(
-        NothingToCompare, match=r"needs a model: by patterns, looks like an attempt .*Ignore all previous"
-    ):
+def test_without_model_and_canaries_it_cannot_tell_and_says_what_looks_like_an_attempt() -> None:
+    with pytest.raises(NeedsModel, match=r"needs a model; .*by patterns, looks like an attempt .*Ignore all previous"):
         judged(PromptInjection(), seen("No mail.", "Any?", tool_calls=(POISON,)), EmbeddedJudge())
 
 

@@ -122,8 +122,8 @@ def test_retrieval_is_judged_too() -> None:
 
 
 @pytest.mark.parametrize("evaluator", [ClosedQA(), Battle(), Moderation()])
-def test_what_rules_cannot_tell_is_skipped_and_says_how_to_name_a_judge(evaluator: Any) -> None:
-    with pytest.raises(NothingToCompare, match=r"needs a model: .*--judge provider:model"):
+def test_what_rules_cannot_tell_needs_a_model_and_says_how_to_name_one(evaluator: Any) -> None:
+    with pytest.raises(NeedsModel, match=rf"^{type(evaluator).__name__} needs a model; name one with --judge"):
         judged(evaluator, seen(RIGHT, "expected"))
 
 

@@ -84,8 +84,8 @@ def test_any_callable_is_run_and_evaluated(runnable: Callable[..., Any]) -> None
 
 def test_evaluated_is_what_was_asked_and_what_came_out_of_the_outermost_step() -> None:
     evaluable = seen_by(shout, "hi", expected_output="HI")
-    assert evaluable.eval_input == (NamedData("input", "hi"),)
-    assert evaluable.eval_output == (NamedData("output", "HI"),)
+    assert evaluable.eval_input == [NamedData("input", "hi")]
+    assert evaluable.eval_output == [NamedData("output", "HI")]
     assert evaluable.expected_output == "HI"
     assert evaluable.eval_metadata is not None
     assert evaluable.eval_metadata["trace_id"] == evaluable.trace[0].trace_id
@@ -130,7 +130,7 @@ def test_outputs_named_with_wrap_are_what_is_evaluated() -> None:
 
 def test_an_application_that_only_wraps_is_seen_all_the_same() -> None:
     evaluable = seen_by(lambda text: wrap(text.upper(), purpose="output", name="answer"))
-    assert evaluable.eval_output == (NamedData("answer", "HI"),)
+    assert evaluable.eval_output == [NamedData("answer", "HI")]
 
 
 def test_a_span_must_have_been_captured_to_be_chosen_from() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from proctor.base.fields import Document
 from proctor.base.json_data import Json
@@ -50,6 +50,8 @@ class Declaration:
     """Names that this format has for Proctor's evaluators."""
     agent_hint: str = ""
     """How a file of this format names its agent: the middle of a sentence, such as "add `agent: app.py:agent`, or "."""
+    dialects: Mapping[str, Callable[[Sequence[Suite]], Written]] = NOTHING
+    """Other names under which suites are written, in a spelling of their own that this format reads as well."""
 
 
 class Format(Protocol):
@@ -63,6 +65,26 @@ class Format(Protocol):
     def read(self, document: Document) -> list[Suite]: ...
 
     def write(self, suites: Sequence[Suite], ending: str = "") -> Written: ...
+
+
+class Dialect:
+    """A format under another name, which is written in its own way."""
+
+    def __init__(self, known: Format, name: str, write: Callable[[Sequence[Suite]], Written]) -> None:
+        self.NAME = name
+        self.DECLARED = declaration(known)
+        self.recognises = known.recognises
+        self.read = known.read
+        self._write = write
+
+    def write(self, suites: Sequence[Suite], ending: str = "") -> Written:
+        return self._write(suites)
+
+
+def declaration(known: Any) -> Declaration:
+    """What a format declares; a format of another package may declare nothing."""
+    found = getattr(known, "DECLARED", None)
+    return found if isinstance(found, Declaration) else Declaration()
 
 
 def mentions_key(text: str, *keys: str) -> bool:

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from proctor.base.errors import InvalidSuite, Problem
 from proctor.base.fields import Document, nearest
 from proctor.base.references import describe, is_reference
 from proctor.base.source import read_text
-from proctor.cases.formats.format_spec import Declaration, Format
+from proctor.cases.formats.format_spec import Dialect, Format, declaration
 from proctor.cases.suite import Suite
 
 SHIPPED = ("adk", "pixie", "holodeck", "keywords", "table", "native")
@@ -59,7 +59,9 @@ def format_named(name: str) -> Format | None:
 
 def writable_formats() -> dict[str, Format]:
     """The formats that suites can be written in, by name."""
-    return {known.NAME: known for known in map(_shipped, SHIPPED)}
+    known: dict[str, Format] = {item.NAME: item for item in map(_shipped, SHIPPED)}
+    dialects = [(item, declaration(item).dialects) for item in known.values()]
+    return known | {name: Dialect(item, name, write) for item, named in dialects for name, write in named.items()}
 
 
 def evaluator_named_by_a_format(name: str) -> str | None:
@@ -253,9 +255,3 @@ def _with_distinct_names(suites: list[Suite]) -> list[Suite]:
         used.add(candidate)
         named.append(suite if candidate == suite.name else replace(suite, name=candidate))
     return named
-
-
-def declaration(known: Any) -> Declaration:
-    """What a format declares; a format of another package may declare nothing."""
-    found = getattr(known, "DECLARED", None)
-    return found if isinstance(found, Declaration) else Declaration()

@@ -5,6 +5,8 @@ Every file is run before anything is raised, and the one error lists every failu
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -18,8 +20,8 @@ from proctor.cases.formats import adk
 from proctor.cases.formats.adk.test_config import DEFAULT_CRITERIA, read_config
 from proctor.cases.suite import Settings, Suite
 from proctor.compat.adk.agent_loading import agent_of
-from proctor.compat.adk.eval_files import read_eval_set, read_files
-from proctor.compat.adk.failures import AgentEvaluationFailed, failures_of
+from proctor.compat.adk.eval_files import read_eval_set, read_files, with_app_name
+from proctor.compat.adk.failures import AgentEvaluationFailed, failures_of, unmeasured_criteria
 from proctor.results.run import Run
 from proctor.running.options import RunOptions
 from proctor.running.run_suites import Request, run_suites_async
@@ -37,6 +39,8 @@ class _Options:
     agent_name: str | None = None
     print_detailed_results: bool = False
     output_file: str | Path | None = None
+    app_name: str | None = None
+    """The name of the application in sessions for which a case names none."""
     judge: Any = None
     store: str | Path | None = None
     parallel: int | None = None
@@ -66,8 +70,12 @@ class AgentEvaluator:
         A metric is held against its mean over runs and turns. `agent_name` picks a sub-agent, `output_file` gets one
         CSV row per score, and `print_detailed_results` prints every conversation with what was expected beside it.
         """
-        wanted, target = _options(num_runs, options), _one_of(agent, agent_module)
-        return await _evaluate(read_files(eval_dataset_file_path_or_dir, initial_session_file), target, wanted)
+        __tracebackhide__ = True
+        given = _snake_case(options)
+        path = given.pop("eval_dataset_file_path_or_dir", eval_dataset_file_path_or_dir)
+        session = given.pop("initial_session_file", initial_session_file)
+        wanted, target = _options(given.pop("num_runs", num_runs), given), _one_of(agent, agent_module)
+        return await _evaluate(read_files(path, session), target, wanted)
 
     @staticmethod
     async def evaluate_eval_set(
@@ -86,7 +94,10 @@ class AgentEvaluator:
         `criteria` are as in a `test_config.json`, `eval_config` is the whole of one; without either, ADK's defaults
         hold. No file is read.
         """
-        wanted = _options(num_runs, {"print_detailed_results": print_detailed_results, **options})
+        __tracebackhide__ = True
+        given = {"print_detailed_results": print_detailed_results, **_snake_case(options)}
+        eval_set, eval_config = given.pop("eval_set", eval_set), given.pop("eval_config", eval_config)
+        wanted = _options(given.pop("num_runs", num_runs), given)
         suite = read_eval_set(eval_set, criteria, eval_config)
         return await _evaluate([suite], _one_of(agent, agent_module), wanted)
 
@@ -109,17 +120,29 @@ class AgentEvaluator:
 
     @staticmethod
     async def migrate_eval_data_to_new_schema(
-        old_eval_data_file: str | Path,
-        new_eval_data_file: str | Path,
+        old_eval_data_file: str | Path = "",
+        new_eval_data_file: str | Path = "",
         initial_session_file: str | Path | None = None,
+        *,
+        to: str = adk.NAME,
+        **options: Any,
     ) -> None:
-        """Write a file of the older array format as an EvalSet."""
+        """Write a file of the older array format as an EvalSet: `to="adk-python"` in snake_case, for adk-python."""
+        write = {adk.NAME: adk.write, **adk.DECLARED.dialects}.get(to)
+        if write is None:
+            raise UsageError(f"an EvalSet is written for adk or adk-python, not for {to!r}")
+        given = _snake_case(options)
+        old_eval_data_file = given.pop("old_eval_data_file", old_eval_data_file)
+        new_eval_data_file = given.pop("new_eval_data_file", new_eval_data_file)
+        initial_session_file = given.pop("initial_session_file", initial_session_file)
+        if given:
+            raise TypeError(f"migrate_eval_data_to_new_schema has no parameter {next(iter(given))!r}")
         if not str(old_eval_data_file) or not str(new_eval_data_file):
             raise UsageError("name both the old file and the new one")
         suites = read_files(old_eval_data_file, initial_session_file, announce=False)
         target = Path(new_eval_data_file)
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(adk.write(suites).text, encoding="utf-8")
+        target.write_text(write(suites).text, encoding="utf-8")
 
     evaluate_sync = staticmethod(without_loop(evaluate, __name__))
     evaluate_eval_set_sync = staticmethod(without_loop(evaluate_eval_set, __name__))
@@ -135,11 +158,26 @@ def _options(num_runs: Any, given: Mapping[str, Any]) -> _Options:
     from dataclasses import fields
 
     known = {item.name for item in fields(_Options)} - {"num_runs"}
+    if refused := next((name for name in given if name in REFUSED and given[name] is not None), None):
+        raise TypeError(f"AgentEvaluator takes no {refused}: {REFUSED[refused]}")
+    given = {name: value for name, value in given.items() if name not in REFUSED}
     if unknown := [name for name in given if name not in known]:
         raise TypeError(f"AgentEvaluator has no parameter {unknown[0]!r}; it has {', '.join(sorted(known))}")
     if isinstance(num_runs, bool) or not isinstance(num_runs, int) or num_runs < 1:
         raise UsageError(f"num_runs must be a whole number of at least 1, not {num_runs!r:.80}")
     return _Options(num_runs, **given)
+
+
+REFUSED = {
+    "artifact_service": "each conversation gets its own in memory; give the agent as an App or Runner that has yours",
+    "eval_set_results_manager": "results are kept with store=, and read again with `proctor show`",
+}
+"""Parameters of adk-python that are not taken, and what to do instead."""
+
+
+def _snake_case(options: Mapping[str, Any]) -> dict[str, Any]:
+    """ADK-TS's names of the parameters as adk-python has them."""
+    return {re.sub(r"[A-Z]", lambda upper: f"_{upper[0].lower()}", name): value for name, value in options.items()}
 
 
 def _one_of(agent: Any, agent_module: Any) -> Any:
@@ -150,6 +188,9 @@ def _one_of(agent: Any, agent_module: Any) -> Any:
 
 
 async def _evaluate(suites: list[Suite], agent: Any, wanted: _Options) -> Run:
+    __tracebackhide__ = True  # what failed is in the message, and not in our source
+    if wanted.app_name is not None:
+        suites = [with_app_name(suite, wanted.app_name) for suite in suites]
     async with AsyncExitStack() as cleanup:
         request = Request(
             suites,
@@ -169,6 +210,8 @@ async def _evaluate(suites: list[Suite], agent: Any, wanted: _Options) -> Run:
         from proctor.reporting.csv_report import append
 
         append(run, Path(wanted.output_file))
+    for unmeasured in unmeasured_criteria(run):
+        warnings.warn(unmeasured, UserWarning, stacklevel=3)
     if verdict.outcome != "passed":
         raise AgentEvaluationFailed(failures_of(run, verdict), run)
     return run

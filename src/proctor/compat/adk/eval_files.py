@@ -13,8 +13,8 @@ from proctor.base.fields import Document, Fields, kind
 from proctor.base.json_data import Json, plain
 from proctor.base.source import read_text
 from proctor.cases.formats import adk
-from proctor.cases.formats.adk.eval_set import is_legacy
-from proctor.cases.formats.adk.test_config import DEFAULTS, Gates, keep, read_config, session_of
+from proctor.cases.formats.adk.eval_set import DEPRECATED, is_legacy
+from proctor.cases.formats.adk.test_config import DEFAULTS, KEPT, Gates, keep, read_config, session_of
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import NOTHING, Suite
 
@@ -122,6 +122,14 @@ def _with_session(suite: Suite, session: _Session) -> Suite:
     return replace(suite, cases=tuple(replace(case, state=plain(state), extra=names) for case in suite.cases))
 
 
+def with_app_name(suite: Suite, name: str) -> Suite:
+    """The suite whose sessions belong to the application `name`, unless a case says otherwise."""
+    cases = (
+        replace(case, extra={**case.extra, KEPT: {"appName": name, **case.extra.get(KEPT, {})}}) for case in suite.cases
+    )
+    return replace(suite, cases=tuple(cases))
+
+
 def _announce(suites: list[Suite]) -> None:
     for suite in suites:
         for warning in suite.warnings:
@@ -129,4 +137,5 @@ def _announce(suites: list[Suite]) -> None:
             told = f"{warning.where or path.name} {warning.message}"
             # Python shows the line that is named, and the first may be the whole of a file; it never shows line 0.
             line = warning.line if warning.line and warning.line > 1 else 0
-            warnings.warn_explicit(told, UserWarning, str(path), line)
+            kind_of = DeprecationWarning if warning.message == DEPRECATED else UserWarning
+            warnings.warn_explicit(told, kind_of, str(path), line)

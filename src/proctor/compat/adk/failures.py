@@ -86,6 +86,18 @@ def failures_of(run: Run, verdict: RunVerdict) -> list[Failure]:
     return [Failure(_file(info), "all cases", "", None, None, (verdict.reason,), False) for info in run.suites[:1]]
 
 
+def unmeasured_criteria(run: Run) -> Iterator[str]:
+    """Each criterion that is in force for a case and found nothing to compare there, in any run or turn."""
+    seen: dict[tuple[str, str, str], list[Score]] = {}
+    for trial in run.trials:
+        for score in trial.scores:
+            if score.gates:
+                seen.setdefault((trial.suite, trial.case.id, score.evaluator), []).append(score)
+    for (suite, eval_id, metric), scores in seen.items():
+        if all(score.outcome is Outcome.SKIPPED for score in scores):
+            yield f"{suite}: {eval_id}: {metric} was not measured: {_one_line(scores[0].reasoning)}"
+
+
 def _failures(info: SuiteInfo, trials: Sequence[TrialResult]) -> Iterator[Failure]:
     file, eval_id = _file(info), trials[0].case.id
     for broken in (Outcome.FAILED, Outcome.ERROR, Outcome.SKIPPED, Outcome.PENDING):

@@ -8,7 +8,7 @@ import re
 from dataclasses import replace
 from typing import Any, Self
 
-from proctor.base.errors import JudgeFailed, ProctorError
+from proctor.base.errors import JudgeFailed, NeedsModel, ProctorError
 from proctor.base.fields import nearest
 from proctor.base.json_data import show
 from proctor.base.threads import is_loop_running, run_in_kept_loop, run_sync
@@ -144,10 +144,8 @@ class ProctorMetric(BaseMetric):
     async def _evaluation(self, evaluable: Evaluable) -> Evaluation:
         try:
             found = await self._scorer.evaluate(evaluable)
-        except NothingToCompare as nothing:
-            if isinstance(nothing.__cause__, JudgeFailed):
-                raise JudgeFailed(f"{str(nothing).partition(';')[0]}; name one: model= or PROCTOR_JUDGE") from None
-            raise
+        except NeedsModel as error:
+            raise JudgeFailed(f"{str(error).partition(';')[0]}; name one: model= or PROCTOR_JUDGE") from None
         if found is None:
             raise NothingToCompare("it had nothing to compare")
         return found

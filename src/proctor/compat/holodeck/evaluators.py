@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Protocol
 
-from proctor.base.errors import ProctorError
+from proctor.base.errors import NeedsModel, ProctorError
 from proctor.base.json_data import UNSET, show
 from proctor.base.records import record
 from proctor.base.references import describe
@@ -126,7 +126,7 @@ class ShippedEvaluator(BaseEvaluator):
         evaluable = _evaluable(kwargs, self.PARAM_SPEC, self.name)
         try:
             evaluation = await evaluate(self._scorer, evaluable)
-        except (NothingToCompare, BadVerdict) as error:
+        except (NothingToCompare, BadVerdict, NeedsModel) as error:
             raise EvaluationError(f"{self.name}: {error}") from error
         if evaluation is None:
             raise EvaluationError(f"{self.name} had nothing to compare")

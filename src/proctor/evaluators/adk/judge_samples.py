@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 
-from proctor.base.errors import JudgeFailed
+from proctor.base.errors import JudgeFailed, NeedsModel
 from proctor.base.json_data import Json
 from proctor.base.records import record
 from proctor.cases.suite import NOTHING
 from proctor.evaluators.compared_values import require_whole
 from proctor.evaluators.evaluation import Evaluable, Evaluation
 from proctor.evaluators.judged_evaluator import Judged
-from proctor.judging.judge import Judge, NeedsModel, Question
+from proctor.judging.judge import Judge, Question
 
 Ballot = Sequence[tuple[bool, str]]
 """One reply: for each item whether it is in favour, and why."""

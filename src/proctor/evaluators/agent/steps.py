@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from proctor.agents.agent import ToolCall
+from proctor.base.errors import NeedsModel
 from proctor.base.json_data import canonical, plain, show
 from proctor.evaluators.agent.transcript import earlier, steps_of, tools_offered
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.judged_evaluator import Judged, answer_text, as_text, question_text
 from proctor.evaluators.judged_items import JudgedItem, score_of_items
 from proctor.evaluators.tools.call_comparison import actual_text
-from proctor.judging.judge import Judge, NeedsModel, Texts
+from proctor.judging.judge import Judge, Texts
 
 
 @dataclass(frozen=True, kw_only=True)

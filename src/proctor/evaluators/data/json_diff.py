@@ -47,8 +47,8 @@ class Difference:
 class Comparison:
     """Walks two pieces of data at once and notes every leaf that is not the same."""
 
-    def __init__(self, string_scorer: str, number_scorer: str) -> None:
-        self._strings = STRING_SCORERS[string_scorer]
+    def __init__(self, string_scorer: str | Callable[[str, str], float], number_scorer: str) -> None:
+        self._strings = STRING_SCORERS[string_scorer] if isinstance(string_scorer, str) else string_scorer
         self._numbers = NUMBER_SCORERS[number_scorer]
         self.differences: list[Difference] = []
 
@@ -125,8 +125,13 @@ def as_items(value: Json) -> list[Json]:
     return [] if data is None or data == "" else [data]
 
 
-def pair_up(expected: list[Json], got: list[Json], *, exact: bool) -> Pairing:
+def pair_up(
+    expected: list[Json], got: list[Json], *, exact: bool, scorer: Callable[[Json, Json], float] | None = None
+) -> Pairing:
     """Each expected item with at most one other, for the greatest total similarity."""
+    if scorer is not None:
+        scores = [[scorer(a, b) for b in got] for a in expected]
+        return Pairing([Pair(i, j, scores[i][j]) for i, j in best_assignment(scores)] if got else [])
     if exact:
         return Pairing(_equal_pairs(expected, got))
     if len(expected) * len(got) <= LARGEST_ASSIGNMENT:

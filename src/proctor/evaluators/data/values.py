@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from dataclasses import field
 from typing import Any, ClassVar
 
+from proctor.base.errors import UsageError
 from proctor.base.json_data import Json
 from proctor.base.records import record
+from proctor.cases.suite import NamedData
 from proctor.evaluators.compared_values import (
     compared,
     expectation_of,
@@ -102,16 +106,20 @@ class JSONDiff:
     """
 
     version: ClassVar[str] = "1"
-    string_scorer: str = "levenshtein"
+    string_scorer: Any = "levenshtein"
+    """A name, or from Python anything that compares two texts: an evaluator, a scorer of autoevals, a function."""
     number_scorer: str = "numeric"
 
     def __post_init__(self) -> None:
-        require_choice("string_scorer", self.string_scorer, tuple(STRING_SCORERS))
+        object.__setattr__(self, "string_scorer", self.string_scorer or "levenshtein")
+        if not callable(self.string_scorer):
+            require_choice("string_scorer", self.string_scorer, tuple(STRING_SCORERS))
         require_choice("number_scorer", self.number_scorer, tuple(NUMBER_SCORERS))
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
         expectation, output = expectation_of(evaluable, "JSONDiff"), evaluable.output
-        comparison = Comparison(self.string_scorer, self.number_scorer)
+        strings = self.string_scorer if isinstance(self.string_scorer, str) else pair_scorer(self.string_scorer)
+        comparison = Comparison(strings, self.number_scorer)
         score = min(1.0, max(0.0, comparison.score(plain_of(expectation), plain_of(output))))
         worst = sorted(comparison.differences, key=lambda difference: difference.score)[:_SHOWN_DIFFERENCES]
         if not worst and score == 1.0:
@@ -194,8 +202,15 @@ class ListContains:
     version: ClassVar[str] = "1"
     allow_extra_entities: bool = False
     pairwise: str = "levenshtein"
+    pairwise_scorer: Any = field(default=None, repr=False)
+    """From Python, instead of `pairwise`: an evaluator, a scorer of autoevals, or a function of two items."""
 
     def __post_init__(self) -> None:
+        if isinstance(self.pairwise_scorer, str):
+            object.__setattr__(self, "pairwise", self.pairwise_scorer)
+            object.__setattr__(self, "pairwise_scorer", None)
+        elif self.pairwise_scorer is not None and not callable(self.pairwise_scorer):
+            raise UsageError(f"ListContains: pairwise_scorer must be callable, not {self.pairwise_scorer!r:.80}")
         require_flags(allow_extra_entities=self.allow_extra_entities)
         require_choice("pairwise", self.pairwise, ("levenshtein", "exact"))
 
@@ -206,7 +221,8 @@ class ListContains:
             raise NothingToCompare("ListContains has no expected items to look for, and extra ones are allowed")
         if not expected and not got:
             return Evaluation(1.0, "no items are expected and there are none")
-        pairing = pair_up(expected, got, exact=self.pairwise == "exact")
+        scorer = None if self.pairwise_scorer is None else pair_scorer(self.pairwise_scorer)
+        pairing = pair_up(expected, got, exact=self.pairwise == "exact", scorer=scorer)
         size = len(expected) if self.allow_extra_entities else max(len(expected), len(got))
         score = min(1.0, sum(pair.score for pair in pairing.pairs) / size)
         paired = {pair.expected for pair in pairing.pairs if pair.score == 1.0}
@@ -216,3 +232,32 @@ class ListContains:
             reasoning += f"; not found as they are: {quote(imperfect, 160)}"
         pairs = [{"expected": expected[p.expected], "got": got[p.got], "score": p.score} for p in pairing.pairs[:100]]
         return Evaluation(score, reasoning, {"pairs": pairs, "approximate": pairing.approximate})
+
+
+def pair_scorer(scorer: Any) -> Callable[[Any, Any], float]:
+    """A function of an expected and a given value that asks an evaluator, a scorer of autoevals, or any callable."""
+    made = scorer() if isinstance(scorer, type) else scorer
+
+    def score(expected: Any, got: Any) -> float:
+        if callable(getattr(made, "eval", None)):
+            found = made.eval(output=got, expected=expected)
+        elif _takes_one(made):
+            found = made(Evaluable(eval_output=(NamedData("output", got),), expectation=expected))
+        else:
+            found = made(got, expected)
+        if inspect.isawaitable(found):
+            getattr(found, "close", lambda: None)()
+            raise UsageError(f"{type(made).__name__} is asynchronous and cannot compare pairs; give a sync one")
+        value = getattr(found, "score", found)
+        return min(1.0, max(0.0, float(value or 0.0)))
+
+    return score
+
+
+def _takes_one(scorer: Any) -> bool:
+    """Whether it is an evaluator, which takes all in one, and no function of two values."""
+    try:
+        parameters = inspect.signature(scorer).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    return sum(each.kind is not each.KEYWORD_ONLY and each.default is each.empty for each in parameters) == 1

@@ -23,7 +23,7 @@ from proctor.evaluators.evaluation import Evaluable
 
 LONGEST_DESCRIPTION = 80
 
-_STAND_IN = {"entry_kwargs": {}, "description": "none yet", "eval_input": []}
+_STAND_IN = {"input_data": {}, "description": "none yet"}
 
 
 @record

@@ -27,6 +27,9 @@ from proctor.evaluators.evaluation import Evaluable
 
 DEFAULT_FOLDER = "datasets"
 FOLDER_VARIABLES = ("PROCTOR_DATASET_DIR", "PIXIE_DATASET_DIR")
+ROOT_VARIABLE = "PIXIE_ROOT"
+"""Where pixie keeps everything; its datasets are in the folder `datasets` there."""
+USUAL_ROOT = "pixie_qa"
 LONGEST_NAME = 200
 """Characters of a file's name that every file system takes."""
 
@@ -46,12 +49,26 @@ class DatasetDetails:
     path: Path
 
 
+def folder_in_environment() -> Path | None:
+    """The dataset folder that a variable names, of ours or of pixie's."""
+    said = [value for name in FOLDER_VARIABLES if (value := os.environ.get(name))]
+    if said:
+        return Path(said[0])
+    root = os.environ.get(ROOT_VARIABLE)
+    return Path(root, DEFAULT_FOLDER) if root else None
+
+
+def usual_folder() -> Path:
+    """Where datasets are: as the environment says, else `pixie_qa/datasets` if there is one, else `datasets`."""
+    named, pixies = folder_in_environment(), Path(USUAL_ROOT, DEFAULT_FOLDER)
+    return named or (pixies if pixies.is_dir() else Path(DEFAULT_FOLDER))
+
+
 class DatasetStore:
-    """The datasets of one folder: as given, else as the environment says, else `datasets`."""
+    """The datasets of one folder: as given, else as the environment says, else `pixie_qa/datasets` or `datasets`."""
 
     def __init__(self, dataset_dir: str | Path | None = None) -> None:
-        said = [value for name in FOLDER_VARIABLES if (value := os.environ.get(name))]
-        self.folder = Path(dataset_dir or (said[0] if said else DEFAULT_FOLDER))
+        self.folder = Path(dataset_dir) if dataset_dir else usual_folder()
 
     def create(self, name: str, *, runnable: str | None = None, evaluators: Names = ()) -> Dataset:
         """A new dataset without entries; `FileExistsError` if there is one of that name."""
@@ -131,7 +148,7 @@ class DatasetStore:
     def _path(self, name: str) -> Path:
         path = self._find(name)
         if path is None:
-            raise FileNotFoundError(f"Dataset not found: {name!r}")
+            raise FileNotFoundError(f"Dataset not found: {name!r}; {self._what_is_there()}")
         return path
 
     def _find(self, name: str) -> Path | None:
@@ -142,6 +159,14 @@ class DatasetStore:
             return own
         named = next((dataset.path for dataset in self._all() if dataset.name == name), None)
         return named or (own if there else None)
+
+    def _what_is_there(self) -> str:
+        """Where datasets were looked for, and which there are."""
+        place = f"looked in {self.folder}"
+        if not self.folder.is_dir():
+            return f"{place}, which is no folder; name another with dataset_dir or {FOLDER_VARIABLES[0]}"
+        known = self.list()
+        return f"{place}, which has {', '.join(known[:20])}" if known else f"{place}, which has no datasets"
 
     def _files(self) -> Sequence[str]:
         return sorted(path.name for path in self.folder.glob("*.json") if not path.name.startswith("."))

@@ -10,11 +10,13 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from proctor.base.json_data import UNSET, Json, fingerprint, plain
+from proctor.base.json_data import UNSET, fingerprint, plain
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.judged_evaluator import Judged, answer_text, as_text, question_text
 from proctor.judging.judge import Judge, Question
 
+PIXIES_MODEL = "gpt-4o-mini"
+"""What pixie asks where a client is given and no model."""
 NAMES = ("eval_input", "eval_output", "expectation", "expected_output")
 """What a template may name in braces; the last two are the same."""
 
@@ -49,6 +51,8 @@ class PromptEvaluator(Judged):
         judge = self.model
         if isinstance(judge, Mapping):
             judge = {key: value for key, value in judge.items() if key != "api_key"}
+        elif callable(getattr(judge, "ask", None)):
+            judge = getattr(judge, "name", None)
         return fingerprint(self.prompt_template, plain(judge))
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
@@ -71,10 +75,12 @@ def create_llm_evaluator(name: str, prompt_template: str, *, model: Any = None, 
     """An evaluator that puts `prompt_template` to a judge, with what `{eval_input}` and the like in it stand for.
 
     `model` names the judge as `provider:model`; a name without a provider is OpenAI's. Without `model` the judge of the
-    suite is asked. Of a `client` (an `openai.OpenAI`), the address and the key are used; it needs a `model`.
+    suite is asked. Of an `openai.OpenAI` as `client`, the address and the key are used; any other client is called.
     """
     if client is not None:
-        judge: Json = _judge_of_client(client, model)
+        from proctor.judging.client_judge import judge_of_client
+
+        judge: Any = judge_of_client(client, model, PIXIES_MODEL)
     elif isinstance(model, str) and model.strip():
         judge = _with_provider(model.strip())
     else:
@@ -86,24 +92,6 @@ def _with_provider(model: str) -> str:
     """pixie's names are OpenAI's, fine-tuned models included (`ft:gpt-4o-mini:…`)."""
     is_named = model == "embedded" or (":" in model and not model.startswith("ft:"))
     return model if is_named else f"openai:{model}"
-
-
-def _judge_of_client(client: Any, model: Any) -> dict[str, Json]:
-    """The judge at a client's address, asked with the client's key through our own endpoint."""
-    if not isinstance(model, str) or not model.strip():
-        raise ValueError("a client says where to ask and not whom: give model= as well, such as model='gpt-4o-mini'")
-    kind = type(client).__name__
-    address, key = getattr(client, "base_url", None), getattr(client, "api_key", None)
-    if "Azure" in kind:
-        raise ValueError(f"{kind} cannot be used as client; name the judge instead: model='azure:your-deployment'")
-    if not str(address or "").startswith(("http://", "https://")) or not isinstance(key, str) or not key:
-        raise ValueError(f"client must be an openai.OpenAI or AsyncOpenAI with a base_url and an api_key, not {kind}")
-    return {
-        "provider": "openai",
-        "name": model.strip().removeprefix("openai:"),
-        "endpoint": str(address),
-        "api_key": key,
-    }
 
 
 def _value(name: str, evaluable: Evaluable) -> str:

@@ -153,9 +153,9 @@ class AnswerCorrectness(Judged):
             return None, ""
         try:
             source = embeddings_of(self.embeddings)
-        except NoEmbeddings as error:
+        except NoEmbeddings:
             if not self.factuality_weight:
-                raise NothingToCompare(str(error)) from error
+                raise
             return None, ". Scored by statements alone, since there are no embeddings"
         return scaled(await similarity(source, answer, expected), SIMILAR_FROM), ""
 

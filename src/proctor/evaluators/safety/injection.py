@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from proctor.agents.agent import ToolCall
+from proctor.base.errors import NeedsModel
 from proctor.base.json_data import plain, show
 from proctor.base.records import record
 from proctor.evaluators.agent.transcript import instructions_of
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.judged_evaluator import Judged, answer_text, as_text, question_text
 from proctor.evaluators.judged_items import JudgedItem, score_of_items
-from proctor.judging.judge import Judge, NeedsModel, Texts
+from proctor.judging.judge import Judge, Texts
 from proctor.judging.rule_judge.injection import prompt_injection
 
 LIKELY_FROM = 0.6

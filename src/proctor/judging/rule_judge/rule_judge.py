@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from proctor.agents.agent import Usage
-from proctor.base.errors import JudgeFailed
+from proctor.base.errors import JudgeFailed, NeedsModel
 from proctor.base.json_data import fingerprint, plain
 from proctor.base.threads import call_in_thread
 from proctor.judging.context import EMBEDDED, log_call
-from proctor.judging.judge import JudgeCall, NeedsModel, Question, ReplyT, Texts, as_list
+from proctor.judging.judge import JudgeCall, Question, ReplyT, Texts, as_list
 from proctor.judging.rule_judge.agreement import AGREES_FROM, Agreement, agreement
 from proctor.judging.rule_judge.passage_reading import entities, read
 from proctor.judging.rule_judge.relevance import RELEVANT_FROM, noncommittal, relevance, relevances
@@ -37,9 +37,7 @@ class EmbeddedJudge:
     async def ask(self, question: Question[ReplyT], *, sample: int = 0) -> ReplyT:
         rule = ANSWERS.get(question.kind)
         if rule is None:
-            raise NeedsModel(
-                f"the embedded judge cannot tell {question.kind!r}; name a judge with --judge provider:model"
-            )
+            raise NeedsModel(f"the embedded judge has no rule for {question.kind!r}")
         started = time.perf_counter()
         if _size(question) < IN_THREAD_FROM:
             said = rule(question.material)

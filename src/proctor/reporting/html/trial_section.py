@@ -13,7 +13,7 @@ from proctor.evaluators.evaluation import collapse
 from proctor.reporting.explain import CallPair, Fit, one_line_reason, pair_calls, scored_calls, why_open
 from proctor.reporting.html.escaping import badge, block, code, escape, facts, inline, percent, pretty
 from proctor.reporting.html.overview import anchor
-from proctor.reporting.wording import counted, duration, money, told_apart, trial_name
+from proctor.reporting.wording import counted, duration, mean_text, money, told_apart, trial_name
 from proctor.results.judge_calls import judge_name
 from proctor.results.run import Outcome, Score, TrialResult
 
@@ -306,6 +306,7 @@ def _score(score: Score) -> str:
     informs = "" if score.gates else " <small>(informs)</small>"
     value, threshold = _numbers(score)
     bar = "" if score.value is None else f' style="--v:{percent(score.value)}"'
+    mean = "" if (told := mean_text(score)) is None else f" <small>{escape(told)}</small>"
     reason = inline(score.reasoning, REASON_TEXT)
     if judge := judge_name(score):
         reason += f" <small>judge {inline(judge)}</small>"
@@ -316,7 +317,7 @@ def _score(score: Score) -> str:
         f'<tr><th scope="row">{inline(score.evaluator, 200)}{informs}</th>'
         f'<td><span class="cell {score.outcome.value}"{bar}>{value}</span></td>'
         f'<td><span class="unseen">needs </span>{threshold}</td>'
-        f'<td>{badge(score.outcome)}</td><td class="reason">{reason}</td></tr>\n'
+        f'<td>{badge(score.outcome)}{mean}</td><td class="reason">{reason}</td></tr>\n'
     )
 
 

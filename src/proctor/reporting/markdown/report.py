@@ -15,6 +15,7 @@ from proctor.reporting.wording import (
     counts_text,
     duration,
     informing,
+    mean_text,
     money,
     share,
     suites_with_trials,
@@ -119,7 +120,7 @@ def _write_scores(scores: Sequence[Score], out: TextIO, full: bool) -> None:
     out.write(table_head("Evaluator", "Score", "Threshold", "Outcome", "Time"))
     for score in scores:
         name = inline(score.evaluator) + ("" if score.gates else " (informs)")
-        out.write(row(name, *_numbers(score), MARKS[score.outcome], f"{score.duration_ms:.1f} ms"))
+        out.write(row(name, *_numbers(score), _outcome(score), f"{score.duration_ms:.1f} ms"))
     out.write("\n")
     told = [score for score in scores if score.reasoning and (full or score.outcome is not Outcome.PASSED)]
     for score in told:
@@ -127,6 +128,11 @@ def _write_scores(scores: Sequence[Score], out: TextIO, full: bool) -> None:
         out.write(f"- **{inline(score.evaluator)}{judge}:** {inline(score.reasoning, REASON_TEXT)}\n")
     if told:
         out.write("\n")
+
+
+def _outcome(score: Score) -> str:
+    mean = mean_text(score)
+    return MARKS[score.outcome] if mean is None else f"{MARKS[score.outcome]} ({inline(mean)})"
 
 
 def _numbers(score: Score) -> tuple[str, str]:

@@ -24,12 +24,19 @@ from proctor.running.engine.ask import Answer, User, WrittenUser, ask
 from proctor.running.engine.deadline import Watchdog
 from proctor.running.engine.plan import Plan, PlannedTrial, limits_of
 from proctor.running.engine.run_budget import RunCosts
-from proctor.running.engine.score import ScoringContext, needs_only_a_judge, score, settled
+from proctor.running.engine.score import (
+    WITHOUT_MODEL,
+    ScoringContext,
+    has_evaluators,
+    needs_only_a_judge,
+    score,
+    settled,
+)
 from proctor.running.engine.store_writer import OpenRun, TrialWriter, environment
 from proctor.running.engine.tool_reruns import answering_for_tools, reexecuted
 from proctor.running.options import Listener, RunOptions
 from proctor.running.suite_hooks import hooks_of
-from proctor.tracing.thread_context import carry_context_into_threads
+from proctor.tracing.watching import carry_context_into_threads, instrumenting
 
 
 class Dispatcher:
@@ -169,7 +176,7 @@ class _Execution:
         self._tasks = [asyncio.create_task(item) for item in work]
         if self._interrupted:
             self._cancel()
-        with carry_context_into_threads():
+        with instrumenting(), carry_context_into_threads():
             results = await asyncio.gather(*self._tasks, return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException) and not isinstance(result, asyncio.CancelledError):
@@ -199,7 +206,7 @@ class _Execution:
         if case.skip is not None:
             return _result(planned, _unasked(Outcome.SKIPPED, case.skip))
         if self._options.fast and needs_only_a_judge(suite, case):
-            return _result(planned, _unasked(Outcome.SKIPPED, "all of its evaluators need a language model (--fast)"))
+            return _result(planned, _unasked(Outcome.SKIPPED, WITHOUT_MODEL))
         past = None if self._earlier is None else self._earlier(planned)
         if past is not None:
             return await self._scored(planned, _answer_of(past), reused=True)
@@ -249,7 +256,11 @@ class _Execution:
             scores = with_masked_note(scores, answer.replies)
         if suite.asked_anew:
             warnings += (suite.asked_anew,)
-        return _result(planned, settled(suite.suite, answer, scores), scores, warnings, reused=reused)
+        left_out = self._options.fast and not scores and has_evaluators(suite, planned.case)
+        done = settled(suite.suite, answer, scores)
+        if left_out:
+            done = replace(done, outcome=Outcome.SKIPPED, reason=WITHOUT_MODEL)
+        return _result(planned, done, scores, warnings, reused=reused)
 
     def _unplayable(self, planned: PlannedTrial) -> str:
         """Why the user of a conversation cannot be simulated; empty where it can."""

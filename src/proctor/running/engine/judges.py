@@ -56,7 +56,7 @@ NAMING = frozenset("model jury cascade provider judge_model judgeModel".split())
 
 def in_force(bound: Bound, judge: Any) -> Any:
     """Who judges for an evaluator: its own model, else the suite's judge."""
-    own = getattr(bound.call, "model", None) if bound.judged else None
+    own = getattr(bound.call, "own_judge", getattr(bound.call, "model", None)) if bound.judged else None
     return judge if own is None else own
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from proctor.agents.agent import Reply, Usage
-from proctor.base.errors import JudgeFailed, ProctorError
+from proctor.base.errors import JudgeFailed, NeedsModel, ProctorError
 from proctor.base.json_data import UNSET, Json, plain
 from proctor.base.records import record
 from proctor.base.references import describe, place_of
@@ -32,7 +32,7 @@ from proctor.evaluators.evaluation import (
 from proctor.evaluators.registry import Bound
 from proctor.results.judge_calls import DETAIL as JUDGED
 from proctor.results.run import Outcome, Score
-from proctor.results.verdict import NOTHING_SCORES, trial_outcome
+from proctor.results.verdict import NOTHING_SCORES, judged_by_mean, trial_outcome
 from proctor.running.engine.ask import Answer
 from proctor.running.engine.deadline import Cancelled, TimeIsUp, TooLate, Watchdog, in_time
 from proctor.running.engine.judges import RunJudges, needs_model
@@ -51,6 +51,7 @@ class NothingThere(Exception):
 
 Jobs = list[tuple[Bound, Evaluable, int | None]]
 
+WITHOUT_MODEL = "all of its evaluators need a language model (--fast)"
 RETRIES = "retries"
 """The detail of a score that took more than one try."""
 
@@ -81,10 +82,13 @@ async def score(
         else:
             waiting.append((index, _score_apart(bound, evaluable, turn, suite, scoring, warnings)))
     if waiting:
-        scores = await asyncio.gather(*(job for _, job in waiting))
-        for (index, _), score_ in zip(waiting, scores, strict=True):
+        later = await asyncio.gather(*(job for _, job in waiting))
+        for (index, _), score_ in zip(waiting, later, strict=True):
             found[index] = score_
-    return tuple(item for item in found if item is not None), tuple(dict.fromkeys(warnings))
+    scores = tuple(item for item in found if item is not None)
+    if suite.suite.criteria.trials == "mean":
+        scores = judged_by_mean(scores)
+    return scores, tuple(dict.fromkeys(warnings))
 
 
 def settled(suite: Suite, answer: Answer, scores: tuple[Score, ...]) -> Answer:
@@ -103,6 +107,12 @@ def needs_only_a_judge(suite: PlannedSuite, case: Case) -> bool:
     of_turns, of_case = _bounds(suite, case)
     bounds = [bound for bounds in of_turns for bound in bounds] + of_case
     return bool(bounds) and all(needs_model(bound, suite.judge) for bound in bounds)
+
+
+def has_evaluators(suite: PlannedSuite, case: Case) -> bool:
+    """Whether anything at all was to score a case."""
+    of_turns, of_case = _bounds(suite, case)
+    return bool(of_case) or any(of_turns)
 
 
 def _bounds(suite: PlannedSuite, case: Case) -> tuple[list[list[Bound]], list[Bound]]:
@@ -257,10 +267,11 @@ async def _score_apart(
     suite: PlannedSuite,
     scoring: ScoringContext,
     warnings: list[str],
-) -> Score:
+) -> Score | None:
     """An evaluator that may block or hang: bounded in number and in time, in a thread unless it is async.
 
-    One that asks the judge waits for the judge alone, and does not count towards that number.
+    One that asks the judge waits for the judge alone, and does not count towards that number. `None`: it turned out to
+    need a language model, and those are left out.
     """
     criteria = suite.suite.criteria
     timeout = bound.spec.timeout or (suite.limits.judged_timeout if bound.judged else suite.limits.evaluator_timeout)
@@ -276,7 +287,8 @@ async def _score_apart(
         except NothingThere as error:
             return _scored(bound, turn, Evaluation(0.0, str(error)), criteria, clock, warnings)
         except Exception as error:
-            return _unscored(bound, turn, error, criteria, clock)
+            left_out = scoring.fast and isinstance(error, NeedsModel)
+            return None if left_out else _unscored(bound, turn, error, criteria, clock)
 
 
 async def _in_time(

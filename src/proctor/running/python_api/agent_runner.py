@@ -33,7 +33,7 @@ from proctor.running.engine.tool_reruns import answering_for_tools
 from proctor.running.options import DEFAULTS, Limits
 from proctor.running.session.answer_reuse import question_lock
 from proctor.tracing.capture import untraced
-from proctor.tracing.thread_context import carry_context_into_threads
+from proctor.tracing.watching import carry_context_into_threads, instrumenting
 
 
 class AgentRun(dict[str, Any]):
@@ -230,7 +230,7 @@ class AgentRunner:
         """The same, for code that has an event loop."""
         chosen = [case if isinstance(case, Case) else _from_dict(case) for case in cases]
         gate = asyncio.Semaphore(self._limits.parallel)
-        with Watchdog() as watchdog, carry_context_into_threads():
+        with Watchdog() as watchdog, instrumenting(), carry_context_into_threads():
             async with _Life(self.agent, self._limits.timeout) as life:
                 return list(await asyncio.gather(*(self._run(case, life, gate, watchdog) for case in chosen)))
 

@@ -19,11 +19,11 @@ from proctor.base.references import describe
 from proctor.base.threads import invoke
 from proctor.cases.suite import Case, NamedData, Turn
 from proctor.evaluators.evaluation import Evaluable
-from proctor.tracing.capture import capture_traces, listen_to_opentelemetry
+from proctor.tracing.capture import capture_traces
 from proctor.tracing.observing import Observation
 from proctor.tracing.spans import Span
-from proctor.tracing.thread_context import carry_context_into_threads
 from proctor.tracing.trial_recording import CURRENT, Recording
+from proctor.tracing.watching import missing_instrumentation
 
 if TYPE_CHECKING:
     from proctor.tracing.spans import ObservationNode, Span
@@ -36,9 +36,10 @@ class NothingSeen(ValueError):
     """The application ran, and there is nothing to evaluate."""
 
     def __init__(self) -> None:
+        missing = missing_instrumentation()
         super().__init__(
             "No spans captured during runnable execution; mark what is to be seen with observe() or"
-            " start_observation(), or name its outputs with wrap()"
+            f" start_observation(), or name its outputs with wrap(){'; ' if missing else ''}{missing}"
         )
 
 
@@ -216,9 +217,8 @@ async def run_once(agent: BaseAgent, arguments: Mapping[str, Json]) -> Once:
     case = Case("once", (Turn(dict(arguments)),))
     if (reason := agent.check(case)) is not None:
         raise UsageError(reason)
-    _instrument()
     problem = None
-    with capture_traces() as seen, carry_context_into_threads():
+    with capture_traces() as seen:
         CURRENT.set(Recording(wraps_are_spans=True))
         step = Observation(ROOT, dict(arguments))
         try:
@@ -241,11 +241,3 @@ async def _answered(agent: BaseAgent, case: Case) -> Reply:
 def _said(reply: Reply) -> Json:
     """What the application returned; nothing, where it only wraps what it has to say."""
     return reply.text or None if reply.structured is None else reply.structured
-
-
-def _instrument() -> None:
-    """Model calls are seen without a line in the application, where an instrumentation is installed."""
-    if listen_to_opentelemetry():
-        from proctor.tracing.otel import enable_llm_tracing
-
-        enable_llm_tracing()

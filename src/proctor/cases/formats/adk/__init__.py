@@ -56,6 +56,13 @@ def write(suites: Sequence[Suite], ending: str = "") -> Written:
     return write_eval_set(suites)
 
 
+def write_for_python(suites: Sequence[Suite]) -> Written:
+    """The same in snake_case, which is all that adk-python's loader takes at the top level."""
+    from proctor.cases.formats.adk.eval_set_writer import write_eval_set
+
+    return write_eval_set(suites, snake=True)
+
+
 def _resembles(path: Path, text: str) -> bool:
     return path.suffix in JSON_AND_YAML and mentions_key(text, "eval_cases", "evalCases")
 
@@ -74,4 +81,5 @@ DECLARED = Declaration(
     companions=(CONFIG_NAME,),
     resembles=_resembles,
     evaluator_names=_evaluator_names,
+    dialects={"adk-python": write_for_python},
 )

@@ -23,6 +23,8 @@ PART_KINDS = (
 )
 """What a part can be instead of text."""
 
+NEWER = "an older google-genai"
+"""Contents and parts are google-genai's, and each of its versions adds to them."""
 PART_NOTES = ("thought_signature", "video_metadata", "media_resolution", "part_metadata")
 CALL_NOTES = ("id", "partial_args", "will_continue")
 EVENT_NOTES = ("author", "grounding_metadata", "usage_metadata", "model_version")
@@ -63,7 +65,7 @@ def read_content(document: Document, data: Json, pointer: Pointer, role: str) ->
     fields = Fields(document, data, pointer, camel=True)
     said_by = fields.text("role")
     parts = fields.each("parts", lambda part, place: _read_part(document, part, place))
-    fields.done()
+    fields.done(ignored_by=NEWER)
     text = "\n".join(part.text for part in parts if part.text) or None
     usual = said_by in (None, role) and len(parts) == 1 and parts[0].bare
     return ContentText(
@@ -80,7 +82,7 @@ def read_tool_use(document: Document, data: Json, pointer: Pointer) -> ToolUse:
     uses = fields.items("tool_uses")
     events = fields.items("invocation_events")
     notes = [fields.items("tool_responses"), fields.items("intermediate_responses")]
-    fields.done()
+    fields.done(nulls=True)
     if uses and events is not None:
         fields.problem("tool_uses", "and invocation events are both given; keep one of them")
     if events is not None:
@@ -100,7 +102,7 @@ def read_call(document: Document, data: Json, pointer: Pointer) -> ExpectedCall 
     arguments = fields.mapping("args", {})
     for note in CALL_NOTES:
         fields.take(note)
-    fields.done()
+    fields.done(ignored_by=NEWER)
     return None if name is None else expected_call(name, arguments)
 
 
@@ -148,7 +150,7 @@ def _calls_of_events(document: Document, events: Sequence[Json], pointer: Pointe
         for note in EVENT_NOTES:
             fields.take(note)
         content = fields.take("content")
-        fields.done()
+        fields.done(ignored_by=NEWER)
         if content is not None:
             calls.extend(read_content(document, content, fields.at("content"), "model").calls)
     return tuple(calls)
@@ -171,7 +173,7 @@ def _read_part(document: Document, data: Json, pointer: Pointer) -> _Part:
     for note in PART_NOTES:
         fields.take(note)
     call = fields.take("function_call")
-    fields.done()
+    fields.done(ignored_by=NEWER)
     return _Part(
         text=None if thought else text,
         others=others,

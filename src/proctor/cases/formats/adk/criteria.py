@@ -152,7 +152,7 @@ def _judge_model_options(fields: Fields, name: str) -> dict[str, Json] | None:
         "num_samples": _count(inner, "num_samples"),
         "parallelism_limit": _count(inner, "parallelism_limit"),
     }
-    inner.done()
+    inner.done(nulls=True)
     return {key: value for key, value in options.items() if value is not None}
 
 
@@ -194,8 +194,8 @@ def read_rubrics(fields: Fields, name: str = "rubrics") -> list[Json] | None:
         if content is None and rubric.valid:
             rubric.problem("rubric_content", "is missing; say what is asked of the answer")
         elif content is not None:
-            content.done()
-        rubric.done()
+            content.done(nulls=True)
+        rubric.done(nulls=True)
         return {key: value for key, value in found.items() if value is not None}
 
     return fields.each(name, read) or None
@@ -285,10 +285,10 @@ def _read(fields: Fields, name: str, data: Json, pointer: Pointer) -> CustomMetr
     function: str | None = None
     if code is not None:
         function = code.text("name", required=code.valid, blank=False)
-        code.done()
+        code.done(nulls=True)
     elif inner.valid:
         inner.problem("code_config", 'is missing; name the function: {"name": "package.module.function"}')
-    inner.done()
+    inner.done(nulls=True)
     if function is None:
         return None
     if not is_reference(function) and "." not in function.strip("."):
@@ -305,16 +305,16 @@ def _interval(info: Fields | None) -> tuple[float, float]:
     info.text("description")
     info.flag("requires_threshold")
     values = info.inside("metric_value_info")
-    info.done()
+    info.done(nulls=True)
     interval = None if values is None else values.inside("interval")
     if values is not None:
-        values.done()
+        values.done(nulls=True)
     if interval is None:
         return 0.0, 1.0
     for name in ("open_at_min", "open_at_max"):
         interval.flag(name)
     least, most = interval.number("min_value", 0.0), interval.number("max_value", 1.0)
-    interval.done()
+    interval.done(nulls=True)
     if not least < most:
         interval.problem("max_value", f"must be more than min_value, which is {least:g}")
         return 0.0, 1.0

@@ -24,7 +24,18 @@ from proctor.cases.formats.adk.contents import (
     read_tool_use,
 )
 from proctor.cases.formats.adk.criteria import read_rubrics
-from proctor.cases.formats.adk.test_config import Draft, Gates, Placed, assemble, keep, name_of, session_of
+from proctor.cases.formats.adk.test_config import (
+    ADK,
+    Draft,
+    Gates,
+    Placed,
+    assemble,
+    chosen_reading,
+    initial_state,
+    keep,
+    name_of,
+    session_of,
+)
 from proctor.cases.scenario import Scenario
 from proctor.cases.suite import NOTHING, Case, Expected, ExpectedCall, Suite, Turn
 
@@ -33,7 +44,8 @@ def read_document(document: Document, gates: Gates | None = None) -> list[Suite]
     """The suite of a document, judged by the config beside it, or by `gates` if they are given."""
     data = document.data
     if is_legacy(data):
-        return assemble(document, read_rows(document), gates)
+        reading = chosen_reading(document.path) if gates is None else None
+        return assemble(document, read_rows(document, reading), gates)
     if isinstance(data, dict) and ID_KEYS & data.keys() and not SET_KEYS & data.keys():
         case = _read_case(document, data, ())
         return assemble(document, Draft(name_of(document.path), (Placed(case, ()),)), gates)
@@ -60,7 +72,7 @@ def _read_set(document: Document) -> Draft:
         description=fields.text("description", ""),
         extra=keep(notes),
     )
-    fields.done()
+    fields.done(ignored_by=ADK)
     return draft
 
 
@@ -69,6 +81,7 @@ def _read_case(document: Document, data: Json, pointer: Pointer) -> Case:
     scenario = _read_scenario(fields)
     turns = _read_conversation(fields) if scenario is None else (Turn(scenario.start),)
     state, session = session_of(fields.inside("session_input"))
+    state = initial_state(fields) or state
     notes = {"creationTimestamp": fields.number("creation_timestamp")}
     case = Case(
         id=fields.text("eval_id", "", required=fields.valid, blank=False),
@@ -79,7 +92,7 @@ def _read_case(document: Document, data: Json, pointer: Pointer) -> Case:
         extra=keep(session | notes),
         scenario=scenario,
     )
-    fields.done()
+    fields.done(ignored_by=ADK)
     return case
 
 
@@ -124,7 +137,7 @@ def _read_turn(document: Document, data: Json, pointer: Pointer) -> Turn:
         metadata=_rubrics(fields),
         extra=keep(_turn_notes(fields, asked, answered, used)),
     )
-    fields.done()
+    fields.done(nulls=True)
     return turn
 
 
@@ -174,6 +187,10 @@ def _check_user(fields: Fields, asked: ContentText) -> None:
 
 
 DEPRECATED = "is in ADK's legacy format; `proctor dataset convert` writes it as an EvalSet"
+AMBIGUOUS = (
+    "has {} rows without tools, which are read as one case each, as ADK-TS reads them; adk-python reads them as turns "
+    'of one conversation. To choose, write "legacy_rows": "cases" or "conversation" into the test_config.json beside it'
+)
 MOCKED = "has mock_tool_output, which is ignored: the agent calls its real tools"
 
 Dialect = Literal["typescript", "python"]
@@ -191,8 +208,8 @@ class _Rows:
         self.dialects.setdefault(dialect, pointer)
 
 
-def read_rows(document: Document) -> Draft:
-    """The cases of a flat array, of a single row, or of a legacy evalset."""
+def read_rows(document: Document, reading: str | None = None) -> Draft:
+    """The cases of a flat array, of a single row, or of a legacy evalset; `reading` says what a row is."""
     document.warn((), DEPRECATED)
     data = document.data
     rows = _Rows(document)
@@ -202,19 +219,21 @@ def read_rows(document: Document) -> Draft:
     if isinstance(data, list) and any(isinstance(entry, dict) and "data" in entry for entry in data):
         cases = tuple(Placed(_read_entry(rows, entry, (index,)), (index,)) for index, entry in enumerate(data))
     else:
-        cases = _read_flat(rows, data)
+        cases = _read_flat(rows, data, reading)
     if len(rows.dialects) == 2:
         place = rows.dialects["python"]
         document.problem(place, "mixes tool_name/tool_input (adk-python) with name/args (ADK-TS); use one of them")
     return Draft(name_of(document.path), cases)
 
 
-def _read_flat(rows: _Rows, data: Json) -> tuple[Placed, ...]:
+def _read_flat(rows: _Rows, data: Json, reading: str | None) -> tuple[Placed, ...]:
     places: list[tuple[Json, Pointer]] = (
         [(row, (index,)) for index, row in enumerate(data)] if isinstance(data, list) else [(data, ())]
     )
     turns = [_read_row(rows, row, pointer) for row, pointer in places]
-    if "python" in rows.dialects:
+    if len(places) > 1 and not rows.dialects and reading is None:
+        rows.document.warn((), AMBIGUOUS.format(len(places)))
+    if "python" in rows.dialects or (not rows.dialects and reading == "conversation"):
         return (Placed(Case(name_of(rows.document.path), tuple(turns)), ()),)
     pairs = enumerate(zip(turns, places, strict=True))
     return tuple(Placed(Case(f"eval-{index}", (turn,)), pointer) for index, (turn, (_, pointer)) in pairs)
@@ -225,8 +244,9 @@ def _read_entry(rows: _Rows, data: Json, pointer: Pointer) -> Case:
     fields = Fields(rows.document, data, pointer)
     turns = fields.each("data", lambda row, place: _read_row(rows, row, place), required=fields.valid, least=1)
     state, session = session_of(fields.inside("initial_session"))
+    state = initial_state(fields) or state
     name = fields.text("name", "", required=fields.valid, blank=False)
-    fields.done()
+    fields.done(ignored_by=ADK)
     return Case(name, tuple(turns), state=state, extra=keep(session))
 
 
@@ -236,7 +256,7 @@ def _read_row(rows: _Rows, data: Json, pointer: Pointer) -> Turn:
     reference = fields.text("reference")
     calls = _read_calls(rows, fields)
     said = _read_responses(rows, fields)
-    fields.done()
+    fields.done(ignored_by=ADK)
     uses = {} if calls is None else {"toolUses": [literal_call(call) for call in calls]}
     return Turn(
         input=query,
@@ -265,7 +285,7 @@ def _read_call(rows: _Rows, data: Json, pointer: Pointer) -> ExpectedCall | None
     if fields.take("mock_tool_output") is not None and not rows.mocked:
         rows.mocked = True
         rows.document.warn(pointer, MOCKED)
-    fields.done()
+    fields.done(ignored_by=ADK)
     return None if name is None else expected_call(name, arguments)
 
 
@@ -278,7 +298,7 @@ def _read_responses(rows: _Rows, fields: Fields) -> list[Json]:
     def read(data: Json, pointer: Pointer) -> Json:
         inner = Fields(rows.document, data, pointer)
         author, text = inner.text("author", ""), inner.text("text", "")
-        inner.done()
+        inner.done(ignored_by=ADK)
         return [author, [{"text": text}]]
 
     return fields.each(name, read)

@@ -1,10 +1,11 @@
-"""Writes suites as one ADK EvalSet, camelCase as ADK-TS has it, with the `test_config.json` that belongs to it.
+"""Writes suites as one ADK EvalSet, camelCase for ADK-TS or snake_case for adk-python, with its `test_config.json`.
 
 Evaluators become criteria: one set of them for all cases, which is all that ADK can hold.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -40,7 +41,14 @@ CASE_WRITTEN = {"id", "turns", "evaluators", "metadata", "state", "final_state",
 TURN_NOTES = ("appDetails", "duration", "modelDuration", "toolDuration")
 
 
-def write_eval_set(suites: Sequence[Suite]) -> Written:
+OPAQUE = frozenset(
+    "args state response finalSessionState final_session_state appDetails app_details "
+    "partMetadata part_metadata".split()
+)
+"""Keys whose values are the user's data, or are keyed by the user's names."""
+
+
+def write_eval_set(suites: Sequence[Suite], *, snake: bool = False) -> Written:
     """One EvalSet; several suites become one, under the name of the first."""
     if not suites:
         raise UsageError("there is no suite to write")
@@ -54,7 +62,21 @@ def write_eval_set(suites: Sequence[Suite]) -> Written:
     data["creationTimestamp"] = notes.get("creationTimestamp", 0)
     data["evalCases"] = _write_cases(suites, losses)
     companions, config_losses = write_config(suites, notes)
-    return Written(json_text(data), (*losses, *config_losses), companions)
+    return Written(json_text(_in_snake_case(data) if snake else data), (*losses, *config_losses), companions)
+
+
+def _in_snake_case(value: Json) -> Json:
+    """ADK's own keys as adk-python writes them; what the user named keeps its name."""
+    if isinstance(value, list):
+        return [_in_snake_case(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        re.sub(r"(?<=[a-z0-9])[A-Z]", lambda upper: f"_{upper[0].lower()}", key): item
+        if key in OPAQUE
+        else _in_snake_case(item)
+        for key, item in value.items()
+    }
 
 
 def _write_cases(suites: Sequence[Suite], losses: list[str]) -> list[Json]:

@@ -27,7 +27,7 @@ def read_scenario(fields: Fields) -> Scenario | None:
         plan=inner.text("conversation_plan", "", required=True, blank=False),
         persona=_persona(inner),
     )
-    inner.done()
+    inner.done(nulls=True)
     return scenario
 
 
@@ -42,7 +42,7 @@ def _persona(fields: Fields) -> Json:
         inner.text("id")
         inner.text("description", required=True, blank=False)
         inner.each("behaviors", lambda data, pointer: Fields(fields.document, data, pointer, camel=True))
-        inner.done()
+        inner.done(nulls=True)
     elif value is not None and not isinstance(value, str):
         fields.problem("user_persona", f"must be one of {', '.join(PERSONAS)}, or an object, not {kind(value)}")
         return None
@@ -61,7 +61,7 @@ def read_simulator(fields: Fields | None) -> dict[str, Any]:
     if fields.take("custom_instructions") is not None:
         given["instructions"] = _instructions(fields)
     given["show_tools"] = fields.flag("include_function_calls", False)
-    fields.done()
+    fields.done(nulls=True)
     return {name: value for name, value in given.items() if value not in (None, False)}
 
 

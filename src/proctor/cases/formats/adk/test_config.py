@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from proctor.cases.formats.adk.criteria import CustomMetric
 
 
+LEGACY_ROWS = "legacy_rows"
+"""The key of ours in a config: what the rows of a legacy array are, where the two ADKs read them differently."""
 UNSUPPORTED = {"live_model_config": "needs a live session, which is not available"}
 
 DEFAULT_CRITERIA: Final = {"tool_trajectory_avg_score": 1.0, "response_match_score": 0.8}
@@ -72,9 +74,23 @@ def load_gates(document: Document) -> Gates:
     return gates
 
 
+def chosen_reading(path: Path) -> str | None:
+    """What the config beside a file of legacy rows says that they are: `cases`, `conversation`, or nothing."""
+    config = path.parent / CONFIG_NAME
+    if not config.exists():
+        return None
+    try:
+        data = Document(config, read_text(config)).data
+    except InvalidSuite:
+        return None  # said when the criteria are read
+    said = [data.get(name) for name in (LEGACY_ROWS, "legacyRows")] if isinstance(data, Mapping) else []
+    return next((value for value in said if value in ("cases", "conversation")), None)
+
+
 def read_config(document: Document) -> Gates:
     """What a whole `test_config.json` asks for; the document has what is wrong with it."""
     fields = Fields(document, document.data, camel=True)
+    fields.choice(LEGACY_ROWS, ("cases", "conversation"))
     for name, reason in UNSUPPORTED.items():
         if fields.take(name) is not None:
             fields.problem(name, reason)
@@ -82,7 +98,7 @@ def read_config(document: Document) -> Gates:
     simulator, custom = _simulator(fields), _custom_metrics(fields)
     kept = {"customMetrics": "custom_metrics", "userSimulatorConfig": "user_simulator_config"}
     notes = {note: value for note, name in kept.items() if (value := fields.take(name))}
-    fields.done()
+    fields.done(ignored_by=ADK)
     specs = () if criteria is None else read_criteria(document, criteria, fields.at("criteria"), custom)
     for name in custom.keys() - (criteria or {}).keys():
         document.warn((*fields.at("custom_metrics"), name), "is not among the criteria, so it is not measured")
@@ -139,7 +155,7 @@ def _read_metric(
     options = read_options(fields, metric)
     if IN_FINAL not in metric.options and fields.flag(IN_FINAL):
         document.warn(fields.at(IN_FINAL), "has no effect on this metric")
-    fields.done()
+    fields.done(nulls=True)
     return metric.spec(name, threshold, options)
 
 
@@ -162,6 +178,8 @@ def _threshold(document: Document, metric: Metric | CustomMetric, value: Json, p
     return metric.least
 
 
+ADK = "adk-python"
+"""Whose models say which keys are ignored rather than refused."""
 KEPT = "x-adk"
 """Where `extra` keeps what ADK says and Proctor does not use."""
 
@@ -225,9 +243,17 @@ def session_of(fields: Fields | None) -> tuple[Mapping[str, Json], dict[str, Jso
         "userId": fields.text("user_id"),
         "sessionId": fields.text("session_id"),
     }
-    state = fields.mapping("state", NOTHING)
-    fields.done()
+    state = initial_state(fields) or fields.mapping("state", NOTHING)
+    fields.done(ignored_by=ADK)
     return state, {key: value for key, value in names.items() if value is not None}
+
+
+def initial_state(fields: Fields) -> Mapping[str, Json] | None:
+    """The state under the other name that people give it, which ADK tolerates."""
+    given: Mapping[str, Json] | None = fields.mapping("initial_state")
+    if given and (fields.take("state") or fields.take("session_input")):
+        fields.problem("initial_state", "is given beside the state of the session; keep one of them")
+    return given
 
 
 def keep(notes: Mapping[str, Json]) -> Mapping[str, Json]:

@@ -118,7 +118,14 @@ class _Row:
     def _input(self) -> tuple[Json, tuple[NamedData, ...]]:
         if given := self._either("entry_kwargs", "input_data"):
             holder, name = given
-            return holder.mapping(name, {}), self._named_inputs()
+            inputs = self._named_inputs()
+            if name == "entry_kwargs" and self._must_have_inputs() and not inputs:
+                self._document.problem(
+                    self._outer.pointer,
+                    'needs \'eval_input\' with at least one item, such as [{"name": "input", "value": "Hello"}]; '
+                    "only entries with 'input_data' can do without",
+                )
+            return holder.mapping(name, {}), inputs
         if not self._first_generation:
             self._document.problem(self._outer.pointer, "needs 'entry_kwargs' or 'input_data' (an object)")
             return {}, self._named_inputs()
@@ -126,6 +133,12 @@ class _Row:
         if not holder.has("eval_input"):
             self._document.problem(holder.pointer, "needs 'eval_input' (what the application is given)")
         return holder.take("eval_input"), ()
+
+    def _must_have_inputs(self) -> bool:
+        """Only 0.6 demands them of every entry; what is no list has been complained of already."""
+        given = self._holder("eval_input").take("eval_input")
+        is_flat = self._inner is None and not self._outer.has("input_data")
+        return is_flat and (given is None or isinstance(given, list))
 
     def _named_inputs(self) -> tuple[NamedData, ...]:
         items = self._holder("eval_input").each("eval_input", self._named_input)

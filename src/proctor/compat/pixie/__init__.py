@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from proctor.agents.runnable import Runnable
     from proctor.base.json_data import UNSET
     from proctor.cases.suite import NamedData
+    from proctor.compat.pixie.evaluable import Evaluable
     from proctor.evaluators.choice.classifiers import (
         Battle,
         ClosedQA,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from proctor.evaluators.data.values import JSONDiff, ListContains, NumericDiff, ValidJSON
     from proctor.evaluators.datasets.dataset_file import Dataset
     from proctor.evaluators.datasets.dataset_store import DatasetStore
-    from proctor.evaluators.evaluation import Evaluable, Evaluation, Evaluator, evaluate
+    from proctor.evaluators.evaluation import Evaluation, Evaluator, evaluate
     from proctor.evaluators.foreign.autoevals import AutoevalsAdapter
     from proctor.evaluators.foreign.llm_prompt import create_llm_evaluator
     from proctor.evaluators.from_trace import as_evaluable, by_name, last_llm_call, root
@@ -74,7 +75,8 @@ _HOMES = {
     "evaluators.datasets.dataset_store": "DatasetStore",
     "evaluators.from_trace": "as_evaluable by_name last_llm_call root",
     "evaluators.foreign.llm_prompt": "create_llm_evaluator",
-    "evaluators.evaluation": "Evaluable Evaluation Evaluator TestCase=Evaluable evaluate",
+    "compat.pixie.evaluable": "Evaluable TestCase=Evaluable",
+    "evaluators.evaluation": "Evaluation Evaluator",
     "evaluators.safety.moderation": "Moderation",
     "evaluators.rag.retrieval": "ContextRelevancy",
     "evaluators.semantic": "EmbeddingSimilarity",

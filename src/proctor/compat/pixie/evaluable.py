@@ -1,0 +1,25 @@
+"""pixie's `Evaluable`: Proctor's own, which refuses to be made without an input."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from proctor.evaluators.evaluation import Evaluable as _Evaluable
+
+
+class _AnyEvaluable(type):
+    """What the engine makes is an `Evaluable` too, whichever name an evaluator checks it by."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, _Evaluable)
+
+
+class Evaluable(_Evaluable, metaclass=_AnyEvaluable):
+    """What an evaluator sees; `eval_input` has at least one item, and `expected_output` is the expectation."""
+
+    __slots__ = ()
+
+    def __init__(self, *args: Any, **named: Any) -> None:
+        super().__init__(*args, **named)
+        if not self.eval_input:
+            raise ValueError('eval_input must have at least one item, such as {"name": "input", "value": "Hello"}')

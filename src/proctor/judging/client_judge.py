@@ -1,0 +1,109 @@
+"""A judge that is asked through a client the user has made: an `openai.OpenAI`, or anything with its methods."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from proctor.agents.agent import Usage
+from proctor.base.json_data import Json
+from proctor.base.threads import call_in_thread, is_async
+from proctor.judging.judge import Completion, EndpointFailed, Prompt
+
+DEFAULT_MODEL = "gpt-5-mini"
+DEFAULT_EMBEDDINGS = "text-embedding-ada-002"
+"""What autoevals asks where a client is given and no model."""
+
+
+def judge_of_client(client: Any, model: Any = None, default: str = DEFAULT_MODEL) -> Any:
+    """A judge behind `client`, in a form that names a judge anywhere.
+
+    Of OpenAI's own client, the address and the key are used: its judge shares cache, rate limit and budget with others.
+    Any other client is called itself.
+    """
+    if model is not None and not isinstance(model, str):
+        raise ValueError("a client is asked for a model by its name; give model= as text, or no client")
+    name = (model or "").strip().removeprefix("openai:") or default
+    address, key = getattr(client, "base_url", None), getattr(client, "api_key", None)
+    is_plain = type(client).__name__ in ("OpenAI", "AsyncOpenAI")
+    if is_plain and str(address or "").startswith(("http://", "https://")) and isinstance(key, str) and key:
+        return {"provider": "openai", "name": name, "endpoint": str(address), "api_key": key}
+    if not callable(_method(client, "chat", "completions", "create")):
+        raise ValueError(
+            "client must be an openai.OpenAI or AsyncOpenAI, or have chat.completions.create, "
+            f"not {type(client).__name__}"
+        )
+    from proctor.judging.model_judge import ModelJudge
+
+    return ModelJudge(_ClientEndpoint(client, name))
+
+
+class _ClientEndpoint:
+    """Sends prompts with the user's client."""
+
+    def __init__(self, client: Any, model: str) -> None:
+        self.name = f"openai:{model}"
+        self.address = f"client {id(client)}"
+        self.parameters: Mapping[str, Json] = {}
+        self._client = client
+        self._model = model
+
+    async def complete(self, prompt: Prompt, schema: Mapping[str, Json], *, timeout: float) -> Completion:
+        create = _method(self._client, "chat", "completions", "create")
+        shape = f"Reply with one JSON object that fits this JSON Schema:\n{json.dumps(schema)}"
+        messages = [
+            {"role": "system", "content": f"{prompt.system}\n\n{shape}"},
+            {"role": "user", "content": prompt.user},
+        ]
+        for reply, complaint in prompt.corrections:
+            messages += [{"role": "assistant", "content": reply}, {"role": "user", "content": complaint}]
+        try:
+            response = await _called(create, model=self._model, messages=messages)
+            text = response.choices[0].message.content
+        except Exception as error:
+            raise EndpointFailed(f"{self.name} {type(error).__name__}: {error}") from None
+        return Completion(_as_json(text if isinstance(text, str) else "", schema), _usage(response), self._model)
+
+
+class ClientEmbeddings:
+    """Embeddings from the user's client."""
+
+    def __init__(self, client: Any, model: Any = None) -> None:
+        self.name = f"openai:{model or DEFAULT_EMBEDDINGS}"
+        self._create = _method(client, "embeddings", "create")
+        if not callable(self._create):
+            raise ValueError(f"client must have embeddings.create, as openai.OpenAI does, not {type(client).__name__}")
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        response = await _called(self._create, model=self.name.removeprefix("openai:"), input=list(texts))
+        return [list(item.embedding) for item in response.data]
+
+
+async def _called(function: Any, **named: Any) -> Any:
+    response = function(**named) if is_async(function) else await call_in_thread(function, **named)
+    return await response if inspect.isawaitable(response) else response
+
+
+def _method(client: Any, *path: str) -> Any:
+    for name in path:
+        client = getattr(client, name, None)
+    return client
+
+
+def _usage(response: Any) -> Usage:
+    used = getattr(response, "usage", None)
+    counts = [getattr(used, name, None) for name in ("prompt_tokens", "completion_tokens")]
+    known = [count if isinstance(count, int) else None for count in counts]
+    return Usage(known[0], known[1], model_calls=1)
+
+
+def _as_json(text: str, schema: Mapping[str, Json]) -> str:
+    """`Score: 0.8` and reasons, which is how pixie asks, as the object that is wanted here."""
+    wanted = schema.get("properties")
+    found = re.match(r"\s*\**score\**\s*[:=]\s*([01](?:\.\d+)?|\.\d+)\b", text, re.IGNORECASE)
+    if found is None or not isinstance(wanted, Mapping) or set(wanted) != {"score", "reasoning"}:
+        return text
+    return json.dumps({"reasoning": text[found.end() :].strip(" \n:-*") or text, "score": float(found[1])})
