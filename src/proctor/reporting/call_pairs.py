@@ -173,9 +173,9 @@ def _wrong_as_told(row: CallPair, reasons: Sequence[str]) -> dict[str, str]:
     names = sorted({*rules, *given}, key=len, reverse=True)
     wrong: dict[str, str] = {}
     for reason in reasons:
-        name = next((name for name in names if reason.startswith((f"{name}:", f"{name}.", f"{name}["))), None)
+        name = next((name for name in names if reason.startswith(tuple(f"{name}{end}" for end in ":.[ "))), None)
         if name is not None:
-            why = reason[len(name) :].removeprefix(": ").removeprefix(".")
+            why = reason[len(name) :].removeprefix(":").removeprefix(".").lstrip()
             wrong[name] = f"{wrong[name]}, {why}" if name in wrong else why
     return {**wrong, **{name: why for name, why in row.wrong.items() if name not in wrong}}
 
@@ -199,11 +199,11 @@ def _plainly_wrong(expected: ExpectedCall, call: ToolCall) -> dict[str, str]:
     rules = expected.arguments
     if rules is None or call.raw_arguments is not None:
         return {}
-    run = {
-        name for name, matcher in rules.items() if not isinstance(matcher, (Equals, Ignore)) and name in call.arguments
+    safe = {
+        name: matcher if isinstance(matcher, (Equals, Ignore)) or name not in call.arguments else Ignore()
+        for name, matcher in rules.items()
     }
-    safe = replace(expected, arguments={name: Ignore() if name in run else matcher for name, matcher in rules.items()})
-    return wrong_arguments(safe, call)
+    return wrong_arguments(replace(expected, arguments=safe), call)
 
 
 def _with_faults(rows: list[CallPair], faults: Iterable[Json]) -> list[CallPair]:

@@ -167,9 +167,8 @@ def _fault_text(fault: Mapping[str, Json], *, no_tool: bool) -> str:
 
 
 def _expects_no_tool(trial: TrialResult, turn: int | None) -> bool:
-    return all(
-        item.expected.tool_calls == () for item in trial.case.turns[turn or 0 : None if turn is None else turn + 1]
-    )
+    turns = trial.case.turns if turn is None else trial.case.turns[turn : turn + 1]
+    return all(item.expected.tool_calls == () for item in turns)
 
 
 def _faults(trial: TrialResult, chosen: int | None, compared: bool) -> Iterator[tuple[int, str, str]]:

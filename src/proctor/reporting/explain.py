@@ -9,7 +9,7 @@ from dataclasses import replace
 from proctor.agents.agent import Reply, ToolCall
 from proctor.base.json_data import UNSET, Json, plain, show
 from proctor.base.records import record
-from proctor.cases.matchers import describe
+from proctor.cases.matchers import Equals, Matcher, describe
 from proctor.cases.suite import Case, Expected, ExpectedCall, Turn
 from proctor.evaluators.evaluation import collapse
 from proctor.reporting.call_pairs import CallPair, Fit, found_in_calls, pair_calls
@@ -143,7 +143,7 @@ def expected_call_text(call: ExpectedCall, limit: int) -> str:
     """An expected call in the same manner; without brackets where the arguments do not matter."""
     text = f"*{call.name}*" if call.substring else call.name
     if call.arguments is not None:
-        inside = [f"{name}={shorten(describe(matcher), limit)}" for name, matcher in call.arguments.items()]
+        inside = [f"{name}={shorten(_matcher_text(matcher), limit)}" for name, matcher in call.arguments.items()]
         text += f"({', '.join([*inside, '...'] if call.extra_arguments else inside)})"
     if call.count != 1:
         text += f" x{call.count}"
@@ -237,7 +237,7 @@ def _row(pair: CallPair, detail: Detail) -> tuple[str, str]:
 
 def _remark(pair: CallPair) -> str:
     told = [pair.fit.value] if pair.fit in (Fit.FORBIDDEN, Fit.OUT_OF_ORDER, Fit.LEFT_OUT) else []
-    told += [f"{name}: {why}" if name else why for name, why in pair.wrong.items()]
+    told += [name or "arguments" for name in pair.wrong]
     return f"  <- {', '.join(told)}" if told else ""
 
 
@@ -266,3 +266,7 @@ def _score_facts(scores: Sequence[Score], detail: Detail) -> Iterator[Fact]:
 def _literal(value: Json) -> str:
     """JSON, so that text and numbers can be told apart."""
     return json.dumps(plain(value), ensure_ascii=False)
+
+
+def _matcher_text(matcher: Matcher) -> str:
+    return _literal(matcher.value) if isinstance(matcher, Equals) else describe(matcher)

@@ -8,7 +8,7 @@ from math import fsum
 from proctor.agents.agent import ToolCall
 from proctor.base.json_data import UNSET
 from proctor.base.records import record
-from proctor.cases.matchers import changed, same
+from proctor.cases.matchers import Equals, same
 from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.argument_checks import require_flags
 from proctor.evaluators.evaluation import Evaluable, Evaluation
@@ -112,4 +112,4 @@ class ToolCorrectness:
         if self.compare_arguments:
             yield from mismatches(expected, call)
         if self.compare_results and expected.result is not UNSET and not same(expected.result, call.result):
-            yield f"result: {changed(expected.result, call.result)}"
+            yield from map(str, Equals(expected.result).differences(call.result, "result"))

@@ -79,11 +79,9 @@ def _write_row(row: CallPair, compared: bool, out: TextIO, limit: int) -> None:
 
 
 def _no_call(row: CallPair) -> str:
-    return (
-        f'<p class="tool">{code(row.wanted, ARGUMENT_TEXT)}</p>\n'
-        if row.wanted
-        else '<p class="none">no such call</p>\n'
-    )
+    if not row.wanted:
+        return '<p class="none">no such call</p>\n'
+    return f'<p class="tool">{code(row.wanted, ARGUMENT_TEXT)}</p>\n'
 
 
 def _expected_html_calls(call: ExpectedCall) -> str:
