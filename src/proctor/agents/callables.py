@@ -252,7 +252,7 @@ class CallableSession(BaseSession):
         except DoesNotFit as error:
             raise AgentFailed(f"{agent.name} cannot be called with {_short(turn)}: {error}") from None
         answer = await invoke_as(agent.asynchronous, agent.function, positional, named)
-        reply = Reply(answer) if type(answer) is str else to_reply(answer)
+        reply = Reply(answer) if type(answer) is str else to_reply(answer, turn.input)
         if conversation is None:
             return reply
         if reply.state is None and signature.takes("state", "session"):

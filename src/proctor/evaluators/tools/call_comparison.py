@@ -23,6 +23,9 @@ from proctor.cases.matchers import (
 from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.evaluation import Evaluable, NothingToCompare
 
+MOST_CREDITED = 40_000
+"""Pairs of different calls whose arguments are compared one by one: an agent that makes thousands of calls must not
+stop everything else."""
 FAILED_CALLS = ("count", "ignore")
 """What `failed_calls` may say: calls that ended in an error are compared like others, or left out."""
 
@@ -115,8 +118,13 @@ def fitting(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> lis
 
 
 def crediting(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> list[list[float]]:
-    """The same with the credit of each pair; none where the names differ."""
+    """The same with the credit of each pair; none where the names differ.
+
+    Where more than `MOST_CREDITED` pairs would have to be looked at, only calls that fit earn anything.
+    """
     groups = _EqualCalls(actual)
+    if groups.count * len({_written_key(wanted) for wanted in expected}) > MOST_CREDITED:
+        return fitting(expected, actual)
     return [
         groups.row(wanted, lambda wanted, call: credit(wanted, call) if wanted.accepts_name(call.name) else 0.0)
         for wanted in expected
@@ -126,8 +134,9 @@ def crediting(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> l
 def fitting_names(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> list[list[float]]:
     """The same for the names alone."""
     names = {call.name for call in actual}
-    accepted = [{name for name in names if wanted.accepts_name(name)} for wanted in expected]
-    return [[float(call.name in row) for call in actual] for row in accepted]
+    accepted = [frozenset(name for name in names if wanted.accepts_name(name)) for wanted in expected]
+    rows = {accepts: [float(call.name in accepts) for call in actual] for accepts in set(accepted)}
+    return [rows[accepts] for accepts in accepted]
 
 
 class _EqualCalls:
@@ -140,23 +149,37 @@ class _EqualCalls:
         for column, call in enumerate(actual):
             self._columns.setdefault((call.name, call.raw_arguments, data_key(call.arguments)), []).append(column)
 
+    @property
+    def count(self) -> int:
+        """How many different calls there are."""
+        return len(self._columns)
+
     def row(
         self, wanted: ExpectedCall, worth: Callable[[ExpectedCall, ToolCall], float], *, look_up: bool = False
     ) -> list[float]:
         """What each call is worth; `look_up`: only calls that are literally the expected one are worth anything."""
-        key = _literal_key(wanted)
-        if key is not None and key in self._rows:
-            return self._rows[key]
-        row = [0.0] * len(self._actual)
+        key, written = _literal_key(wanted), _written_key(wanted)
+        if written in self._rows:
+            return self._rows[written]
+        row = self._rows[written] = [0.0] * len(self._actual)
         found = [self._columns.get(key, [])] if look_up and key is not None else self._columns.values()
         for columns in found:
             value = worth(wanted, self._actual[columns[0]]) if columns else 0.0
             if value:
                 for column in columns:
                     row[column] = value
-        if key is not None:
-            self._rows[key] = row
         return row
+
+
+def _written_key(wanted: ExpectedCall) -> object:
+    """Equal for expected calls that ask for the same; those with a matcher of a user's own stay apart."""
+    rules = wanted.arguments
+    if rules is None:
+        return wanted.name, wanted.substring, None
+    if not all(type(matcher).__module__.startswith("proctor.") for matcher in rules.values()):
+        return id(wanted)
+    written = data_key({name: matcher.to_json() for name, matcher in rules.items()})
+    return wanted.name, wanted.substring, wanted.extra_arguments, written
 
 
 def _literal_key(wanted: ExpectedCall) -> object:

@@ -77,6 +77,8 @@ class ToolCorrectness:
         if not self.compare_arguments:
             return fit
         earned = crediting(expected, actual)
+        if not self.compare_results:
+            return earned
         return [[f * c for f, c in zip(row, credit, strict=True)] for row, credit in zip(fit, earned, strict=True)]
 
     def _fits(self, expected: ExpectedCall, call: ToolCall) -> bool:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from operator import add
 
 Pairs = list[tuple[int, int]]
 """(row, column), by row."""
@@ -26,14 +28,14 @@ def best_pairs(weights: Weights) -> Pairs:
     matrix as many pairs of the greatest weight as possible are made first, and then the best assignment of the rest;
     if that is still too large, the best pair first.
     """
-    found = sorted({weight for row in weights for weight in row if weight > 0.0}, reverse=True)
+    found = sorted({weight for row in _different(weights) for weight in row if weight > 0.0}, reverse=True)
     if not found:
         return []
     if len(found) == 1:
-        return most_pairs([[column for column, weight in enumerate(row) if weight > 0.0] for row in weights])
+        return most_pairs(_columns_worth(weights, found[0]))
     if is_exact(weights):
         return _positive(weights, list(range(len(weights))), list(range(len(weights[0]))))
-    first = most_pairs([[column for column, weight in enumerate(row) if weight == found[0]] for row in weights])
+    first = most_pairs(_columns_worth(weights, found[0]))
     rows, columns = _left(len(weights), (r for r, _ in first)), _left(len(weights[0]), (c for _, c in first))
     if len(rows) * len(columns) <= MOST_ASSIGNED:
         return sorted(first + _positive(weights, rows, columns))
@@ -43,6 +45,16 @@ def best_pairs(weights: Weights) -> Pairs:
 def is_exact(weights: Weights) -> bool:
     """Whether a matrix is small enough for the best assignment of different weights."""
     return len(weights) * len(weights[0] if weights else ()) <= MOST_ASSIGNED
+
+
+def _columns_worth(weights: Weights, worth: float) -> list[list[int]]:
+    """Per row, the columns with this weight; rows that are one object are gone through once."""
+    columns = {id(row): [column for column, weight in enumerate(row) if weight == worth] for row in _different(weights)}
+    return [columns[id(row)] for row in weights]
+
+
+def _different(weights: Weights) -> Iterable[Sequence[float]]:
+    return {id(row): row for row in weights}.values()
 
 
 def _left(count: int, taken: Iterable[int]) -> list[int]:
@@ -151,11 +163,10 @@ def _common_subsequence(weights: Weights) -> Pairs:
     columns = len(weights[0]) if weights else 0
     best = [[0.0] * (columns + 1)]
     for row in weights:
-        above, here, left = best[-1], [0.0], 0.0
-        for column, weight in enumerate(row):
-            left = max(left, above[column + 1], above[column] + weight)
-            here.append(left)
-        best.append(here)
+        above = best[-1]
+        best.append(
+            list(accumulate(map(max, above[1:], map(add, above, row)), max, initial=0.0)) if any(row) else above
+        )
     pairs: Pairs = []
     index, column = len(weights), columns
     while index and column:
