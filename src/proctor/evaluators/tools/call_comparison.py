@@ -23,7 +23,7 @@ from proctor.cases.matchers import (
 from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.evaluation import Evaluable, NothingToCompare
 
-MOST_CREDITED = 40_000
+MOST_CREDITED = 90_000
 """Pairs of different calls whose arguments are compared one by one: an agent that makes thousands of calls must not
 stop everything else."""
 FAILED_CALLS = ("count", "ignore")

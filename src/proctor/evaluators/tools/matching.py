@@ -16,8 +16,8 @@ Pairs = list[tuple[int, int]]
 Weights = Sequence[Sequence[float]]
 """Per row and column, what pairing the two is worth: from 0 (they do not go together) to 1."""
 
-MOST_ASSIGNED = 40_000
-"""Entries of a matrix of different weights for which the best assignment is found: one of 200 by 200 takes a moment,
+MOST_ASSIGNED = 90_000
+"""Entries of a matrix of different weights for which the best assignment is found: one of 300 by 300 takes a moment,
 one of 1,000 by 1,000 would take 20 seconds, in which an agent that calls a tool too often would stop everything."""
 
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 import heapq
 
 from proctor.reporting.terminal.screen import Screen, Span
-from proctor.reporting.wording import STYLES, count_parts, counted, duration, informing, money, share, trial_name
+from proctor.reporting.wording import (
+    STYLES,
+    count_parts,
+    counted,
+    duration,
+    informing,
+    money,
+    reliability_text,
+    share,
+    trial_name,
+)
 from proctor.results.run import Outcome, Run
 from proctor.results.verdict import EvaluatorSummary, RunVerdict, SuiteVerdict
 
@@ -58,6 +68,8 @@ def _tell_suite(screen: Screen, suite: SuiteVerdict, informs: set[tuple[str, str
             f"  over {suite.repeats} repeats  pass^{suite.repeats} {suite.pass_hat_k:.2f} (all of them pass), "
             f"pass@{suite.repeats} {suite.pass_at_k:.2f} (at least one does)"
         )
+    if each := reliability_text(suite.reliability):
+        screen.line(f"  {each}")
     for outcome in (Outcome.FAILED, Outcome.ERROR):
         names = [case.case_id for case in suite.cases if case.outcome is outcome]
         if names:

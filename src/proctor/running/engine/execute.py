@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from proctor.agents.agent import BaseAgent
+from proctor.agents.sessions import TRIAL
 from proctor.base.errors import StoreError
 from proctor.base.references import describe
 from proctor.base.secrets import mask
@@ -208,6 +209,7 @@ class _Execution:
         new_user, files = self._user_for(planned), self._files_of(planned)
         if files is not None:
             new_user = files.user(new_user)
+        TRIAL.set(planned.number)
         answer = await ask(suite.agent, case, limits, self._options.backoff, self._watchdog, new_user)
         if files is not None:
             answer = files.noted(answer)
