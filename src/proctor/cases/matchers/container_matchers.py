@@ -12,6 +12,7 @@ from proctor.base.records import record
 from proctor.cases.matchers.value_differences import Difference, first_of, key_path, literal, not_expected
 from proctor.cases.matchers.value_matchers import (
     Matcher,
+    accepts,
     differences_of,
     may_be_absent,
     unequal_items,
@@ -71,7 +72,7 @@ class ListOf:
             yield from unequal_items(self.items, actual, path)
 
     def _unordered(self, actual: Sequence[Json], path: str) -> Iterator[Difference]:
-        fits = [[j for j, item in enumerate(actual) if wanted.mismatch(item) is None] for wanted in self.items]
+        fits = [[j for j, item in enumerate(actual) if accepts(wanted, item)] for wanted in self.items]
         taken = _most_pairs(fits)
         paired = set(taken.values())
         missing = [wanted for index, wanted in enumerate(self.items) if index not in paired]
@@ -87,7 +88,7 @@ class ListOf:
         """The items that are not there after the ones before them; the earliest place for each is the best."""
         start = 0
         for index, wanted in enumerate(self.items):
-            found = next((j for j in range(start, len(actual)) if wanted.mismatch(actual[j]) is None), None)
+            found = next((j for j in range(start, len(actual)) if accepts(wanted, actual[j])), None)
             if found is None:
                 yield index
             else:
@@ -195,7 +196,7 @@ class Including:
         if not isinstance(actual, (list, tuple)):
             yield Difference(path, f"expected a list, got {literal(actual)}")
             return
-        missing = [wanted for wanted in self.items if all(wanted.mismatch(item) is not None for item in actual)]
+        missing = [wanted for wanted in self.items if not any(accepts(wanted, item) for item in actual)]
         yield from _lacking(path, missing)
 
     def to_json(self) -> Json:

@@ -33,6 +33,11 @@ class Matcher(Protocol):
         ...
 
 
+def accepts(matcher: Matcher, actual: Json) -> bool:
+    """Whether a value fits; sooner told than why it does not."""
+    return next(differences_of(matcher, actual), None) is None
+
+
 def differences_of(matcher: Matcher, actual: Json, path: str = "") -> Iterator[Difference]:
     """Each place at which `actual` does not fit, with its path; a matcher that knows no places has one at most."""
     inside = getattr(matcher, "differences", None)
@@ -140,7 +145,7 @@ class OneOf:
         return tuple(parse(value, self.base) for value in self.values)
 
     def mismatch(self, actual: Json) -> str | None:
-        if any(matcher.mismatch(actual) is None for matcher in self.matchers):
+        if any(accepts(matcher, actual) for matcher in self.matchers):
             return None
         return f"{literal(actual)} is none of {self.listed}"
 
@@ -313,10 +318,10 @@ def _unequal(wanted: Json, actual: Json, path: str) -> Iterator[Difference]:
 def unequal_items(wanted: Sequence[Matcher], actual: Sequence[Json], path: str) -> Iterator[Difference]:
     """Lists item by item; what both begin and end with is set aside first, so that one that is missing shows as one."""
     start, shorter = 0, min(len(wanted), len(actual))
-    while start < shorter and wanted[start].mismatch(actual[start]) is None:
+    while start < shorter and accepts(wanted[start], actual[start]):
         start += 1
     end = 0
-    while end < shorter - start and wanted[-1 - end].mismatch(actual[-1 - end]) is None:
+    while end < shorter - start and accepts(wanted[-1 - end], actual[-1 - end]):
         end += 1
     missing, extra = wanted[start : len(wanted) - end], actual[start : len(actual) - end]
     for index in range(max(len(missing), len(extra))):

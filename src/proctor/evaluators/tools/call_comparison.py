@@ -12,6 +12,7 @@ from proctor.cases.matchers import (
     Matcher,
     ObjectOf,
     OptionalValue,
+    accepts,
     data_key,
     describe,
     differences_of,
@@ -26,6 +27,8 @@ from proctor.evaluators.evaluation import Evaluable, NothingToCompare
 MOST_CREDITED = 90_000
 """Pairs of different calls whose arguments are compared one by one: an agent that makes thousands of calls must not
 stop everything else."""
+FEW_PAIRS = 100
+"""So few are compared sooner than equal calls among them are found."""
 FAILED_CALLS = ("count", "ignore")
 """What `failed_calls` may say: calls that ended in an error are compared like others, or left out."""
 
@@ -113,6 +116,8 @@ def fitting(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> lis
 
     Literally expected calls are looked up, others compared once per different call: an agent may make thousands.
     """
+    if len(expected) * len(actual) <= FEW_PAIRS:
+        return [[float(fits(wanted, call)) for call in actual] for wanted in expected]
     groups = _EqualCalls(actual)
     return [groups.row(wanted, lambda wanted, call: float(fits(wanted, call)), look_up=True) for wanted in expected]
 
@@ -122,13 +127,16 @@ def crediting(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> l
 
     Where more than `MOST_CREDITED` pairs would have to be looked at, only calls that fit earn anything.
     """
+
+    def worth(wanted: ExpectedCall, call: ToolCall) -> float:
+        return credit(wanted, call) if wanted.accepts_name(call.name) else 0.0
+
+    if len(expected) * len(actual) <= FEW_PAIRS:
+        return [[worth(wanted, call) for call in actual] for wanted in expected]
     groups = _EqualCalls(actual)
     if groups.count * len({_written_key(wanted) for wanted in expected}) > MOST_CREDITED:
         return fitting(expected, actual)
-    return [
-        groups.row(wanted, lambda wanted, call: credit(wanted, call) if wanted.accepts_name(call.name) else 0.0)
-        for wanted in expected
-    ]
+    return [groups.row(wanted, worth) for wanted in expected]
 
 
 def fitting_names(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> list[list[float]]:
@@ -225,7 +233,7 @@ def _matcher_credit(matcher: Matcher, given: Json) -> float:
         return _value_credit(matcher.value, given)
     if isinstance(matcher, ObjectOf) and isinstance(given, Mapping):
         return _object_credit(matcher.fields, given, extra=matcher.extra)
-    return 1.0 if matcher.mismatch(given) is None else 0.0
+    return float(accepts(matcher, given))
 
 
 def _value_credit(wanted: Json, given: Json) -> float:
