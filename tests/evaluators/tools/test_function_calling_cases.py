@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import function_calling as generated
 import pytest
 
 import proctor
@@ -18,7 +19,6 @@ from proctor.evaluators.evaluation import Evaluable
 from proctor.evaluators.tools.correctness import ToolCorrectness
 from proctor.evaluators.tools.tool_checks import ExpectedTools, ToolTrajectory
 from proctor.evaluators.tools.trajectory import Trajectory
-from support import function_calling as generated
 
 CASES = 200
 
