@@ -146,3 +146,22 @@ values = st.recursive(
 @given(values, values)
 def test_equal_data_share_a_key_and_others_do_not(left: Any, right: Any) -> None:
     assert (data_key(left) == data_key(right)) is same(left, right)
+
+
+def test_an_unknown_matcher_in_a_step_of_a_trajectory_is_named_with_its_line(tmp_path: Path) -> None:
+    from proctor.running.engine.plan import unresolved
+
+    path = tmp_path / "suite.yaml"
+    path.write_text(
+        "evaluators:\n"
+        "  - Trajectory:\n"
+        "      steps:\n"
+        "        - name: find\n"
+        "          args:\n"
+        "            loc: {city: [{$nosuch: 1}]}\n"
+        "cases: [{input: hi}]\n"
+    )
+    [suite] = load([path])
+    [problem] = unresolved(suite)
+    assert problem.line == 6
+    assert "steps[0].args.loc.city[0].$nosuch" in problem.message
