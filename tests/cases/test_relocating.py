@@ -19,7 +19,9 @@ cases:
     evaluators: ["...", "checks.py:short"]
     expected:
       output: hi
-      tools: [{name: t, args: {a: {$predicate: "checks.py:even"}}}]
+      tools: [{name: t, args: {a: {$predicate: "checks.py:even"}, b: [{c: {$predicate: "checks.py:even"}}]}}]
+    doubles: {t: {args: {a: {$one_of: [{$predicate: "checks.py:even"}]}}, result: 1}}
+    final_state: {n: {$predicate: "checks.py:even"}}
 """
 
 
@@ -45,7 +47,11 @@ def test_references_still_lead_to_the_same_files_from_another_folder(suite_file:
     assert [item.path for item in case.turns[0].attachments] == ["../here/notes.txt", "/elsewhere/a.pdf"]
     [call] = case.turns[0].expected.tool_calls or ()
     assert call.arguments is not None
-    assert call.arguments["a"].to_json() == {"$predicate": "../here/checks.py:even"}
+    moved_predicate = {"$predicate": "../here/checks.py:even"}
+    assert call.arguments["a"].to_json() == moved_predicate
+    assert call.arguments["b"].to_json() == [{"c": moved_predicate}]
+    assert (case.doubles["t"][0].arguments or {})["a"].to_json() == {"$one_of": [moved_predicate]}
+    assert case.final_state == {"n": moved_predicate}
 
 
 def test_a_converted_suite_finds_its_agent_and_evaluators(suite_file: Path, tmp_path: Path) -> None:

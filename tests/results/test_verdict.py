@@ -265,6 +265,24 @@ def test_reliability_is_averaged_over_cases_that_were_measured_each_time() -> No
     assert judged(of_cases(PASSED)).pass_hat_k is None
 
 
+def test_reliability_is_told_for_every_number_of_trials_up_to_the_repeats() -> None:
+    counts = {"steady": 4, "shaky": 3, "rare": 1, "broken": 0}
+    trials = [
+        trial(name, PASSED if number < passed else FAILED, number)
+        for name, passed in counts.items()
+        for number in range(4)
+    ]
+    found = judged(trials).reliability
+
+    assert [item.k for item in found] == [1, 2, 3, 4]
+    for item in found:
+        hats = [math.comb(passed, item.k) / math.comb(4, item.k) for passed in counts.values()]
+        ats = [1 - math.comb(4 - passed, item.k) / math.comb(4, item.k) for passed in counts.values()]
+        assert item.pass_hat == pytest.approx(sum(hats) / 4)
+        assert item.pass_at == pytest.approx(sum(ats) / 4)
+    assert judged(of_cases(PASSED)).reliability == ()
+
+
 def test_summaries_of_evaluators_count_repeats_of_a_case_once() -> None:
     trials = [trial("a", PASSED, n, [row(1.0, 0.5)]) for n in range(10)] + [trial("b", FAILED, 1, [row(0.0, 0.5)])]
     (found,) = judged(trials).evaluators

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, get_args
 
 from proctor.agents.agent import BaseAgent, BaseSession, Reply
 from proctor.agents.replies import to_reply
-from proctor.agents.sessions import Conversation
+from proctor.agents.sessions import TRIAL, Conversation
 from proctor.base.errors import AgentFailed
 from proctor.base.json_data import Json, fingerprint, plain, show
 from proctor.base.records import record
@@ -25,7 +25,7 @@ Role: TypeAlias = tuple[str, str, bool]
 """A parameter, what it is given, and whether by position."""
 
 _WHOLE = ("turn", "case")
-_SESSION = ("history", "state", "session", "session_id")
+_SESSION = ("history", "state", "session", "session_id", "trial")
 _CLASSES = {"Turn": Turn, "Case": Case}
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -202,8 +202,8 @@ class CallableAgent(BaseAgent):
     """Calls one function for each turn and reads what it returns.
 
     Parameters named or annotated `turn` or `case` get the whole object, `history` the (input, answer) pairs so far,
-    `state` a dict that lives as long as the session, `session_id` its id, `session` all of these; the first other
-    parameter gets the input.
+    `state` a dict that lives as long as the session, `session_id` its id, `session` all of these, `trial` the number of
+    the trial from 1; the first other parameter gets the input.
     """
 
     def __init__(self, function: Callable[..., Any], name: str | None = None) -> None:
@@ -245,6 +245,7 @@ class CallableSession(BaseSession):
         agent, conversation = self._agent, self._conversation
         signature = agent.signature
         known: dict[str, Any] = {"input": copy.deepcopy(turn.input), "turn": turn, "case": self._case}
+        known["trial"] = TRIAL.get()
         if conversation is not None:
             known |= {"history": list(conversation.history), "state": conversation.state}
             known |= {"session": conversation, "session_id": conversation.id}
@@ -253,7 +254,7 @@ class CallableSession(BaseSession):
         except DoesNotFit as error:
             raise AgentFailed(f"{agent.name} cannot be called with {_short(turn)}: {error}") from None
         answer = await invoke_as(agent.asynchronous, agent.function, positional, named)
-        reply = Reply(answer) if type(answer) is str else to_reply(answer)
+        reply = Reply(answer) if type(answer) is str else to_reply(answer, turn.input)
         if conversation is None:
             return reply
         if reply.state is None and signature.takes("state", "session"):

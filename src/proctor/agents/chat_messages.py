@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import json
 import math
@@ -153,6 +154,27 @@ _PARTS = frozenset((*_TEXT_PARTS, *_CALL_PARTS, *_OTHER_PARTS))
 
 
 @record
+class ToolResult:
+    """What a tool gave back, as a message of its own says."""
+
+    call: str
+    """The id of the call."""
+    content: Json
+    failed: bool
+
+
+def _result_of_part(part: Any) -> Json:
+    content = field(part, "content")
+    text = text_of_parts(content)
+    return plain(content) if text is None else text
+
+
+def _says_error(value: Any) -> bool:
+    """Whether a tool's message is marked as an error: `error: true`, `is_error: true`, `status: error`."""
+    return field(value, "error") is True or field(value, "is_error") is True or field(value, "status") == "error"
+
+
+@record
 class Message:
     """One message of a conversation, from any library's object."""
 
@@ -161,6 +183,8 @@ class Message:
     calls: Any = None
     answers: str | None = None
     """The id of the tool call whose result this message is."""
+    failed: bool = False
+    """Whether that result is an error."""
 
     @classmethod
     def of(cls, value: Any) -> Message | None:
@@ -172,11 +196,29 @@ class Message:
         if calls is None and (only := field(value, "function_call")) is not None:
             calls = [only]  # how OpenAI's first tool calls were written
         answers = field(value, "tool_call_id") if role == "tool" else None
-        return cls(role, field(value, "content"), calls, None if answers is None else str(answers))
+        return cls(role, field(value, "content"), calls, None if answers is None else str(answers), _says_error(value))
 
     @property
     def is_answer(self) -> bool:
         return self.role in _ANSWERS
+
+    @property
+    def is_person(self) -> bool:
+        """Whether a person speaks; tool results that some interfaces send as the user are none."""
+        return self.role in _PEOPLE and not self.results()
+
+    def results(self) -> list[ToolResult]:
+        """The results of tool calls in this message, each with the id of its call."""
+        if self.answers is not None:
+            return [ToolResult(self.answers, plain(self.content), self.failed)]
+        if not _is_parts(self.content):
+            return []
+        parts = [part for part in self.content if field(part, "type") == "tool_result"]
+        return [
+            ToolResult(str(identity), _result_of_part(part), _says_error(part))
+            for part in parts
+            if (identity := field(part, "tool_use_id", *_IDS)) is not None
+        ]
 
     def tool_calls(self) -> tuple[ToolCall, ...]:
         calls = to_tool_calls(self.calls)
@@ -195,21 +237,61 @@ def completion_message(value: Any) -> list[Message]:
     return [] if message is None else [message]
 
 
-def latest_messages(value: Any) -> list[Message]:
-    """The messages since the person last spoke, where the answer comes as a whole conversation."""
+def latest_messages(value: Any, asked: Json = None) -> list[Message]:
+    """The messages since the person said what was `asked`, or else since they last spoke, of a whole conversation.
+
+    One that ends with the person is no answer to what they said last, but the record of a conversation that is over:
+    then all of it counts.
+    """
     given = value if is_list(value) else field(value, "messages")
     if not is_list(given):
         return []
-    messages = [Message.of(item) for item in given]
-    latest: list[Message] = []
-    for message in messages:
+    messages: list[Message] = []
+    for item in given:
+        message = Message.of(item)
         if message is None:
             return []
-        if message.role in _PEOPLE:
-            latest.clear()
-        else:
-            latest.append(message)
-    return latest
+        messages.append(message)
+    people = [index for index, message in enumerate(messages) if message.is_person]
+    if not people:
+        return messages
+    is_over = people[-1] == len(messages) - 1
+    since = next((index for index in reversed(people) if asked is not None and messages[index].content == asked), None)
+    start = (-1 if is_over else people[-1]) if since is None else since
+    return [message for message in messages[start + 1 :] if not message.is_person]
+
+
+def calls_in(messages: Sequence[Message]) -> tuple[ToolCall, ...]:
+    """The calls in messages, each with the result that a later message brings.
+
+    An id may come twice in a long conversation: a result belongs to the latest message with a call of that id that
+    still waits for one, and there to the first such call.
+    """
+    calls: list[ToolCall] = []
+    waiting: dict[str, list[list[int]]] = {}
+    for message in messages:
+        for result in message.results():
+            _answer(calls, waiting.get(result.call, []), result)
+        own: dict[str, list[int]] = {}
+        for call in message.tool_calls():
+            if call.id is not None and call.result is None:
+                own.setdefault(call.id, []).append(len(calls))
+            calls.append(call)
+        for identity, indices in own.items():
+            waiting.setdefault(identity, []).append(indices)
+    return tuple(calls)
+
+
+def _answer(calls: list[ToolCall], waiting: list[list[int]], result: ToolResult) -> None:
+    while waiting and not waiting[-1]:
+        waiting.pop()
+    if not waiting:
+        return
+    index = waiting[-1].pop(0)
+    if result.failed and calls[index].error is None:
+        calls[index] = dataclasses.replace(calls[index], error=show(result.content))
+    else:
+        calls[index] = dataclasses.replace(calls[index], result=result.content)
 
 
 def text_of_parts(value: Any) -> str | None:

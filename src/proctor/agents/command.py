@@ -19,7 +19,7 @@ from typing import Any
 from proctor.agents.agent import BaseAgent, BaseSession, Reply
 from proctor.agents.options import Options
 from proctor.agents.replies import to_reply
-from proctor.agents.sessions import Conversation
+from proctor.agents.sessions import TRIAL, Conversation
 from proctor.base.errors import AgentFailed, UnreadableReply, UsageError
 from proctor.base.json_data import Json, fingerprint, plain
 from proctor.base.records import record
@@ -275,6 +275,7 @@ def _message(conversation: Conversation, turn: Turn) -> bytes:
         "state": plain(conversation.state),
         "session_id": conversation.id,
         "turn": len(conversation.history),
+        "trial": TRIAL.get(),
     }
     return json.dumps(message).encode() + b"\n"
 

@@ -11,7 +11,7 @@ from proctor.agents.agent import BaseAgent, BaseSession, Reply, ToolCall, Usage
 from proctor.agents.chat_messages import is_list, to_tool_call, to_usage
 from proctor.agents.http_options import HttpOptions, NotInInput
 from proctor.agents.replies import WORDS, read_envelope, read_words, to_reply
-from proctor.agents.sessions import Conversation
+from proctor.agents.sessions import TRIAL, Conversation
 from proctor.base.errors import AgentFailed, UnreadableReply
 from proctor.base.fields import kind
 from proctor.base.json_data import UNSET, Json, Unset, fingerprint, plain, show
@@ -263,6 +263,7 @@ def _values(conversation: Conversation, turn: Turn) -> Mapping[str, Json]:
         "state": plain(conversation.state),
         "session_id": conversation.id,
         "turn": len(conversation.history),
+        "trial": TRIAL.get(),
         "case": {
             "id": case.id,
             "description": case.description,

@@ -24,7 +24,7 @@ from proctor.base.secrets import is_secret_name
 from proctor.base.selectors import Selector, parse_selector
 from proctor.cases.suite import NOTHING
 
-NAMES = ("input", "history", "messages", "state", "session_id", "case", "turn")
+NAMES = ("input", "history", "messages", "state", "session_id", "case", "turn", "trial")
 """What a placeholder may start with; `input`, `state` and `case` can be followed by a path (`{{case.id}}`)."""
 
 _PLACEHOLDER = re.compile(r"\{\{\s*(.*?)\s*\}\}", re.DOTALL)

@@ -15,7 +15,24 @@ from proctor.agents.agent import BaseAgent, BaseSession, Reply, ToolCall, Usage
 from proctor.agents.tool_doubles import needs_no_doubles
 from proctor.base.errors import UnreadableReply
 from proctor.base.json_data import UNSET, Json, plain, show
-from proctor.cases.matchers import Approx, Equals, Fuzzy, Ignore, Matcher, OneOf, Regex, Subset, parse
+from proctor.cases.matchers import (
+    Approx,
+    Each,
+    Equals,
+    Fuzzy,
+    Ignore,
+    Including,
+    ListOf,
+    Matcher,
+    ObjectOf,
+    OfType,
+    OneOf,
+    OptionalValue,
+    Regex,
+    Subset,
+    may_be_absent,
+    parse_state,
+)
 from proctor.cases.suite import Case, Expected, ExpectedCall, Keywords, Turn
 
 _FREE = Usage(input_tokens=0, output_tokens=0, cost_usd=0.0, model_calls=0)
@@ -68,7 +85,7 @@ class OracleSession(BaseSession):
         state = copy.deepcopy(dict(case.state))
         if case.final_state is None or self._left > 0:
             return state
-        return _merged(state, example_of_parts(dict(case.final_state)))
+        return _merged(state, examples_of(parse_state(case.final_state).fields))
 
 
 class NopAgent(BaseAgent):
@@ -119,7 +136,7 @@ def _mentions(text: str, word: str) -> bool:
 
 
 def _calls(wanted: ExpectedCall) -> list[ToolCall]:
-    arguments = {name: example_of(matcher) for name, matcher in (wanted.arguments or {}).items()}
+    arguments = examples_of(wanted.arguments or {})
     result = None if wanted.result is UNSET else plain(wanted.result)
     return [ToolCall(wanted.name, copy.deepcopy(arguments), result) for _ in range(wanted.count)]
 
@@ -151,35 +168,71 @@ def example_of(matcher: Matcher) -> Json:
     return value
 
 
-def example_of_parts(value: Json) -> Json:
-    """Plain data in which matchers may stand anywhere, each replaced by an example."""
-    if isinstance(value, Mapping) and not any(str(key).startswith("$") for key in value):
-        return {key: example_of_parts(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [example_of_parts(item) for item in value]
-    return example_of(parse(value))
+def examples_of(matchers: Mapping[str, Matcher]) -> dict[str, Json]:
+    """An example per name; what may be left out is, where none can be invented for it."""
+    examples: dict[str, Json] = {}
+    for name, matcher in matchers.items():
+        try:
+            examples[name] = example_of(matcher)
+        except NoExample:
+            if not may_be_absent(matcher):
+                raise
+    return examples
 
 
 def _invent(matcher: Matcher) -> Json:
     match matcher:
         case Equals(value=value) | Fuzzy(value=value) | Approx(value=value):
             return value
-        case Subset(value=value):
-            return example_of_parts(value)
-        case OneOf(values=values):
-            return _first_example(matcher, values)
+        case Subset(parts=inner) | OptionalValue(matcher=inner):
+            return example_of(inner)
+        case OneOf(matchers=matchers):
+            return _first_example(matcher, matchers)
         case Ignore():
             return None
         case Regex(pattern=pattern):
             return example_of_pattern(pattern)
+        case OfType():
+            return _of_type(matcher)
+        case ObjectOf(fields=fields):
+            return examples_of(fields)
+        case ListOf(items=items) | Including(items=items):
+            return [example_of(item) for item in items]
+        case Each():
+            return _list_of(matcher)
         case _:
             raise NoExample(f"a value for {show(matcher.to_json(), 120)}")
 
 
-def _first_example(matcher: Matcher, values: tuple[Json, ...]) -> Json:
-    for value in values:
+_OF_TYPES: Mapping[str, Json] = {
+    "string": "a",
+    "integer": 1,
+    "number": 1.5,
+    "boolean": True,
+    "array": [],
+    "object": {},
+    "null": None,
+}
+
+
+def _of_type(matcher: OfType) -> Json:
+    if matcher.value is None:
+        return copy.deepcopy(_OF_TYPES[matcher.types[0]])
+    value = example_of(matcher.value)
+    return int(value) if isinstance(value, float) and value.is_integer() and "number" not in matcher.types else value
+
+
+def _list_of(matcher: Each) -> list[Json]:
+    count = max(matcher.at_least, 1 if matcher.at_most is None else min(1, matcher.at_most))
+    if count > _LONGEST:
+        raise NoExample("a list that long")
+    return [example_of(matcher.item)] * count if count else []
+
+
+def _first_example(matcher: Matcher, alternatives: tuple[Matcher, ...]) -> Json:
+    for alternative in alternatives:
         try:
-            return example_of(parse(value))
+            return example_of(alternative)
         except NoExample:
             continue
     raise NoExample(f"a value for {show(matcher.to_json(), 120)}")

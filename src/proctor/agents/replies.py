@@ -13,6 +13,7 @@ from typing import Any
 from proctor.agents.agent import Reply, ToolCall
 from proctor.agents.chat_messages import (
     Message,
+    calls_in,
     completion_message,
     field,
     is_list,
@@ -33,8 +34,11 @@ _USAGE = ("usage", "usage_metadata", "usageMetadata")
 _DATA = (list, tuple, bool, int, float)
 
 
-def to_reply(value: Any) -> Reply:
-    """The reply that `value` means; raises `UnreadableReply` when it means none."""
+def to_reply(value: Any, asked: Json = None) -> Reply:
+    """The reply that `value` means; raises `UnreadableReply` when it means none.
+
+    `asked` is what the agent was given, so that the answer to it is found in a record of a whole conversation.
+    """
     if isinstance(value, str):
         return Reply(str(value))
     if value is None:
@@ -45,15 +49,15 @@ def to_reply(value: Any) -> Reply:
         return Reply(bytes(value).decode("utf-8", "replace"))
     if _is_code(value) or isinstance(value, BaseException):
         raise _unreadable(value)
-    envelope = read_envelope(value)
+    envelope = read_envelope(value, asked)
     return _data(value) if envelope is None else envelope
 
 
-def read_envelope(value: Any) -> Reply | None:
+def read_envelope(value: Any, asked: Json = None) -> Reply | None:
     """A reply from something that wraps one; `None` when there are neither words nor calls nor named parts in it."""
     if isinstance(value, _DATA) and not _is_conversation(value):
         return None
-    messages = latest_messages(value) or completion_message(value)
+    messages = latest_messages(value, asked) or completion_message(value)
     found, words = _words(value, messages)
     if not found and not _has_parts(value):
         return None
@@ -146,21 +150,10 @@ def _rest(value: Any) -> Any:
 
 
 def _calls(words: Any, messages: list[Message]) -> tuple[ToolCall, ...]:
-    """The calls inside messages, each with the result that a later message brings."""
     if not messages:
         message = Message.of({"role": "assistant", "content": words}) if is_list(words) else Message.of(words)
         messages = [] if message is None else [message]
-    results = {message.answers: plain(message.content) for message in messages if message.answers is not None}
-    calls = [call for message in messages for call in message.tool_calls()]
-    return tuple(_with_result(call, results) for call in calls)
-
-
-def _with_result(call: ToolCall, results: Mapping[str, Json]) -> ToolCall:
-    if call.result is not None or call.id is None or call.id not in results:
-        return call
-    import dataclasses
-
-    return dataclasses.replace(call, result=results[call.id])
+    return calls_in(messages)
 
 
 def _is_named(value: Any) -> bool:

@@ -17,6 +17,9 @@ from proctor.base.json_data import Json, plain, show
 from proctor.base.references import describe, source_fingerprint
 from proctor.cases.suite import Case, Turn
 
+TRIAL: ContextVar[int] = ContextVar("proctor_trial", default=1)
+"""The number of the trial of its case that is under way here, from 1."""
+
 _PROCESS = os.urandom(6).hex()
 _NUMBERS = itertools.count(1)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from proctor.base.fields import nearest
 from proctor.base.json_data import Json, plain, show
+from proctor.cases.matchers import may_be_absent
 from proctor.cases.suite import Double
 
 
@@ -102,4 +103,7 @@ def _said(double: Double) -> Json:
 
 def _fits(double: Double, arguments: Mapping[str, Json]) -> bool:
     wanted = double.arguments or {}
-    return all(name in arguments and matcher.mismatch(arguments[name]) is None for name, matcher in wanted.items())
+    return all(
+        matcher.mismatch(arguments[name]) is None if name in arguments else may_be_absent(matcher)
+        for name, matcher in wanted.items()
+    )

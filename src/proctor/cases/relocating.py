@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from proctor.base.json_data import Json
-from proctor.cases.matchers import Matcher, Predicate
-from proctor.cases.suite import Attachment, Case, EvaluatorSpec, ExpectedCall, Suite, Turn
+from proctor.cases.matchers import Matcher, Predicate, parse
+from proctor.cases.suite import NOTHING, Attachment, Case, Double, EvaluatorSpec, ExpectedCall, Suite, Turn
 
 
 def moved(suite: Suite, folder: Path) -> Suite:
@@ -58,10 +58,22 @@ class _Move:
     def specs(self, specs: tuple[EvaluatorSpec, ...] | None) -> tuple[EvaluatorSpec, ...] | None:
         if specs is None:
             return None
-        return tuple(replace(spec, name=self.reference(spec.name)) for spec in specs)
+        return tuple(
+            replace(spec, name=self.reference(spec.name), arguments=self._parts(spec.arguments) or NOTHING)
+            for spec in specs
+        )
 
     def case(self, case: Case) -> Case:
-        return replace(case, evaluators=self.specs(case.evaluators), turns=tuple(self._turn(t) for t in case.turns))
+        return replace(
+            case,
+            evaluators=self.specs(case.evaluators),
+            turns=tuple(self._turn(t) for t in case.turns),
+            final_state=self._parts(case.final_state),
+            doubles={tool: tuple(map(self._double, given)) for tool, given in case.doubles.items()} or NOTHING,
+        )
+
+    def _double(self, double: Double) -> Double:
+        return replace(double, arguments=self._arguments(double.arguments))
 
     def _turn(self, turn: Turn) -> Turn:
         calls = turn.expected.tool_calls
@@ -73,9 +85,27 @@ class _Move:
         return attachment if attachment.path is None else replace(attachment, path=self.path(attachment.path))
 
     def _call(self, call: ExpectedCall) -> ExpectedCall:
-        if call.arguments is None:
-            return call
-        return replace(call, arguments={name: self._matcher(matcher) for name, matcher in call.arguments.items()})
+        return replace(call, arguments=self._arguments(call.arguments))
+
+    def _arguments(self, arguments: Mapping[str, Matcher] | None) -> Mapping[str, Matcher] | None:
+        if arguments is None:
+            return None
+        return {name: self._matcher(matcher) for name, matcher in arguments.items()}
 
     def _matcher(self, matcher: Matcher) -> Matcher:
-        return Predicate(self.reference(matcher.reference), self._new) if isinstance(matcher, Predicate) else matcher
+        """The same with its predicates moved, however deep they stand."""
+        if isinstance(matcher, Predicate):
+            return Predicate(self.reference(matcher.reference), self._new)
+        form = matcher.to_json()
+        moved_form = self._parts(form)
+        return matcher if moved_form == form else parse(moved_form, self._new)
+
+    def _parts(self, value: Json) -> Json:
+        if isinstance(value, list):
+            return [self._parts(item) for item in value]
+        if not isinstance(value, Mapping) or "$equals" in value:
+            return value
+        moved_parts = {name: self._parts(item) for name, item in value.items()}
+        if isinstance(value.get("$predicate"), str):
+            return {**value, "$predicate": self.reference(value["$predicate"])}
+        return moved_parts

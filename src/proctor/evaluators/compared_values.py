@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from proctor.base.json_data import UNSET, Json, plain, show
-from proctor.evaluators.evaluation import Evaluable, NothingToCompare
+from proctor.evaluators.evaluation import Evaluable, NothingToCompare, collapse
 
 SHOWN = 80
 """How much of a value a person is shown in a reason."""
@@ -23,6 +23,18 @@ def expectation_of(evaluable: Evaluable, evaluator: str) -> Json:
 def texts_of(evaluable: Evaluable, evaluator: str) -> tuple[str, str]:
     """The expectation and the output, both as text."""
     return text_of(expectation_of(evaluable, evaluator)), text_of(evaluable.output)
+
+
+def answers_of(evaluable: Evaluable) -> str:
+    """Everything that the agent said in a conversation so far, an answer after the other."""
+    replies = [exchange.reply for exchange in evaluable.turns]
+    if len(replies) < 2:
+        return text_of(evaluable.output)
+    answers = (
+        collapse(reply.outputs) if reply.outputs else reply.text if reply.structured is None else reply.structured
+        for reply in replies
+    )
+    return "\n".join(map(text_of, answers))
 
 
 def text_of(value: Any) -> str:

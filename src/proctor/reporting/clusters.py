@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 
+from proctor.base.json_data import Json
 from proctor.base.records import record
-from proctor.reporting.explain import Fit, one_line_reason, pair_calls, scored_calls
+from proctor.reporting.call_pairs import Fit, faults_of, pair_calls
+from proctor.reporting.explain import one_line_reason
 from proctor.reporting.wording import decisive
-from proctor.results.run import Outcome, TrialResult
+from proctor.results.run import Outcome, Score, TrialResult
 
 EXAMPLES = 5
 CAUSE_TEXT = 160
@@ -111,7 +113,7 @@ def _signature(trial: TrialResult) -> Signature:
     score = decisive(trial.scores)
     turn = _turn(trial, None if score is None else score.turn)
     reason = trial.reason or ("" if score is None else score.reasoning)
-    tool, fault = ("", "") if trial.reason else _tool_fault(trial, turn)
+    tool, fault = ("", "") if trial.reason else _tool_fault(trial, score, turn)
     if error := error_class(reason) if trial.outcome is Outcome.ERROR or trial.reason else "":
         rest = normalised(reason.partition(error)[2].lstrip(": "))
         return trial.outcome, tuple(evaluators), f"{error}: {rest}" if rest else error, tool, turn
@@ -125,32 +127,78 @@ def _turn(trial: TrialResult, scored: int | None) -> int | None:
     return unreached if trial.reason else scored
 
 
-def _tool_fault(trial: TrialResult, turn: int | None) -> tuple[str, str]:
-    """The tool that went wrong in that turn, or in the first turn in which one did, and how."""
-    faults = sorted(_faults(trial, turn), key=lambda fault: fault[0])
+def _tool_fault(trial: TrialResult, score: Score | None, turn: int | None) -> tuple[str, str]:
+    """The tool that went wrong, and how, according to the evaluator that failed.
+
+    One that does not look at tool calls blames none of them; only a call that broke may then be the cause. Where no
+    evaluator has left what it found, the calls are compared here.
+    """
+    if score is not None and (told := _told_faults(trial, score, turn)):
+        return told[0]
+    compared = any("pairs" in item.details or "faults" in item.details for item in trial.scores)
+    faults = sorted(_faults(trial, turn, compared), key=lambda fault: fault[0])
     return faults[0][1:] if faults else ("", "")
 
 
-def _faults(trial: TrialResult, chosen: int | None) -> Iterator[tuple[int, str, str]]:
+def _told_faults(trial: TrialResult, score: Score, turn: int | None) -> list[tuple[str, str]]:
+    turns = range(len(trial.replies)) if turn is None else [turn]
+    found = [fault for index in turns for fault in faults_of(score, trial, index)]
+    return [
+        (str(fault.get("tool", "")), _fault_text(fault, no_tool=_expects_no_tool(trial, turn)))
+        for fault in found
+        if fault.get("kind") in (*_FAULTS, "arguments")
+    ]
+
+
+_FAULTS = {
+    "missing": "was not called",
+    "order": "was called out of order",
+    "extra": "was called although it was not expected",
+    "forbidden": "was called although it is forbidden",
+}
+
+
+def _fault_text(fault: Mapping[str, Json], *, no_tool: bool) -> str:
+    kind = str(fault["kind"])
+    if kind == "arguments":
+        wrong = fault.get("arguments")
+        return argument_fault(wrong if isinstance(wrong, Mapping) else {})
+    return "was called although no tool was to be" if no_tool and kind == "extra" else _FAULTS[kind]
+
+
+def _expects_no_tool(trial: TrialResult, turn: int | None) -> bool:
+    turns = trial.case.turns if turn is None else trial.case.turns[turn : turn + 1]
+    return all(item.expected.tool_calls == () for item in turns)
+
+
+def _faults(trial: TrialResult, chosen: int | None, compared: bool) -> Iterator[tuple[int, str, str]]:
     """Each fault with how little it explains: a call that is missing or wrong before one that merely broke."""
     for index, (turn, reply) in enumerate(zip(trial.case.turns, trial.replies, strict=False)):
         if chosen not in (None, index):
             continue
         expected = turn.expected.tool_calls
-        for pair in pair_calls(expected, reply.tool_calls, scored_calls(trial, index)):
+        for pair in pair_calls(None if compared else expected, reply.tool_calls):
             if pair.expected is not None and pair.fit is Fit.MISSING:
                 yield 0, pair.expected.name, "was not called"
             elif pair.expected is not None and pair.call is not None and pair.fit is Fit.DIFFERS:
-                yield 0, pair.expected.name, _argument_fault(pair.wrong)
+                yield 0, pair.expected.name, argument_fault(pair.wrong)
             elif pair.call is not None and pair.call.error is not None:
                 yield 1, pair.call.name, f"raised {error_class(pair.call.error) or normalised(pair.call.error)}"
-            elif pair.call is not None and expected == ():
+            elif pair.call is not None and expected == () and not compared:
                 yield 2, pair.call.name, "was called although no tool was to be"
 
 
-def _argument_fault(wrong: Iterable[str]) -> str:
-    names = list(wrong)
-    if not names:
+def argument_fault(wrong: Mapping[str, Json]) -> str:
+    """What was wrong with the arguments of a call, told apart: wrong ones, missing ones, ones that do not belong."""
+    if not wrong or "" in wrong:
         return "was called with arguments that are not an object"
-    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
-    return f"was called with the wrong {', '.join(names[:4])}{more}"
+    kinds: dict[str, list[str]] = {"with the wrong": [], "without": [], "with an unexpected": []}
+    for name, why in wrong.items():
+        kind = "without" if str(why).startswith("missing") else "with the wrong"
+        kinds["with an unexpected" if str(why).startswith("not expected") else kind].append(str(name))
+    parts = [f"{kind} {_listed(names)}" for kind, names in kinds.items() if names]
+    return f"was called {' and '.join(parts)}"
+
+
+def _listed(names: list[str]) -> str:
+    return f"{', '.join(names[:4])}{f' and {len(names) - 4} more' if len(names) > 4 else ''}"

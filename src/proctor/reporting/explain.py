@@ -2,153 +2,20 @@
 
 from __future__ import annotations
 
-import enum
 import json
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from proctor.agents.agent import Reply, ToolCall
 from proctor.base.json_data import UNSET, Json, plain, show
 from proctor.base.records import record
-from proctor.cases.matchers import Equals, Ignore, Matcher, Regex
-from proctor.cases.suite import NOTHING, Case, Expected, ExpectedCall, Turn
+from proctor.cases.matchers import Equals, Matcher, describe
+from proctor.cases.suite import Case, Expected, ExpectedCall, Turn
 from proctor.evaluators.evaluation import collapse
-from proctor.evaluators.tools.call_comparison import fitting, fitting_names, repeated
-from proctor.evaluators.tools.differences import differences
-from proctor.evaluators.tools.matching import best_pairs
+from proctor.reporting.call_pairs import CallPair, Fit, found_in_calls, pair_calls
 from proctor.reporting.wording import decisive, fell_short, score_value
 from proctor.results.judge_calls import judge_name
 from proctor.results.run import Outcome, Score, TrialResult
-
-MOST_COMPARED = 100
-"""More calls than this in one turn are only listed: the comparison would be too long to read."""
-
-
-class Fit(enum.StrEnum):
-    """How an actual call relates to an expected one. Which order is right is the evaluators' business."""
-
-    AS_EXPECTED = "as expected"
-    DIFFERS = "differs"
-    MISSING = "missing"
-    NOT_EXPECTED = "not expected"
-
-
-@record
-class CallPair:
-    """What was expected, what was done, and how the two fit; `None` where that is not known."""
-
-    expected: ExpectedCall | None
-    call: ToolCall | None
-    fit: Fit | None
-    wrong: Mapping[str, str] = NOTHING
-    """Each argument that is not as expected, and why."""
-
-
-def pair_calls(
-    expected: Sequence[ExpectedCall] | None, calls: Sequence[ToolCall], found: Mapping[str, Json] | None = None
-) -> list[CallPair]:
-    """In the order of what was done; what is missing comes last.
-
-    Patterns and predicates of expected calls are never run here: one may take forever. Where there are any, `found`,
-    the details that an evaluator of tool calls left, says how the calls fit; without it they stand side by side.
-    """
-    if expected is None:
-        return [CallPair(None, call, None) for call in calls]
-    if max(len(expected), len(calls)) > MOST_COMPARED:
-        return [CallPair(wanted, None, None) for wanted in expected] + [CallPair(None, call, None) for call in calls]
-    if all(map(is_plain, expected)):
-        weights = fitting(expected, calls)
-        units = repeated(expected, len(calls))
-        pairs = [(units[unit], column) for unit, column in best_pairs([weights[index] for index in units])]
-        left = differences(expected, calls, pairs)
-        partners = {column: (index, Fit.AS_EXPECTED) for index, column in pairs}
-        partners |= {column: (index, Fit.DIFFERS) for index, column, _ in left.different}
-        return _rows(expected, calls, partners, {}, left.missing)
-    return _as_scored(expected, calls, found) if found else _side_by_side(expected, calls)
-
-
-def scored_calls(trial: TrialResult, turn: int) -> Mapping[str, Json] | None:
-    """What an evaluator found when it compared the tool calls of a turn; `None` where none did."""
-    for score in trial.scores:
-        of_turn = score.turn == turn or (score.turn is None and len(trial.case.turns) == 1)
-        if of_turn and "pairs" in score.details and "different" in score.details:
-            return score.details
-    return None
-
-
-def is_plain(expected: ExpectedCall) -> bool:
-    """Whether comparing a call with it runs no pattern, predicate or other code of a file."""
-    return all(isinstance(matcher, (Equals, Ignore)) for matcher in (expected.arguments or {}).values())
-
-
-def _rows(
-    expected: Sequence[ExpectedCall],
-    calls: Sequence[ToolCall],
-    partners: Mapping[int, tuple[int, Fit | None]],
-    reasons: Mapping[int, Sequence[str]],
-    missing: Iterable[int],
-) -> list[CallPair]:
-    """`partners`: by index of a call, the expected call it is compared with; `reasons`: why it differs, if known."""
-    rows = []
-    for column, call in enumerate(calls):
-        if column not in partners:
-            rows.append(CallPair(None, call, Fit.NOT_EXPECTED))
-            continue
-        index, fit = partners[column]
-        wanted = expected[index]
-        wrong = _wrong_arguments(wanted, call, reasons.get(column, ())) if fit is Fit.DIFFERS else {}
-        rows.append(CallPair(wanted, call, fit, wrong))
-    return rows + [CallPair(expected[index], None, Fit.MISSING) for index in missing]
-
-
-def _as_scored(
-    expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], found: Mapping[str, Json]
-) -> list[CallPair]:
-    """As an evaluator found it; its details may come from a file, so that nothing is taken for granted."""
-    try:
-        partners: dict[int, tuple[int, Fit | None]] = {
-            column: (index, Fit.AS_EXPECTED) for index, column in [*found["pairs"], *found.get("out_of_order", ())]
-        }
-        partners |= {item["actual"]: (item["expected"], Fit.DIFFERS) for item in found["different"]}
-        reasons = {item["actual"]: [str(reason) for reason in item["reasons"]] for item in found["different"]}
-        return _rows(expected, calls, partners, reasons, [item["expected"] for item in found["missing"]])
-    except (KeyError, IndexError, TypeError, ValueError):
-        return _side_by_side(expected, calls)
-
-
-def _side_by_side(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> list[CallPair]:
-    """Paired by name; whether the arguments fit is said only where no pattern is needed to see that they do not."""
-    relation = fitting_names(expected, calls)
-    units = repeated(expected, len(calls))
-    pairs = [(units[unit], column) for unit, column in best_pairs([relation[index] for index in units])]
-    missing = Counter({index: call.count for index, call in enumerate(expected)})
-    missing.subtract(index for index, _ in pairs)
-    partners: dict[int, tuple[int, Fit | None]] = {
-        column: (index, Fit.DIFFERS if _wrong_arguments(expected[index], calls[column], ()) else None)
-        for index, column in pairs
-    }
-    return _rows(expected, calls, partners, {}, [index for index, count in missing.items() if count > 0])
-
-
-def _wrong_arguments(expected: ExpectedCall, call: ToolCall, reasons: Sequence[str]) -> dict[str, str]:
-    """Each argument that is not as expected, and why: compared where that runs no pattern, else as `reasons` say."""
-    rules = expected.arguments
-    if rules is None or call.raw_arguments is not None:
-        return {}
-    wrong: dict[str, str] = {}
-    for name, matcher in rules.items():
-        if name not in call.arguments:
-            if not isinstance(matcher, Ignore):
-                wrong[name] = "is missing"
-        elif isinstance(matcher, Equals):
-            if why := matcher.mismatch(call.arguments[name]):
-                wrong[name] = why
-        elif why := next((reason[len(name) + 1 :] for reason in reasons if reason.startswith(f"{name} ")), ""):
-            wrong[name] = why
-    if not expected.extra_arguments:
-        wrong |= {name: "was not expected" for name in call.arguments if name not in rules}
-    return wrong
 
 
 @record
@@ -332,8 +199,8 @@ def _turn_facts(trial: TrialResult, index: int, detail: Detail) -> Iterator[Fact
     if not was_answered:
         return
     reply = trial.replies[index]
-    yield Fact("got", shorten(answer(reply) or reply.error or "", detail.value) or "(an empty answer)")
-    pairs = pair_calls(turn.expected.tool_calls, reply.tool_calls, scored_calls(trial, index))
+    yield Fact("got", shorten(answer(reply), detail.value) or "(an empty answer)")
+    pairs = pair_calls(turn.expected.tool_calls, reply.tool_calls, found_in_calls(trial, index))
     for number, line in enumerate(_call_lines(turn.expected.tool_calls, reply.tool_calls, pairs, detail)):
         yield Fact("" if number else "calls", line)
 
@@ -343,7 +210,7 @@ def _call_lines(
 ) -> Iterator[str]:
     """The calls that were made; beside those that were expected, where any were."""
     if expected is None:
-        yield from (call_text(call, detail.result) for call in calls)
+        yield from (_line(pair, detail) for pair in pairs)
         return
     if not expected and not calls:
         yield "none, as expected"
@@ -354,13 +221,25 @@ def _call_lines(
     yield from (f"{left:<{width}} | {right}" for left, right in rows)
 
 
+def _line(pair: CallPair, detail: Detail) -> str:
+    """A call, and what an evaluator holds against it."""
+    if pair.call is None:
+        return f"(not made) {pair.wanted}"
+    return call_text(pair.call, detail.result) + _remark(pair)
+
+
 def _row(pair: CallPair, detail: Detail) -> tuple[str, str]:
     wanted, call = pair.expected, pair.call
-    left = "(not expected)" if wanted is None else expected_call_text(wanted, detail.result)
+    left = pair.wanted or "(not expected)" if wanted is None else expected_call_text(wanted, detail.result)
     if call is None:
         return left, "(not made)" if pair.fit is Fit.MISSING else ""
-    right = call_text(call, detail.result)
-    return left, right + (f"  <- {', '.join(pair.wrong)}" if pair.wrong else "")
+    return left, call_text(call, detail.result) + _remark(pair)
+
+
+def _remark(pair: CallPair) -> str:
+    told = [pair.fit.value] if pair.fit in (Fit.FORBIDDEN, Fit.OUT_OF_ORDER, Fit.LEFT_OUT) else []
+    told += [name or "arguments" for name in pair.wrong]
+    return f"  <- {', '.join(told)}" if told else ""
 
 
 def _state_facts(trial: TrialResult, detail: Detail) -> Iterator[Fact]:
@@ -391,6 +270,4 @@ def _literal(value: Json) -> str:
 
 
 def _matcher_text(matcher: Matcher) -> str:
-    if isinstance(matcher, Regex):
-        return f"/{matcher.pattern}/"
-    return _literal(matcher.value) if isinstance(matcher, Equals) else _literal(matcher.to_json())
+    return _literal(matcher.value) if isinstance(matcher, Equals) else describe(matcher)

@@ -78,6 +78,7 @@ def suite_data(info: SuiteInfo, verdict: SuiteVerdict) -> dict[str, Json]:
             "repeats": verdict.repeats,
             "pass_hat_k": verdict.pass_hat_k,
             "pass_at_k": verdict.pass_at_k,
+            "reliability": [plain(item) for item in verdict.reliability],
             "evaluators": [_evaluator(item) for item in verdict.evaluators],
             "cases": [
                 {"id": case.case_id, "outcome": case.outcome.value, "trials": case.trials, "passed": case.passed}

@@ -10,7 +10,7 @@ from itertools import groupby
 from proctor.cases.suite import passes
 from proctor.results.run import MEAN, Outcome, Run, Score, SuiteInfo, TrialResult, TrialSummary
 from proctor.results.statistics import Estimate
-from proctor.results.verdict import RunVerdict, SuiteVerdict
+from proctor.results.verdict import Reliability, RunVerdict, SuiteVerdict
 
 SHORT = {
     Outcome.PASSED: "PASS",
@@ -53,6 +53,15 @@ def money(dollars: float) -> str:
 def share(rate: Estimate) -> str:
     """A pass rate with its interval."""
     return f"{rate.mean:.1%} [{rate.low:.1%}, {rate.high:.1%}]"
+
+
+def reliability_text(items: Sequence[Reliability], most: int = 10) -> str:
+    """`pass^k 0.90 0.82 0.75, pass@k 0.90 0.97 1.00 (k = 1 to 3)`; nothing where two trials say it all."""
+    if len(items) < 3:
+        return ""
+    shown = items[:most]
+    hats, ats = (" ".join(f"{getattr(item, name):.2f}" for item in shown) for name in ("pass_hat", "pass_at"))
+    return f"pass^k {hats}, pass@k {ats} (k = 1 to {len(shown)})"
 
 
 def counted(number: int, singular: str, plural: str | None = None) -> str:

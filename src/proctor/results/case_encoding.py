@@ -94,13 +94,13 @@ MAPPING: tuple[Convert, Convert] = (dict, lambda data: data)
 
 
 def encode_matcher(matcher: Matcher) -> list[Json]:
-    """The kind and its operands; a matcher of a user's own class as the form that it has in a file."""
+    """The kind and its operands; others, also of a user's own class, as the form that they have in a file."""
     match matcher:
         case Equals():
             return ["equals", matcher.value]
         case Regex():
             return ["regex", matcher.pattern]
-        case Fuzzy():
+        case Fuzzy(ignore_punctuation=False):
             return ["fuzzy", matcher.value]
         case Approx():
             return ["approx", matcher.value, matcher.tolerance, matcher.relative]

@@ -170,6 +170,8 @@ def _arguments(data: Mapping[str, Json] | None) -> dict[str, Matcher] | None:
 
 
 def _matcher(value: Json) -> Matcher:
+    if not isinstance(value, Mapping) or not any(isinstance(key, str) and key.startswith("$") for key in value):
+        return Equals(value)  # below the first level, those versions knew no matchers
     try:
         return parse(value)
     except ValueError:  # a form that is no longer one

@@ -49,6 +49,17 @@ class EvaluatorSummary:
 
 
 @record
+class Reliability:
+    """What is to be expected of `k` trials of a case, averaged over the cases."""
+
+    k: int
+    pass_hat: float
+    """The chance that all of them pass: pass^k."""
+    pass_at: float
+    """The chance that at least one does: pass@k."""
+
+
+@record
 class SuiteVerdict:
     """What a suite says of its agent."""
 
@@ -66,6 +77,8 @@ class SuiteVerdict:
     """The mean chance that all repeats of a case pass; `None` without repeats."""
     pass_at_k: float | None
     """The mean chance that at least one repeat of a case passes."""
+    reliability: tuple[Reliability, ...] = ()
+    """The same for every number of trials up to the repeats; nothing without repeats."""
 
 
 @record
@@ -133,6 +146,7 @@ def judge_suite(info: SuiteInfo, trials: Sequence[TrialSummary]) -> SuiteVerdict
         repeats=repeats,
         pass_hat_k=_reliability(by_case, repeats, pass_hat_k),
         pass_at_k=_reliability(by_case, repeats, pass_at_k),
+        reliability=_by_number_of_trials(by_case, repeats),
     )
 
 
@@ -322,6 +336,27 @@ def _reliability(
         for group in settled
         if len(group) == repeats
     )
+
+
+def _by_number_of_trials(by_case: dict[str, list[TrialSummary]], repeats: int) -> tuple[Reliability, ...]:
+    """For each k from 1 to the repeats, over the same cases; each from the one before, as C(c, k) / C(n, k) is."""
+    if repeats < 2:
+        return ()
+    settled = ([t.outcome is PASSED for t in group if t.outcome in (PASSED, FAILED)] for group in by_case.values())
+    alike = Counter(sum(passed) for passed in settled if len(passed) == repeats)
+    if not alike:
+        return ()
+    all_pass, none_passes = dict.fromkeys(alike, 1.0), dict.fromkeys(alike, 1.0)
+    found: list[Reliability] = []
+    for k in range(1, repeats + 1):
+        for passed in alike:
+            all_pass[passed] *= max(0, passed - k + 1) / (repeats - k + 1)
+            none_passes[passed] *= max(0, repeats - passed - k + 1) / (repeats - k + 1)
+        every = alike.total()
+        hat = math.fsum(all_pass[passed] * count for passed, count in alike.items()) / every
+        none = math.fsum(none_passes[passed] * count for passed, count in alike.items()) / every
+        found.append(Reliability(k, hat, 1 - none))
+    return tuple(found)
 
 
 def _count(outcomes: Iterable[Outcome]) -> dict[Outcome, int]:

@@ -47,11 +47,11 @@ def test_arguments_that_are_not_asserted_may_be_anything() -> None:
 
 def test_no_arguments_means_no_arguments() -> None:
     assert why(expecting({})) == []
-    assert why(expecting({}), a=1) == ["a was not expected, got 1"]
+    assert why(expecting({}), a=1) == ["a: not expected, got 1"]
 
 
 def test_a_missing_argument_is_named_with_what_it_should_be() -> None:
-    assert why(expecting({"id": "7"})) == ["id is missing, expected '7'"]
+    assert why(expecting({"id": "7"})) == ["id: missing, expected '7'"]
 
 
 def test_an_ignored_argument_may_be_missing_altogether() -> None:
@@ -59,7 +59,7 @@ def test_an_ignored_argument_may_be_missing_altogether() -> None:
 
 
 def test_further_arguments_are_fine_only_where_they_are_allowed() -> None:
-    assert why(expecting({"id": 7}), id=7, page=1) == ["page was not expected, got 1"]
+    assert why(expecting({"id": 7}), id=7, page=1) == ["page: not expected, got 1"]
     assert why(expecting({"id": 7}, extra_arguments=True), id=7, page=1) == []
 
 
@@ -115,7 +115,7 @@ def test_calls_are_written_as_people_write_them() -> None:
     assert expected_text(expecting({"order": 7}, extra_arguments=True)) == "x(order=7, …)"
     assert expected_text(ExpectedCall("x")) == "x"
     assert expected_text(expecting({})) == "x()"
-    assert expected_text(ExpectedCall("x", {"id": Regex("A.*")})) == 'x(id={"$regex": "A.*"})'
+    assert expected_text(ExpectedCall("x", {"id": Regex("A.*")})) == "x(id=/A.*/)"
     assert actual_text(ToolCall("x", {"q": "y" * 1000})) == f"x(q='{'y' * 59}…')"
     assert actual_text(ToolCall("x", raw_arguments="oops")) == "x('oops')"
     assert actual_text(ToolCall("x", {"q": "\ud800"})) == "x(q='\\ud800')"

@@ -99,7 +99,7 @@ def test_results_count_when_asked_and_given() -> None:
     assert ToolCorrectness()(evaluable).score == 1.0
     evaluation = ToolCorrectness(compare_results=True)(evaluable)
     assert evaluation.score == 0.5
-    assert evaluation.reasoning == 'a: result expected {"ok": true}, got {"ok": false}'
+    assert evaluation.reasoning == "a: result.ok: true → false"
 
 
 def test_each_call_is_paired_where_it_earns_the_most_on_the_whole() -> None:
@@ -143,7 +143,7 @@ def test_no_expectation_is_skipped() -> None:
 def test_the_reason_names_the_argument_and_the_credit_is_kept() -> None:
     evaluable = seen([wants("a", {"x": 1, "y": 1}), wants("b")], [ToolCall("a", {"x": 1, "y": 2})])
     evaluation = ToolCorrectness(compare_arguments=True)(evaluable)
-    assert evaluation.reasoning == "missing b; a: y expected 1, got 2"
+    assert evaluation.reasoning == "missing b; a: y: 1 → 2"
     assert evaluation.details["credit"] == [0.5]
 
 

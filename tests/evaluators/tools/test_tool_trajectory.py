@@ -37,7 +37,7 @@ a, b, x = called("a"), called("b"), called("x")
     ("expected", "actual", "exact", "in_order", "any_order"),
     [
         ([], [], 1, 1, 1),
-        ([], [a], 0, 1, 1),
+        ([], [a], 0, 0, 0),
         ([A], [], 0, 0, 0),
         ([A, B], [a, b], 1, 1, 1),
         ([A, B], [b, a], 0, 0, 1),
@@ -119,11 +119,11 @@ def test_precision_recall_and_f1_are_always_told() -> None:
 def test_the_reason_names_what_is_missing_what_is_extra_and_which_argument_differs() -> None:
     expected = [wants("refund", order=7), wants("lookup", id=7)]
     evaluation = ToolTrajectory()(seen(expected, called("lookup", id=8), called("search", query="x")))
-    assert evaluation.reasoning == "missing refund(order=7); extra search(query='x'); lookup: id expected 7, got 8"
+    assert evaluation.reasoning == "missing refund(order=7); extra search(query='x'); lookup: id: 7 → 8"
     assert evaluation.details["pairs"] == []
     assert [missing["name"] for missing in evaluation.details["missing"]] == ["refund"]
     assert [extra["actual"] for extra in evaluation.details["extra"]] == [1]
-    assert evaluation.details["different"] == [{"expected": 1, "actual": 0, "reasons": ["id expected 7, got 8"]}]
+    assert evaluation.details["different"] == [{"expected": 1, "actual": 0, "reasons": ["id: 7 → 8"]}]
 
 
 def test_a_call_at_the_wrong_time_is_not_called_missing() -> None:
@@ -139,7 +139,7 @@ def test_calls_that_are_allowed_anyway_are_not_called_extra() -> None:
 def test_arguments_that_differ_are_told_of_the_likeliest_pair() -> None:
     expected = [wants("a", id=1, page=1), wants("a", id=2, page=2)]
     evaluation = ToolTrajectory()(seen(expected, called("a", id=2, page=9), called("a", id=1, page=8)))
-    assert evaluation.reasoning == "a: page expected 1, got 8; a: page expected 2, got 9"
+    assert evaluation.reasoning == "a: page: 1 → 8; a: page: 2 → 9"
 
 
 def test_a_long_list_of_differences_is_cut_short() -> None:

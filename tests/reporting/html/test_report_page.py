@@ -215,9 +215,9 @@ def test_expected_and_actual_tool_calls_stand_side_by_side() -> None:
 
     assert [kind for kind, _ in items] == ["differs", "not-expected", "missing"]
     words = Page(items[0][1]).words
-    assert "expected Friday, got Sunday" in words
-    assert "seats ✗ is missing" in words.replace("seats✗", "seats ✗")
-    assert "spam1 ✗ was not expected" in words
+    assert "'Friday' → 'Sunday'" in words
+    assert "seats ✗ missing, expected 2" in words.replace("seats✗", "seats ✗")
+    assert "spam1 ✗ not expected" in words
     assert '"ok": true' in words
     assert "not called" in Page(items[2][1]).words
 

@@ -26,7 +26,8 @@ from proctor.compat.holodeck.test_results import (
 )
 from proctor.evaluators.foreign.grader import invocation
 from proctor.evaluators.tools.call_comparison import mismatches
-from proctor.reporting.explain import CallPair, Fit, answer, is_plain, pair_calls
+from proctor.reporting.call_pairs import CallPair, Fit, is_plain, pair_calls
+from proctor.reporting.explain import answer
 from proctor.results.judge_calls import judge_name
 from proctor.results.run import Outcome, Run, Score, TrialResult
 from proctor.results.verdict import RunVerdict
@@ -302,10 +303,10 @@ def _fit_of(wanted: ExpectedCall, pairs: Sequence[CallPair], reply: Reply) -> tu
         fits = next((index for index, why in reasons if not why), UNMATCHED)
         return fits, None if fits != UNMATCHED else "; ".join(reasons[0][1])
     for pair in pairs:
-        if pair.expected is wanted and pair.call is not None and pair.fit is Fit.AS_EXPECTED:
+        if pair.expected is wanted and pair.call is not None and pair.fit in (Fit.AS_EXPECTED, Fit.OUT_OF_ORDER):
             return next(index for index, call in named if call is pair.call), None
     wrong = next((pair.wrong for pair in pairs if pair.expected is wanted and pair.wrong), {})
-    return UNMATCHED, "; ".join(f"{name} {why}" for name, why in wrong.items()) or "not as expected, or not compared"
+    return UNMATCHED, "; ".join(f"{name}: {why}" for name, why in wrong.items()) or "not as expected, or not compared"
 
 
 def _grader_details(scores: Sequence[Score], metrics: Sequence[MetricResult]) -> dict[str, Json] | None:

@@ -8,7 +8,9 @@ from typing import Any, ClassVar
 
 from proctor.base.json_data import Json, show
 from proctor.base.records import record
+from proctor.cases.suite import Keywords
 from proctor.evaluators.compared_values import (
+    answers_of,
     compared,
     expectation_of,
     plain_of,
@@ -135,21 +137,27 @@ class Contains:
     any_of: tuple[str, ...] = ()
     all_of: tuple[str, ...] = ()
     ignore_case: bool = True
+    conversation: bool = False
+    """Whether all answers of a conversation are looked at together, with the keywords of all its turns."""
 
     def __post_init__(self) -> None:
-        require_flags(ignore_case=self.ignore_case)
+        require_flags(ignore_case=self.ignore_case, conversation=self.conversation)
         for name in ("any_of", "all_of"):
             object.__setattr__(self, name, _keywords(name, getattr(self, name)))
+
+    @property
+    def scope(self) -> str:
+        return "case" if self.conversation else "turn"
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
         from proctor.evaluators.text.keywords import find
 
-        case = evaluable.keywords
-        alternatives = [group for group in (self.any_of, _said(case.any_of) if case else ()) if group]
-        required = tuple(dict.fromkeys(self.all_of + (_said(case.all_of) if case else ())))
+        brought = _brought(evaluable, self.conversation)
+        alternatives = [group for group in (self.any_of, *(_said(words.any_of) for words in brought)) if group]
+        required = tuple(dict.fromkeys([*self.all_of, *(word for words in brought for word in _said(words.all_of))]))
         if not alternatives and not required:
             raise NothingToCompare("Contains looks for keywords and neither the case nor the evaluator has any")
-        text = text_of(evaluable.output)
+        text = answers_of(evaluable) if self.conversation else text_of(evaluable.output)
         scores: list[float] = []
         found: list[str] = []
         missing: list[str] = []
@@ -162,6 +170,13 @@ class Contains:
         if required:
             scores.append(len(there) / len(required))
         return _mentions(min(scores), found + there, missing + absent, text)
+
+
+def _brought(evaluable: Evaluable, conversation: bool) -> list[Keywords]:
+    """The keywords of the turn, or of all turns."""
+    if conversation and len(evaluable.turns) > 1:
+        return [words for exchange in evaluable.turns if (words := exchange.turn.expected.keywords) is not None]
+    return [] if evaluable.keywords is None else [evaluable.keywords]
 
 
 def _mentions(score: float, found: list[str], missing: list[str], text: str) -> Evaluation:
@@ -197,10 +212,12 @@ class Regex:
     pattern: str
     full: bool = False
     ignore_case: bool = False
+    conversation: bool = False
+    """Whether all answers of a conversation are looked at together, one after the other."""
     _compiled: re.Pattern[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        require_flags(full=self.full, ignore_case=self.ignore_case)
+        require_flags(full=self.full, ignore_case=self.ignore_case, conversation=self.conversation)
         if not isinstance(self.pattern, str) or not self.pattern:
             raise ValueError("pattern must be a regular expression that is not empty")
         try:
@@ -209,8 +226,12 @@ class Regex:
             raise ValueError(f"pattern {self.pattern!r} is not a regular expression: {error}") from None
         object.__setattr__(self, "_compiled", compiled)
 
+    @property
+    def scope(self) -> str:
+        return "case" if self.conversation else "turn"
+
     def __call__(self, evaluable: Evaluable) -> Evaluation:
-        text = text_of(evaluable.output)
+        text = answers_of(evaluable) if self.conversation else text_of(evaluable.output)
         match = self._compiled.fullmatch(text) if self.full else self._compiled.search(text)
         if match is None:
             manner = "as a whole does not match" if self.full else "has no match for"

@@ -8,12 +8,22 @@ from math import fsum
 from proctor.agents.agent import ToolCall
 from proctor.base.json_data import UNSET
 from proctor.base.records import record
-from proctor.cases.matchers import same
+from proctor.cases.matchers import Equals, same
 from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.compared_values import require_flags
 from proctor.evaluators.evaluation import Evaluable, Evaluation
-from proctor.evaluators.tools.call_comparison import credit, expected_calls, literal, mismatches, repeated
-from proctor.evaluators.tools.differences import Differences, differences
+from proctor.evaluators.tools.call_comparison import (
+    compared_calls,
+    crediting,
+    expected_calls,
+    expected_text,
+    fitting_names,
+    mismatches,
+    repeated,
+    require_failed_calls,
+    wrong_arguments,
+)
+from proctor.evaluators.tools.differences import Differences, differences, fault
 from proctor.evaluators.tools.matching import Pairs, Weights, best_pairs, best_pairs_in_order
 
 
@@ -29,6 +39,8 @@ class ToolCorrectness:
     """Whether a call counts only as far as its arguments are the expected ones."""
     compare_results: bool = False
     """Whether a call counts only if its result is the expected one, where one is given."""
+    failed_calls: str = "count"
+    """`ignore` leaves calls that ended in an error out of the comparison."""
 
     def __post_init__(self) -> None:
         require_flags(
@@ -37,19 +49,37 @@ class ToolCorrectness:
             compare_arguments=self.compare_arguments,
             compare_results=self.compare_results,
         )
+        require_failed_calls(self.failed_calls)
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
-        expected, actual = expected_calls(evaluable), evaluable.tool_calls
+        expected = expected_calls(evaluable)
+        places = compared_calls(evaluable.tool_calls, self.failed_calls)
+        actual = [evaluable.tool_calls[index] for index in places]
         if not expected:
             reason = "tools were called and none was to be" if actual else "no tool was to be called, and none was"
-            return Evaluation(float(not actual), reason, differences(expected, actual, []).details())
-        fit = [[float(self._fits(wanted, call)) for call in actual] for wanted in expected]
+            return Evaluation(float(not actual), reason, differences(expected, actual, []).details(places=places))
+        fit = self._fitting(expected, actual)
+        worth = self._worths(expected, actual, fit)
         units = repeated(expected, len(actual))
-        found = self._pair([fit[index] for index in units], [expected[index] for index in units], actual)
+        found = self._pair([fit[index] for index in units], [worth[index] for index in units])
         pairs = [(units[unit], column) for unit, column in found]
-        earned = [self._worth(expected[i], actual[c]) for i, c in pairs]
+        earned = [worth[i][c] for i, c in pairs]
         left = differences(expected, actual, pairs, fit if self.ordered or self.exact else (), self._reasons)
-        return self._verdict(left, earned)
+        return self._verdict(left, earned, places)
+
+    def _fitting(self, expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> list[list[float]]:
+        """Which calls may be paired at all."""
+        if not self.compare_results:
+            return fitting_names(expected, actual)
+        return [[float(self._fits(wanted, call)) for call in actual] for wanted in expected]
+
+    def _worths(self, expected: Sequence[ExpectedCall], actual: Sequence[ToolCall], fit: Weights) -> Weights:
+        if not self.compare_arguments:
+            return fit
+        earned = crediting(expected, actual)
+        if not self.compare_results:
+            return earned
+        return [[f * c for f, c in zip(row, credit, strict=True)] for row, credit in zip(fit, earned, strict=True)]
 
     def _fits(self, expected: ExpectedCall, call: ToolCall) -> bool:
         """Whether the two may be paired at all."""
@@ -57,33 +87,31 @@ class ToolCorrectness:
             return False
         return not self.compare_results or expected.result is UNSET or same(expected.result, call.result)
 
-    def _worth(self, expected: ExpectedCall, call: ToolCall) -> float:
-        return credit(expected, call) if self.compare_arguments else 1.0
-
-    def _pair(self, fit: Weights, expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> Pairs:
+    def _pair(self, fit: Weights, worth: Weights) -> Pairs:
         if self.exact:
-            return [(index, index) for index in range(min(len(expected), len(actual))) if fit[index][index]]
-        weights = [
-            [self._worth(wanted, call) if fits else 0.0 for fits, call in zip(row, actual, strict=True)]
-            for row, wanted in zip(fit, expected, strict=True)
-        ]
-        return (best_pairs_in_order if self.ordered else best_pairs)(weights)
+            places = range(min(len(fit), len(fit[0]) if fit else 0))
+            return [(index, index) for index in places if fit[index][index]]
+        return (best_pairs_in_order if self.ordered else best_pairs)(worth)
 
-    def _verdict(self, left: Differences, earned: list[float]) -> Evaluation:
+    def _verdict(self, left: Differences, earned: list[float], places: Sequence[int]) -> Evaluation:
         wanted = sum(call.count for call in left.expected)
         share = fsum(earned) / wanted if wanted else 1.0
-        details = {**left.details(), "credit": earned}
+        details = {**left.details(extra_allowed=not self.exact, places=places), "credit": earned}
         if share == 1.0 and not (self.exact and len(left.actual) > wanted):
             return Evaluation(1.0, f"all {wanted} expected calls were made", details)
         partly = [pair for pair, worth in zip(left.pairs, earned, strict=True) if worth < 1.0]
         phrases = [left.explain(extra_allowed=not self.exact)]
         for index, column in partly[:8]:
-            call = left.actual[column]
-            phrases.append(f"{call.name}: {', '.join(self._reasons(left.expected[index], call))}")
+            likely, call = left.expected[index], left.actual[column]
+            phrases.append(f"{call.name}: {', '.join(self._reasons(likely, call))}")
+            wrong = wrong_arguments(likely, call)
+            details["faults"].append(
+                fault("arguments", call.name, places[column], call=expected_text(likely), arguments=wrong)
+            )
         return Evaluation(0.0 if self.exact else share, "; ".join(filter(None, phrases)), details)
 
     def _reasons(self, expected: ExpectedCall, call: ToolCall) -> Iterator[str]:
         if self.compare_arguments:
             yield from mismatches(expected, call)
         if self.compare_results and expected.result is not UNSET and not same(expected.result, call.result):
-            yield f"result expected {literal(expected.result)}, got {literal(call.result)}"
+            yield from map(str, Equals(expected.result).differences(call.result, "result"))

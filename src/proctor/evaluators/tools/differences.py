@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from proctor.agents.agent import ToolCall
 from proctor.base.records import record
 from proctor.cases.suite import ExpectedCall
-from proctor.evaluators.tools.call_comparison import actual_text, expected_text, mismatches
+from proctor.evaluators.tools.call_comparison import actual_text, expected_text, mismatches, wrong_arguments
 from proctor.evaluators.tools.matching import Pairs, Weights, best_pairs
 
 _COMPARED = 20
@@ -42,8 +42,26 @@ class Differences:
         phrases += [f"{self.actual[column].name}: {', '.join(why)}" for _, column, why in self.different]
         return one_line(phrases)
 
-    def details(self) -> dict[str, Any]:
-        """All differences as plain data."""
+    def details(self, *, extra_allowed: bool = False, places: Sequence[int] | None = None) -> dict[str, Any]:
+        """All differences as plain data; `places` has the index of each call where some were left out."""
+        data = self._as_compared()
+        data["faults"] = [*self._faults(extra_allowed)]
+        return data if places is None else in_places(data, places)
+
+    def _faults(self, extra_allowed: bool) -> Iterator[Fault]:
+        """What went wrong, the most serious first, as reports need it."""
+        for index in self.missing:
+            yield fault("missing", self.expected[index].name, call=expected_text(self.expected[index]))
+        for index, column, why in self.different:
+            wrong = wrong_arguments(self.expected[index], self.actual[column])
+            call = expected_text(self.expected[index])
+            yield fault("arguments", self.actual[column].name, column, call=call, arguments=wrong, reasons=why)
+        for _, column in self.out_of_order:
+            yield fault("order", self.actual[column].name, column)
+        if not extra_allowed:
+            yield from (fault("extra", self.actual[column].name, column) for column in self.extra)
+
+    def _as_compared(self) -> dict[str, Any]:
         return {
             "pairs": [list(pair) for pair in self.pairs],
             "missing": [
@@ -61,6 +79,34 @@ class Differences:
     def _calls(self, what: str, columns: Sequence[int]) -> list[str]:
         texts = Counter(actual_text(self.actual[column]) for column in columns)
         return [f"{what} {times(text, count)}" for text, count in texts.items()]
+
+
+Fault = dict[str, Any]
+"""`kind` (missing, extra, order, arguments, forbidden), `tool`, and, where they are known, `actual` (the index of the
+call), `call` (what was expected), `arguments` (why, by argument) and `reasons`."""
+
+
+def fault(kind: str, tool: str, actual: int | None = None, **rest: Any) -> Fault:
+    """One thing that an evaluator of tool calls holds against the agent."""
+    found: Fault = {"kind": kind, "tool": tool}
+    if actual is not None:
+        found["actual"] = actual
+    return found | {name: value for name, value in rest.items() if value}
+
+
+def in_places(data: dict[str, Any], places: Sequence[int]) -> dict[str, Any]:
+    """Details of a comparison of some calls, with the indices that these have among all."""
+    moved = dict(data)
+    for name in ("pairs", "out_of_order"):
+        moved[name] = [[index, places[column]] for index, column in data[name]]
+    for name in ("different", "extra", "faults"):
+        moved[name] = [at_place(item, places) for item in data[name]]
+    return moved
+
+
+def at_place(item: Fault, places: Sequence[int]) -> Fault:
+    """What is said of a call, with the index that it has among all calls."""
+    return {**item, "actual": places[item["actual"]]} if "actual" in item else item
 
 
 def differences(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -10,12 +10,30 @@ from typing import Any, ClassVar, Literal
 from proctor.agents.agent import ToolCall
 from proctor.base.json_data import Json
 from proctor.base.records import record
-from proctor.cases.matchers import Equals, Subset
+from proctor.cases.matchers import (
+    Difference,
+    Matcher,
+    changed,
+    describe,
+    differences_of,
+    first_of,
+    key_path,
+    may_be_absent,
+    parse_state,
+)
 from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.compared_values import require_flags
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
-from proctor.evaluators.tools.call_comparison import actual_text, expected_calls, fits, fitting, fitting_names, repeated
-from proctor.evaluators.tools.differences import differences
+from proctor.evaluators.tools.call_comparison import (
+    actual_text,
+    compared_calls,
+    expected_calls,
+    fitting,
+    fitting_names,
+    repeated,
+    require_failed_calls,
+)
+from proctor.evaluators.tools.differences import differences, fault
 from proctor.evaluators.tools.matching import Pairs, best_pairs, best_pairs_in_order
 
 _ORDERS = ("EXACT", "IN_ORDER", "ANY_ORDER")
@@ -26,41 +44,64 @@ class ToolTrajectory:
     """The expected calls were made: exactly these, these in this order, or these in any order."""
 
     match: str | int = "EXACT"
-    """`EXACT`, `IN_ORDER` or `ANY_ORDER`; the last two allow further calls."""
+    """`EXACT`, `IN_ORDER` or `ANY_ORDER`; the last two allow further calls unless `extra` is false."""
     ignore_args: bool = False
     partial: bool = False
     """Whether some of the calls earn a part of the score, or only all of them the whole."""
+    extra: bool | None = None
+    """Whether further calls may be made; `None` leaves it to `match`."""
+    failed_calls: str = "count"
+    """`ignore` leaves calls that ended in an error out of the comparison."""
     default_threshold: ClassVar[float] = 1.0
+    version: ClassVar[str] = "2"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "match", _order(self.match))
         require_flags(ignore_args=self.ignore_args, partial=self.partial)
+        require_failed_calls(self.failed_calls)
+        if self.extra is None:
+            object.__setattr__(self, "extra", self.match != "EXACT")
+        require_flags(extra=self.extra)
+        if self.extra and self.match == "EXACT":
+            raise ValueError("match EXACT allows no extra calls; use IN_ORDER or ANY_ORDER to allow them")
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
-        expected, actual = expected_calls(evaluable), evaluable.tool_calls
+        expected = expected_calls(evaluable)
+        places = compared_calls(evaluable.tool_calls, self.failed_calls)
+        actual = [evaluable.tool_calls[index] for index in places]
+        if not expected:
+            return _none_called(actual, places)
         fit = fitting_names(expected, actual) if self.ignore_args else fitting(expected, actual)
         units = repeated(expected, len(actual))
         pair = best_pairs if self.match == "ANY_ORDER" else best_pairs_in_order
         found = pair([fit[index] for index in units])
         pairs = [(units[unit], column) for unit, column in found]
         wanted, made, matched = sum(call.count for call in expected), len(actual), len(pairs)
-        whole = max(wanted, made) if self.match == "EXACT" else wanted
-        share = matched / whole if whole else 1.0
+        share = matched / (wanted if self.extra else max(wanted, made))
         left = differences(expected, actual, pairs, fit)
+        extra = bool(self.extra)
         return Evaluation(
             share if self.partial else float(share == 1.0),
-            self._reason(matched, wanted, made) if share == 1.0 else left.explain(extra_allowed=self.match != "EXACT"),
-            {**_agreement(matched, wanted, made), **left.details()},
+            self._reason(matched, wanted, made) if share == 1.0 else left.explain(extra_allowed=extra),
+            {
+                **_agreement(matched, wanted, made),
+                **left.details(extra_allowed=extra, places=places),
+                **_left_out(evaluable.tool_calls, places),
+            },
         )
 
     def _reason(self, matched: int, wanted: int, made: int) -> str:
-        if not made:
-            return "no tool was to be called, and none was"
-        if not wanted:
-            return f"no particular call was expected; {made} made"
         order = {"EXACT": "exactly the expected calls", "IN_ORDER": "in order", "ANY_ORDER": "in any order"}
-        further = f"; {made - matched} further" if made > matched else ""
-        return f"{matched} of {wanted} expected calls made, {order[str(self.match)]}{further}"
+        further = f"; {made - matched} further" if made > matched else "" if self.extra else ", and no others"
+        told = order[str(self.match)]
+        return f"{matched} of {wanted} expected calls made, {told}{'' if self.match == 'EXACT' else further}"
+
+
+def _left_out(calls: Sequence[ToolCall], places: Sequence[int]) -> dict[str, Any]:
+    """Which calls were not compared, where some were not."""
+    kept = set(places)
+    left = [index for index in range(len(calls)) if index not in kept]
+    return {"left_out": left} if left else {}
 
 
 def _order(match: str | int) -> str:
@@ -84,15 +125,23 @@ def _agreement(matched: int, wanted: int, made: int) -> dict[str, Any]:
 class ExpectedTools:
     """Each expected tool was called, at least as often as expected; further calls are allowed."""
 
+    failed_calls: str = "count"
+    """`ignore` leaves calls that ended in an error out of the comparison."""
     default_threshold: ClassVar[float] = 1.0
 
+    def __post_init__(self) -> None:
+        require_failed_calls(self.failed_calls)
+
     def __call__(self, evaluable: Evaluable) -> Evaluation:
-        expected, actual = expected_calls(evaluable), evaluable.tool_calls
+        expected = expected_calls(evaluable)
+        places = compared_calls(evaluable.tool_calls, self.failed_calls)
+        actual = [evaluable.tool_calls[index] for index in places]
         if not expected:
-            return _none_called(actual)
+            return _none_called(actual, places)
         satisfied, pairs = _satisfy(expected, actual)
         left = differences(expected, actual, pairs)
-        details = {"satisfied": sorted(satisfied), **left.details()}
+        found = left.details(extra_allowed=True, places=places)
+        details = {"satisfied": sorted(satisfied), **found, **_left_out(evaluable.tool_calls, places)}
         if len(satisfied) == len(expected):
             return Evaluation(1.0, f"all {len(expected)} expected tools were called", details)
         counted = f"{len(satisfied)} of {len(expected)} expected tools were called as expected"
@@ -105,7 +154,7 @@ def _satisfy(expected: Sequence[ExpectedCall], actual: Sequence[ToolCall]) -> tu
     The most that can be, where each is expected once. With higher counts that would take exponential time: the least
     demanding go first, by a rule that does not depend on their order. If all can be satisfied, all are.
     """
-    taken = _TakenCalls([[column for column, call in enumerate(actual) if fits(wanted, call)] for wanted in expected])
+    taken = _TakenCalls([[column for column, fit in enumerate(row) if fit] for row in fitting(expected, actual)])
     order = sorted(range(len(expected)), key=lambda i: (expected[i].count, len(taken.fit[i]), taken.fit[i][::-1]))
     satisfied: set[int] = set()
     for index in order:
@@ -131,6 +180,10 @@ class _TakenCalls:
 
     def take(self, index: int) -> bool:
         """Take one more call for `index`; others may exchange theirs for another that fits, but keep their number."""
+        free = next((column for column in self.fit[index] if column not in self.by), None)
+        if free is not None:
+            self.by[free] = index
+            return True
         gives_up: dict[int, int | None] = {index: None}
         wanted_by: dict[int, int] = {}
         queue = [index]
@@ -158,11 +211,13 @@ class _TakenCalls:
             column = gives_up[wanted_by[column]]
 
 
-def _none_called(actual: Sequence[ToolCall]) -> Evaluation:
-    if not actual:
-        return Evaluation(1.0, "no tool was to be called, and none was", {"extra": []})
+def _none_called(actual: Sequence[ToolCall], places: Sequence[int]) -> Evaluation:
+    """`tools: []` means that no tool is called, whatever else a mode allows."""
     left = differences((), actual, [])
-    return Evaluation(0.0, f"no tool was to be called: {left.explain()}", left.details())
+    details = {**_agreement(0, 0, len(actual)), **left.details(places=places)}
+    if not actual:
+        return Evaluation(1.0, "no tool was to be called, and none was", details)
+    return Evaluation(0.0, f"no tool was to be called: {left.explain()}", details)
 
 
 @record
@@ -174,9 +229,12 @@ class ToolCount:
     at_least: int | None = None
     at_most: int | None = None
     exactly: int | None = None
+    failed_calls: str = "count"
+    """`ignore` leaves calls that ended in an error out of the count."""
     default_threshold: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
+        require_failed_calls(self.failed_calls)
         bounds = {"at_least": self.at_least, "at_most": self.at_most, "exactly": self.exactly}
         for name, bound in bounds.items():
             if bound is not None and (isinstance(bound, bool) or not isinstance(bound, int) or bound < 0):
@@ -189,7 +247,8 @@ class ToolCount:
             raise ValueError(f"at_least {self.at_least} is more than at_most {self.at_most}")
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
-        calls = evaluable.tool_calls
+        every = evaluable.tool_calls
+        calls = [every[index] for index in compared_calls(every, self.failed_calls)]
         count = len(calls) if self.tool is None else sum(_named(call.name, self.tool) for call in calls)
         least = self.at_least if self.exactly is None else self.exactly
         most = self.at_most if self.exactly is None else self.exactly
@@ -230,7 +289,9 @@ class ForbiddenTools:
         shown = [f"call {index + 1}: {actual_text(calls[index])}" for index in used[:8]]
         more = f"; and {len(used) - 8} more" if len(used) > 8 else ""
         forbidden = [{"actual": index, "name": calls[index].name} for index in used]
-        return Evaluation(0.0, f"forbidden tools were called; {'; '.join(shown)}{more}", {"forbidden": forbidden})
+        faults = [fault("forbidden", calls[index].name, index) for index in used]
+        reason = f"forbidden tools were called; {'; '.join(shown)}{more}"
+        return Evaluation(0.0, reason, {"forbidden": forbidden, "faults": faults})
 
 
 @record
@@ -249,24 +310,28 @@ class FinalState:
         if state is None:
             raise NothingToCompare("the agent does not tell its state")
         wrong: dict[str, str] = {}
-        for key, value in expected.items():
-            reason = self._mismatch(value, state[key]) if key in state else "is missing"
-            if reason is not None:
+        for key, matcher in parse_state(expected, self.base).fields.items():
+            found = self._differences(expected[key], matcher, state, key)
+            if reason := first_of(found):
                 wrong[key] = reason
         if not wrong:
             return Evaluation(1.0, f"all of {', '.join(expected)} as expected", {"different": {}})
-        reasons = "; ".join(f"{key}: {reason}" for key, reason in wrong.items())
-        return Evaluation(0.0, reasons, {"different": wrong})
+        return Evaluation(0.0, "; ".join(wrong.values()), {"different": wrong})
 
-    def _mismatch(self, wanted: Json, actual: Json) -> str | None:
-        """What is missing. An expected empty list or object means empty, although every value has it as a part."""
-        return Subset(wanted, self.base).mismatch(actual) or _not_empty(wanted, actual)
+    def _differences(self, wanted: Json, matcher: Matcher, state: Mapping[str, Json], key: str) -> Iterator[Difference]:
+        """What is wrong at a key. An expected empty list or object means empty, although every value contains it."""
+        if key in state:
+            yield from differences_of(matcher, state[key], key)
+            yield from _not_empty(wanted, state[key], key)
+        elif not may_be_absent(matcher):
+            yield Difference(key, f"missing, expected {describe(matcher)}")
 
 
-def _not_empty(wanted: Json, actual: Json) -> str | None:
+def _not_empty(wanted: Json, actual: Json, path: str) -> Iterator[Difference]:
     if wanted in ([], {}):
-        return Equals(wanted).mismatch(actual)
-    if not (isinstance(wanted, Mapping) and isinstance(actual, Mapping)):
-        return None
-    reasons = ((name, _not_empty(item, actual[name])) for name, item in wanted.items() if name in actual)
-    return next((f"{name} {reason}" for name, reason in reasons if reason), None)
+        if isinstance(actual, type(wanted)) and actual:  # of another kind of value, it is told already
+            yield Difference(path, changed(wanted, actual))
+    elif isinstance(wanted, Mapping) and isinstance(actual, Mapping):
+        for name, item in wanted.items():
+            if name in actual:
+                yield from _not_empty(item, actual[name], key_path(path, name))

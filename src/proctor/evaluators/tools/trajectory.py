@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,8 +13,16 @@ from proctor.base.records import record
 from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.compared_values import require_flags
 from proctor.evaluators.evaluation import Evaluable, Evaluation
-from proctor.evaluators.tools.call_comparison import actual_text, credit, mismatches
-from proctor.evaluators.tools.differences import one_line, times
+from proctor.evaluators.tools.call_comparison import (
+    actual_text,
+    compared_calls,
+    credit,
+    expected_text,
+    mismatches,
+    require_failed_calls,
+    wrong_arguments,
+)
+from proctor.evaluators.tools.differences import Fault, at_place, fault, one_line, times
 from proctor.evaluators.tools.trajectory_alignment import StepWeights, align
 from proctor.evaluators.tools.trajectory_steps import Step, read_calls, read_steps
 
@@ -30,12 +38,15 @@ class Trajectory:
     """Whether further calls may be made."""
     partial: bool = False
     """Whether some of the steps earn a part of the score, or only all of them the whole."""
+    failed_calls: str = "count"
+    """`ignore` leaves calls that ended in an error out of the steps; what is forbidden stays so."""
     base: Path | None = None
     """The folder from which predicates in arguments are looked up."""
     default_threshold: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
         require_flags(extra=self.extra, partial=self.partial)
+        require_failed_calls(self.failed_calls)
         object.__setattr__(self, "steps", read_steps(self.steps, self.base))
         object.__setattr__(self, "forbid", read_calls(self.forbid, self.base, "forbid"))
         if not self.steps and not self.forbid and self.extra:
@@ -43,12 +54,24 @@ class Trajectory:
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
         calls = evaluable.tool_calls
-        result = _align_level(self.steps, calls, extra_allowed=self.extra)
-        forbidden = [call for call in calls if any(_is_forbidden(call, wanted) for wanted in self.forbid)]
-        phrases = [f"forbidden {actual_text(call)}" for call in forbidden] + result.phrases
+        places = compared_calls(calls, self.failed_calls)
+        result = _align_level(self.steps, [calls[index] for index in places], extra_allowed=self.extra)
+        forbidden = [
+            index for index, call in enumerate(calls) if any(_is_forbidden(call, wanted) for wanted in self.forbid)
+        ]
+        phrases = [f"forbidden {actual_text(calls[index])}" for index in forbidden] + result.phrases
         whole = result.share == 1.0 and not forbidden
         score = 0.0 if forbidden else result.share if self.partial else float(whole)
-        return Evaluation(score, result.summary if whole else one_line(phrases), result.details(forbidden))
+        reason = result.summary if whole else one_line(phrases)
+        return Evaluation(
+            score,
+            reason,
+            result.details([calls[index] for index in forbidden], places)
+            | {
+                "faults": [fault("forbidden", calls[index].name, index) for index in forbidden]
+                + [at_place(found, places) for found in result.faults]
+            },
+        )
 
 
 @record
@@ -67,17 +90,19 @@ class _LevelResult:
     """Required calls that were made."""
     pairs: list[tuple[str, int]]
     exact: bool
+    faults: list[Fault]
 
     @property
     def summary(self) -> str:
         further = f"; {self.made - self.matched} further" if self.made > self.matched else ""
         return f"{self.required} of {self.wanted} steps taken, in a valid order{further}"
 
-    def details(self, forbidden: Sequence[ToolCall]) -> dict[str, Any]:
+    def details(self, forbidden: Sequence[ToolCall], places: Sequence[int]) -> dict[str, Any]:
         precision = self.matched / self.made if self.made else float(not self.wanted)
         recall = self.required / self.wanted if self.wanted else 1.0
         f1 = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
-        found = {"pairs": [list(pair) for pair in self.pairs], "edits": self.phrases, "exact": self.exact}
+        pairs = [[step, places[call]] for step, call in self.pairs]
+        found = {"pairs": pairs, "edits": self.phrases, "exact": self.exact}
         found["forbidden"] = [actual_text(call) for call in forbidden]
         return {"precision": precision, "recall": recall, "f1": f1, "share": self.share, **found}
 
@@ -155,10 +180,12 @@ def _result_of(level: _Level, top: Sequence[int], *, exact: bool, extra_allowed:
     weights = [level.weighted[i].weights[j] or 0.0 for i, j in level.pairs]
     earned = level.counted_credits()
     whole = sum(missing.values()) + len(earned) + (0 if extra_allowed else len(extra))
-    phrases = _missing(level, missing, extra) + _wrong_arguments(level)
+    told = [*_missing(level, missing, extra), *_wrong_arguments(level)]
+    phrases, faults = [phrase for phrase, _ in told], [found for _, found in told]
     if not extra_allowed:
         counted = Counter(actual_text(level.calls[j]) for j in extra)
         phrases += [f"extra {times(text, count)}" for text, count in counted.items()]
+        faults += [fault("extra", level.calls[j].name, j) for j in extra]
     right = Counter(i for (i, _), weight in zip(level.pairs, weights, strict=True) if weight == 1.0)
     return _LevelResult(
         share=min(1.0, sum(earned) / whole) if whole else 1.0,
@@ -169,22 +196,23 @@ def _result_of(level: _Level, top: Sequence[int], *, exact: bool, extra_allowed:
         required=sum(min(right[i], step.at_least) for i, step in enumerate(steps)),
         pairs=[(steps[i].id, top[j]) for i, j in level.pairs],
         exact=exact,
+        faults=[at_place(found, top) for found in faults],
     )
 
 
-def _missing(level: _Level, missing: dict[int, int], extra: list[int]) -> list[str]:
+def _missing(level: _Level, missing: dict[int, int], extra: list[int]) -> Iterator[tuple[str, Fault]]:
     """What was not done; a call that only came at the wrong time is named as that, and no longer as extra."""
-    phrases = []
     for i, count in missing.items():
         step = level.steps[i]
         moved = [j for j in extra if level.weighted[i].weights[j] == 1.0][:count]
         for j in moved:
             extra.remove(j)
-            phrases.append(f"{actual_text(level.calls[j])} out of order{_required_position(level, step)}")
+            phrase = f"{actual_text(level.calls[j])} out of order{_required_position(level, step)}"
+            yield phrase, fault("order", level.calls[j].name, j)
         if count > len(moved):
             text = times(step.text, count - len(moved))
-            phrases.append(f"missing {text} after {level.names(step.after)}" if step.after else f"missing {text}")
-    return phrases
+            phrase = f"missing {text} after {level.names(step.after)}" if step.after else f"missing {text}"
+            yield phrase, fault("missing", step.any_of[0].name, call=step.text)
 
 
 def _required_position(level: _Level, step: Step) -> str:
@@ -195,14 +223,16 @@ def _required_position(level: _Level, step: Step) -> str:
     return f" (belongs {' and '.join(part for part in parts if part)})" if after or before else ""
 
 
-def _wrong_arguments(level: _Level) -> list[str]:
-    phrases = []
+def _wrong_arguments(level: _Level) -> Iterator[tuple[str, Fault]]:
     for i, j in level.pairs:
-        if reasons := level.steps[i].reasons(level.calls[j]):
-            phrases.append(f"{level.calls[j].name}: {', '.join(reasons)}")
+        step, call = level.steps[i], level.calls[j]
+        if (wanted := step.best(call)) is not None and (reasons := list(mismatches(wanted, call))):
+            wrong = wrong_arguments(wanted, call)
+            found = fault("arguments", call.name, j, call=expected_text(wanted), arguments=wrong, reasons=reasons)
+            yield f"{call.name}: {', '.join(reasons)}", found
         if (inside := level.inner.get((i, j))) is not None:
-            phrases += [f"inside {level.calls[j].name}: {phrase}" for phrase in inside.phrases]
-    return phrases
+            for phrase, found in zip(inside.phrases, inside.faults, strict=False):
+                yield f"inside {call.name}: {phrase}", {**found, "actual": j}
 
 
 def _earlier(steps: Sequence[Step]) -> list[frozenset[int]]:

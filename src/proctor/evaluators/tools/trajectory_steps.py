@@ -10,9 +10,10 @@ from typing import Any
 from proctor.agents.agent import ToolCall
 from proctor.base.fields import nearest
 from proctor.base.records import record
-from proctor.cases.matchers import parse
+from proctor.base.source import pointer_text
+from proctor.cases.matchers import BadForm, parse_arguments
 from proctor.cases.suite import ExpectedCall
-from proctor.evaluators.tools.call_comparison import credit, expected_text, mismatches
+from proctor.evaluators.tools.call_comparison import credit, expected_text
 
 UNLIMITED = 10**9
 
@@ -42,11 +43,6 @@ class Step:
         """The alternative that a call comes closest to; `None` if it is another tool's."""
         named = [wanted for wanted in self.any_of if wanted.accepts_name(call.name)]
         return max(named, key=lambda wanted: credit(wanted, call), default=None)
-
-    def reasons(self, call: ToolCall) -> list[str]:
-        """Why a call is not quite this step."""
-        wanted = self.best(call)
-        return [] if wanted is None else list(mismatches(wanted, call))
 
 
 def read_steps(given: Sequence[Any], base: Path | None = None, place: str = "steps") -> tuple[Step, ...]:
@@ -106,9 +102,9 @@ def _call(item: Any, base: Path | None, place: str) -> ExpectedCall:
     if arguments is not None and not isinstance(arguments, Mapping):
         raise ValueError(f"{place}.args must be an object")
     try:
-        matchers = None if arguments is None else {name: parse(value, base) for name, value in arguments.items()}
-    except ValueError as error:
-        raise ValueError(f"{place}.args: {error}") from None
+        matchers = None if arguments is None else parse_arguments(arguments, base)
+    except BadForm as error:
+        raise BadForm(f"{place}.{pointer_text(('args', *error.pointer))}: {error}", error.pointer) from None
     return ExpectedCall(
         _text(item.get("name"), f"{place}.name"),
         matchers,

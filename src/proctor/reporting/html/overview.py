@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from proctor.reporting.html.escaping import GLYPHS, badge, code, facts, gauge, inline, percent
-from proctor.reporting.wording import count_parts, counted, informing
+from proctor.reporting.wording import count_parts, counted, informing, reliability_text
 from proctor.results.run import Outcome, Run, ScoreRow, SuiteInfo, TrialSummary
 from proctor.results.statistics import Estimate, mean
 from proctor.results.verdict import EvaluatorSummary, RunVerdict, SuiteVerdict
@@ -162,6 +162,8 @@ def _suite_facts(info: SuiteInfo, judged: SuiteVerdict) -> list[tuple[str, str]]
         k = judged.repeats
         pairs.append((f"pass^{k}", f"{judged.pass_hat_k:.2f} <small>all {k} repeats pass</small>"))
         pairs.append((f"pass@{k}", f"{judged.pass_at_k:.2f} <small>at least one does</small>"))
+    if each := reliability_text(judged.reliability):
+        pairs.append(("By number of trials", inline(each)))
     rules = {"all": "every trial", "any": "any trial", "majority": "most trials", "mean": "mean scores"}
     if judged.repeats > 1:
         pairs.append(("A case passes on", rules[info.criteria.trials]))

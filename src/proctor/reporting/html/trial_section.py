@@ -7,10 +7,11 @@ from typing import TextIO
 
 from proctor.agents.agent import Reply, ToolCall, Usage
 from proctor.base.json_data import UNSET, Json
-from proctor.cases.matchers import Equals, Ignore, Matcher
+from proctor.cases.matchers import Equals, Ignore, Matcher, describe
 from proctor.cases.suite import Attachment, Case, Expected, ExpectedCall, Turn
 from proctor.evaluators.evaluation import collapse
-from proctor.reporting.explain import CallPair, Fit, one_line_reason, pair_calls, scored_calls, why_open
+from proctor.reporting.call_pairs import CallPair, Fit, found_in_calls, pair_calls
+from proctor.reporting.explain import one_line_reason, why_open
 from proctor.reporting.html.escaping import badge, block, code, escape, facts, inline, percent, pretty
 from proctor.reporting.html.overview import anchor
 from proctor.reporting.wording import counted, duration, mean_text, money, told_apart, trial_name
@@ -21,7 +22,15 @@ CALLS_SHOWN = 100
 """More calls than this in one turn are counted, not shown: too many to read, and the JSON report has them."""
 ARGUMENT_TEXT = 500
 
-SIGNS = {Fit.AS_EXPECTED: "✓", Fit.DIFFERS: "✗", Fit.MISSING: "✗", Fit.NOT_EXPECTED: "+"}
+SIGNS = {
+    Fit.AS_EXPECTED: "✓",
+    Fit.DIFFERS: "✗",
+    Fit.MISSING: "✗",
+    Fit.NOT_EXPECTED: "+",
+    Fit.OUT_OF_ORDER: "✗",
+    Fit.FORBIDDEN: "✗",
+    Fit.LEFT_OUT: "-",
+}
 
 
 def write_calls(
@@ -32,7 +41,8 @@ def write_calls(
     found: Mapping[str, Json] | None = None,
 ) -> None:
     """The section on tools; nothing where there were none and nothing was said about them."""
-    if expected is None and not calls:
+    rows = pair_calls(expected, calls, found)
+    if expected is None and not rows:
         return
     out.write("<h5>Tool calls</h5>\n")
     if not expected and not calls:
@@ -40,10 +50,10 @@ def write_calls(
         return
     if expected is not None and not expected:
         out.write('<p class="none">None was expected.</p>\n')
-    rows = pair_calls(expected, calls, found)
-    out.write(f'<ol class="calls{"" if expected is None else " compared"}">\n')
+    compared = expected is not None or any(row.wanted for row in rows)
+    out.write(f'<ol class="calls{" compared" if compared else ""}">\n')
     for row in rows[:CALLS_SHOWN]:
-        _write_row(row, expected is not None, out, limit)
+        _write_row(row, compared, out, limit)
     out.write("</ol>\n")
     if len(rows) > CALLS_SHOWN:
         out.write(f'<p class="cut">and {counted(len(rows) - CALLS_SHOWN, "more call")}.</p>\n')
@@ -58,11 +68,17 @@ def _write_row(row: CallPair, compared: bool, out: TextIO, limit: int) -> None:
         out.write(f'<p class="fit"><span aria-hidden="true">{SIGNS[fit]}</span> {fit.value}</p>\n')
     if compared:
         out.write('<div class="side"><p class="label">Expected</p>\n')
-        out.write('<p class="none">no such call</p>\n' if wanted is None else _expected_html_calls(wanted))
+        out.write(_no_call(row) if wanted is None else _expected_html_calls(wanted))
         out.write("</div>\n")
     out.write('<div class="side"><p class="label">Called</p>\n')
     out.write('<p class="none">not called</p>\n' if call is None else _actual(call, row, limit))
     out.write("</div>\n</li>\n")
+
+
+def _no_call(row: CallPair) -> str:
+    if not row.wanted:
+        return '<p class="none">no such call</p>\n'
+    return f'<p class="tool">{code(row.wanted, ARGUMENT_TEXT)}</p>\n'
 
 
 def _expected_html_calls(call: ExpectedCall) -> str:
@@ -116,7 +132,7 @@ def _argument(name: str, value: str, why: str) -> str:
 def _matcher(matcher: Matcher) -> str:
     if isinstance(matcher, Ignore):
         return '<span class="none">anything</span>'
-    return code(pretty(matcher.value if isinstance(matcher, Equals) else matcher.to_json()), ARGUMENT_TEXT)
+    return code(pretty(matcher.value) if isinstance(matcher, Equals) else describe(matcher), ARGUMENT_TEXT)
 
 
 def _arguments(items: Sequence[str]) -> str:
@@ -228,7 +244,7 @@ def _write_turn(trial: TrialResult, index: int, reply: Reply | None, out: TextIO
         out.write(f"<div><h5>Answer</h5>\n{block(pretty(_answer(reply)), limit)}</div>\n")
     out.write("</div>\n")
     write_calls(
-        turn.expected.tool_calls, () if reply is None else reply.tool_calls, out, limit, scored_calls(trial, index)
+        turn.expected.tool_calls, () if reply is None else reply.tool_calls, out, limit, found_in_calls(trial, index)
     )
     if reply is not None:
         _write_passages(reply.retrieval_context or (), out, limit)

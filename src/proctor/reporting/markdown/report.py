@@ -17,6 +17,7 @@ from proctor.reporting.wording import (
     informing,
     mean_text,
     money,
+    reliability_text,
     share,
     suites_with_trials,
     told_apart,
@@ -248,4 +249,6 @@ def _reliability(suite: SuiteVerdict) -> str:
     if suite.pass_hat_k is None or suite.pass_at_k is None:
         return ""
     k = suite.repeats
-    return f"; over {k} repeats, pass^{k} is {suite.pass_hat_k:.2f} and pass@{k} is {suite.pass_at_k:.2f}"
+    each = reliability_text(suite.reliability)
+    told = f"; over {k} repeats, pass^{k} is {suite.pass_hat_k:.2f} and pass@{k} is {suite.pass_at_k:.2f}"
+    return f"{told}; {each}" if each else told

@@ -19,6 +19,7 @@ from proctor.reporting.wording import (
     duration,
     informing,
     money,
+    reliability_text,
     score_texts,
     share,
     trial_name,
@@ -245,6 +246,8 @@ def _tell_suite(screen: Screen, suite: SuiteVerdict, informs: set[tuple[str, str
             f"  over {suite.repeats} repeats  pass^{suite.repeats} {suite.pass_hat_k:.2f} (all of them pass), "
             f"pass@{suite.repeats} {suite.pass_at_k:.2f} (at least one does)"
         )
+    if each := reliability_text(suite.reliability):
+        screen.line(f"  {each}")
     for outcome in (Outcome.FAILED, Outcome.ERROR):
         names = [case.case_id for case in suite.cases if case.outcome is outcome]
         if names:

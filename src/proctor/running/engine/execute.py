@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from proctor.agents.agent import BaseAgent
+from proctor.agents.sessions import TRIAL
 from proctor.base.errors import StoreError
 from proctor.base.references import describe
 from proctor.base.secrets import mask
@@ -219,6 +220,7 @@ class _Execution:
         if files is not None:
             new_user = files.user(new_user)
         goes_on = hooks_of(suite.suite).goes_on_after_failed_turns(case)
+        TRIAL.set(planned.number)
         answer = await ask(suite.agent, case, limits, self._options.backoff, self._watchdog, new_user, goes_on=goes_on)
         if files is not None:
             answer = files.noted(answer)

@@ -312,7 +312,11 @@ def _bind(spec: EvaluatorSpec, suite: Suite, choice: Choice, problems: list[Prob
         bound = build(spec, suite.base)
         return with_judge(bound, choice) if bound.judged else bound
     except UsageError as error:
-        problems.append(Problem(str(error), suite.path, line_with(suite.path, spec.name)))
+        wrong_part = getattr(error.__cause__, "pointer", ())  # of a matcher in the arguments
+        line = next(
+            (line for part in (*wrong_part[-1:], spec.name) if (line := line_with(suite.path, str(part)))), None
+        )
+        problems.append(Problem(str(error), suite.path, line))
         return None
 
 

@@ -46,7 +46,7 @@ cases:
     tgas: []
 """
     assert places(tmp_path / "s.yaml", text) == [
-        (11, "cases[0].turns[0].expected.tools[0].args.q"),
+        (11, "cases[0].turns[0].expected.tools[0].args.q.$regx"),
         (12, "cases[0].turns[0].expected.tools[0].cout"),
         (20, "cases[1].tgas"),
     ]

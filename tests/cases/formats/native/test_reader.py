@@ -253,7 +253,7 @@ def test_ids_are_given_to_cases_without_one_and_names_to_suites(read: Read) -> N
         ({"expected": {"contains": 5}}, "cases[0].expected.contains must be an object"),
         ({"expected": {"contains": [5]}}, "cases[0].expected.contains[0] must be text, not a number"),
         ({"expected": {"tools": [{"name": "t", "arg": {}}]}}, "arg is not a known key; did you mean 'args'?"),
-        ({"expected": {"tools": [{"name": "t", "args": {"x": {"$regx": "a"}}}]}}, "args.x $regx is not a matcher"),
+        ({"expected": {"tools": [{"name": "t", "args": {"x": {"$regx": "a"}}}]}}, "args.x.$regx is not a matcher"),
         ({"expected": {"tools": [{"name": "t", "args": {"x": {"$regex": "("}}}]}}, "is not a pattern"),
         ({"expected": {"tools": 5}}, "cases[0].expected.tools must be a list"),
         ({"files": [{"path": "a", "url": "b"}]}, "cases[0].files[0] needs either 'path' or 'url'"),

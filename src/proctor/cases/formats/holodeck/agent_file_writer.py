@@ -263,7 +263,7 @@ def _matcher(matcher: Matcher) -> tuple[Json, ...]:
     match matcher:
         case Regex(pattern=pattern):
             return ({"regex": pattern},)
-        case Fuzzy(value=value) if value is not None and not isinstance(value, (dict, list)):
+        case Fuzzy(value=value, ignore_punctuation=False) if value is not None and not isinstance(value, (dict, list)):
             return ({"fuzzy": plain(value)},)
         case Equals(value=value) if not isinstance(value, dict) or MATCHER_KEYS.isdisjoint(value):
             return (plain(value),)

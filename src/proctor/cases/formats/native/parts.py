@@ -14,7 +14,7 @@ from proctor.base.fields import Document, Fields, kind
 from proctor.base.json_data import Json
 from proctor.base.source import Pointer, lines_of, parse_json
 from proctor.cases.formats.native import LINES
-from proctor.cases.matchers import Matcher, parse
+from proctor.cases.matchers import BadForm, Matcher, parse, parse_state
 from proctor.cases.scenario import LONGEST, STOP, USUAL_TURNS, Scenario
 from proctor.cases.suite import NOTHING, Case, Double
 
@@ -101,7 +101,7 @@ def _double(parent: Fields, data: Json, pointer: Pointer) -> Double:
     if fields.take("result") is not None and fields.take("error") is not None:
         parent.document.problem(pointer, "has both a 'result' and an 'error'; a tool answers with one of them")
     double = Double(
-        arguments=_arguments(fields),
+        arguments=read_arguments(fields),
         result=fields.take("result"),
         error=fields.text("error", blank=False),
         delay=float(fields.number("delay", 0.0, least=0)),
@@ -111,7 +111,8 @@ def _double(parent: Fields, data: Json, pointer: Pointer) -> Double:
     return double
 
 
-def _arguments(fields: Fields) -> dict[str, Matcher] | None:
+def read_arguments(fields: Fields) -> dict[str, Matcher] | None:
+    """The matchers under `args`; a mistake in one is told with the line on which it stands, however deep."""
     given = fields.mapping("args")
     if given is None:
         return None
@@ -119,9 +120,26 @@ def _arguments(fields: Fields) -> dict[str, Matcher] | None:
     for name, value in given.items():
         try:
             matchers[name] = parse(value, fields.document.path.resolve().parent)
-        except ValueError as error:
-            fields.document.problem((*fields.at("args"), name), str(error))
+        except BadForm as error:
+            _bad_form(fields.document, (*fields.at("args"), name), error)
     return matchers
+
+
+def read_final_state(fields: Fields) -> dict[str, Json] | None:
+    """The state that is expected in the end, in which matchers may stand."""
+    given: dict[str, Json] | None = fields.mapping("final_state")
+    for name, value in (given or {}).items():
+        try:
+            parse_state({name: value})
+        except BadForm as error:
+            _bad_form(fields.document, fields.at("final_state"), error)
+    return given
+
+
+def _bad_form(document: Document, pointer: Pointer, error: BadForm) -> None:
+    """Say what is wrong with a matcher; its name stands at the end of the place already."""
+    place = (*pointer, *error.pointer)
+    document.problem(place, str(error).removeprefix(f"{place[-1]} "))
 
 
 def write_doubles(case: Case) -> dict[str, Json]:

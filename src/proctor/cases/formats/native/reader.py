@@ -10,8 +10,14 @@ from proctor.base.json_data import UNSET, Json, show
 from proctor.base.source import Pointer
 from proctor.cases.evaluator_specs import read_specs, with_implied
 from proctor.cases.formats.native import LINES, NAME
-from proctor.cases.formats.native.parts import read_doubles, read_scenario, refuse_turns, whole
-from proctor.cases.matchers import Matcher, parse
+from proctor.cases.formats.native.parts import (
+    read_arguments,
+    read_doubles,
+    read_final_state,
+    read_scenario,
+    refuse_turns,
+    whole,
+)
 from proctor.cases.scenario import Scenario
 from proctor.cases.suite import (
     NO_EXPECTATION,
@@ -86,7 +92,7 @@ def read_case(document: Document, data: Json, pointer: Pointer, defaults: tuple[
         return Case(_numbered(pointer), ())
     scenario = read_scenario(fields) if fields.has("scenario") else None
     turns = _read_turns(fields, defaults) if scenario is None else _read_simulated(fields, defaults, scenario)
-    final_state = fields.mapping("final_state")
+    final_state = read_final_state(fields)
     implied = fields.flag("implied", True)
     if implied:
         turns = tuple(_with_own_checks(turn) for turn in turns)
@@ -236,18 +242,9 @@ def _expected_call(document: Document, data: Json, pointer: Pointer) -> Expected
             document.problem(pointer, "must not be blank; name a tool")
         return ExpectedCall(data)
     fields = Fields(document, data, pointer)
-    arguments: dict[str, Matcher] | None = None
-    given = fields.mapping("args")
-    if given is not None:
-        arguments = {}
-        for name, value in given.items():
-            try:
-                arguments[name] = parse(value, document.path.resolve().parent)
-            except ValueError as error:
-                document.problem((*fields.at("args"), name), str(error))
     call = ExpectedCall(
         name=fields.text("name", "", required=True, blank=False),
-        arguments=arguments,
+        arguments=read_arguments(fields),
         count=fields.integer("count", 1, least=1),
         substring=fields.flag("substring", False),
         extra_arguments=fields.flag("extra_args", False),

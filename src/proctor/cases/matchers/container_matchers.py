@@ -1,0 +1,203 @@
+"""Matchers of objects and lists, whose parts are matchers again: closed or open, in order or in any, item by item."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from proctor.base.json_data import Json
+from proctor.base.records import record
+from proctor.cases.matchers.value_differences import Difference, first_of, key_path, literal, not_expected
+from proctor.cases.matchers.value_matchers import (
+    Matcher,
+    accepts,
+    differences_of,
+    may_be_absent,
+    unequal_items,
+)
+
+
+@record
+class ObjectOf:
+    """An object with these keys and no others, or, where `extra` are allowed, at least these."""
+
+    fields: Mapping[str, Matcher]
+    extra: bool = False
+
+    def mismatch(self, actual: Json) -> str | None:
+        return first_of(self.differences(actual, ""))
+
+    def differences(self, actual: Json, path: str) -> Iterator[Difference]:
+        from proctor.cases.matchers.matcher_forms import describe
+
+        if not isinstance(actual, Mapping):
+            yield Difference(path, f"expected an object, got {literal(actual)}")
+            return
+        for key, matcher in self.fields.items():
+            if key in actual:
+                yield from differences_of(matcher, actual[key], key_path(path, key))
+            elif not may_be_absent(matcher):
+                yield Difference(key_path(path, key), f"missing, expected {describe(matcher)}")
+        if not self.extra:
+            yield from not_expected(actual, self.fields, path)
+
+    def to_json(self) -> Json:
+        fields = {key: matcher.to_json() for key, matcher in self.fields.items()}
+        if self.extra:
+            return {"$object": fields, "extra": True}
+        return {"$object": fields} if any(str(key).startswith("$") for key in fields) else fields
+
+
+@record
+class ListOf:
+    """A list of these items, each at its place; `any_order`: wherever they stand; `extra`: and perhaps others."""
+
+    items: tuple[Matcher, ...]
+    any_order: bool = False
+    extra: bool = False
+
+    def mismatch(self, actual: Json) -> str | None:
+        return first_of(self.differences(actual, ""))
+
+    def differences(self, actual: Json, path: str) -> Iterator[Difference]:
+        if not isinstance(actual, (list, tuple)):
+            yield Difference(path, f"expected a list, got {literal(actual)}")
+        elif self.any_order:
+            yield from self._unordered(actual, path)
+        elif self.extra:
+            yield from _lacking(path, [self.items[index] for index in self._not_in_order(actual)])
+        else:
+            yield from unequal_items(self.items, actual, path)
+
+    def _unordered(self, actual: Sequence[Json], path: str) -> Iterator[Difference]:
+        fits = [[j for j, item in enumerate(actual) if accepts(wanted, item)] for wanted in self.items]
+        taken = _most_pairs(fits)
+        paired = set(taken.values())
+        missing = [wanted for index, wanted in enumerate(self.items) if index not in paired]
+        left = [j for j in range(len(actual)) if j not in taken]
+        if len(missing) == 1 == len(left) and not self.extra:
+            yield from differences_of(missing[0], actual[left[0]], f"{path}[{left[0]}]")
+            return
+        yield from _lacking(path, missing)
+        if not self.extra:
+            yield from (Difference(f"{path}[{j}]", f"not expected, got {literal(actual[j])}") for j in left)
+
+    def _not_in_order(self, actual: Sequence[Json]) -> Iterator[int]:
+        """The items that are not there after the ones before them; the earliest place for each is the best."""
+        start = 0
+        for index, wanted in enumerate(self.items):
+            found = next((j for j in range(start, len(actual)) if accepts(wanted, actual[j])), None)
+            if found is None:
+                yield index
+            else:
+                start = found + 1
+
+    def to_json(self) -> Json:
+        items = [matcher.to_json() for matcher in self.items]
+        options = ({"order": "any"} if self.any_order else {}) | ({"extra": True} if self.extra else {})
+        return {"$list": items, **options} if options else items
+
+
+def _lacking(path: str, missing: Sequence[Matcher]) -> Iterator[Difference]:
+    from proctor.cases.matchers.matcher_forms import describe
+
+    for matcher in missing:
+        yield Difference(path, f"lacks {describe(matcher)}")
+
+
+def _most_pairs(fits: Sequence[Sequence[int]]) -> dict[int, int]:
+    """By place in the list, the item it stands for: as many pairs as there can be, each side used once."""
+    taken: dict[int, int] = {}
+    for first in range(len(fits)):
+        came_from: dict[int, tuple[int, int | None]] = {}
+        queue: list[tuple[int, int | None]] = [(first, None)]
+        for item, place in queue:
+            free = next((j for j in fits[item] if j not in taken), None)
+            if free is not None:
+                came_from[free] = item, place
+                _exchange(taken, came_from, free)
+                break
+            for j in fits[item]:
+                if j not in came_from:
+                    came_from[j] = item, place
+                    queue.append((taken[j], j))
+    return taken
+
+
+def _exchange(taken: dict[int, int], came_from: Mapping[int, tuple[int, int | None]], free: int) -> None:
+    place: int | None = free
+    while place is not None:
+        taken[place], place = came_from[place]
+
+
+@record
+class Each:
+    """A list whose items all fit, as many as the bounds say."""
+
+    item: Matcher
+    at_least: int = 0
+    at_most: int | None = None
+
+    def mismatch(self, actual: Json) -> str | None:
+        return first_of(self.differences(actual, ""))
+
+    def differences(self, actual: Json, path: str) -> Iterator[Difference]:
+        if not isinstance(actual, (list, tuple)):
+            yield Difference(path, f"expected a list, got {literal(actual)}")
+            return
+        if len(actual) < self.at_least or (self.at_most is not None and len(actual) > self.at_most):
+            most = "" if self.at_most is None else f" and at most {self.at_most}"
+            yield Difference(path, f"expected at least {self.at_least}{most} items, got {len(actual)}")
+        for index, item in enumerate(actual):
+            yield from differences_of(self.item, item, f"{path}[{index}]")
+
+    def to_json(self) -> Json:
+        form: dict[str, Json] = {"$each": self.item.to_json()}
+        if self.at_least:
+            form["at_least"] = self.at_least
+        return form if self.at_most is None else form | {"at_most": self.at_most}
+
+
+@dataclass(frozen=True)
+class Subset:
+    """An object or list that contains at least these parts, however deep; each part may be a matcher itself."""
+
+    value: Json
+    base: Path | None = None
+
+    @cached_property
+    def parts(self) -> Matcher:
+        from proctor.cases.matchers.matcher_forms import parse_open
+
+        return parse_open(self.value, self.base)
+
+    def mismatch(self, actual: Json) -> str | None:
+        return self.parts.mismatch(actual)
+
+    def differences(self, actual: Json, path: str) -> Iterator[Difference]:
+        return differences_of(self.parts, actual, path)
+
+    def to_json(self) -> Json:
+        return {"$subset": self.value}
+
+
+@record
+class Including:
+    """A list that has each of these items somewhere; one item may stand for several."""
+
+    items: tuple[Matcher, ...]
+
+    def mismatch(self, actual: Json) -> str | None:
+        return first_of(self.differences(actual, ""))
+
+    def differences(self, actual: Json, path: str) -> Iterator[Difference]:
+        if not isinstance(actual, (list, tuple)):
+            yield Difference(path, f"expected a list, got {literal(actual)}")
+            return
+        missing = [wanted for wanted in self.items if not any(accepts(wanted, item) for item in actual)]
+        yield from _lacking(path, missing)
+
+    def to_json(self) -> Json:
+        return {"$subset": [matcher.to_json() for matcher in self.items]}

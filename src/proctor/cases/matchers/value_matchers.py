@@ -1,0 +1,359 @@
+"""Matchers say what one value must look like: equal, a pattern, a range, a type, one of several.
+
+In files they are written as an object with one `$` key, so that a literal object is never mistaken for one:
+`{"$regex": "A-[0-9]+"}`, `{"$approx": 12.5, "tolerance": 0.1}`, `{"$ignore": true}`. `matcher_forms` reads them,
+`container_matchers` has those of objects and lists.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from proctor.base.json_data import Json, show
+from proctor.base.records import record
+from proctor.cases.matchers.value_differences import Difference, changed, first_of, key_path, literal, not_expected
+
+
+@runtime_checkable
+class Matcher(Protocol):
+    """Anything that can say why a value does not fit."""
+
+    def mismatch(self, actual: Json) -> str | None:
+        """Why `actual` does not fit, or `None` when it does."""
+        ...
+
+    def to_json(self) -> Json:
+        """How the matcher is written in a file."""
+        ...
+
+
+def accepts(matcher: Matcher, actual: Json) -> bool:
+    """Whether a value fits; sooner told than why it does not."""
+    return next(differences_of(matcher, actual), None) is None
+
+
+def differences_of(matcher: Matcher, actual: Json, path: str = "") -> Iterator[Difference]:
+    """Each place at which `actual` does not fit, with its path; a matcher that knows no places has one at most."""
+    inside = getattr(matcher, "differences", None)
+    if inside is not None:
+        yield from inside(actual, path)
+    elif (reason := matcher.mismatch(actual)) is not None:
+        yield Difference(path, reason)
+
+
+@record
+class Equals:
+    """The same data: `1` equals `1.0`, `True` does not equal `1`, the order of an object's keys means nothing."""
+
+    value: Json
+
+    def mismatch(self, actual: Json) -> str | None:
+        return None if same(self.value, actual) else first_of(self.differences(actual, ""))
+
+    def differences(self, actual: Json, path: str) -> Iterator[Difference]:
+        return _unequal(self.value, actual, path)
+
+    def to_json(self) -> Json:
+        return {"$equals": self.value} if has_forms(self.value) else self.value
+
+
+@dataclass(frozen=True)
+class Regex:
+    """Text that the pattern matches from end to end."""
+
+    pattern: str
+
+    @cached_property
+    def compiled(self) -> re.Pattern[str]:
+        return re.compile(self.pattern)
+
+    def mismatch(self, actual: Json) -> str | None:
+        text = actual if isinstance(actual, str) else show(actual)
+        return None if self.compiled.fullmatch(text) else f"{literal(actual)} does not match /{self.pattern}/"
+
+    def to_json(self) -> Json:
+        return {"$regex": self.pattern}
+
+
+@record
+class Fuzzy:
+    """The same text or number but for case, spacing, thousands separators and a percent sign."""
+
+    value: Json
+    ignore_punctuation: bool = False
+    """Whether punctuation, and with it all spacing, makes no difference either: `New-York` is `new york`."""
+
+    def mismatch(self, actual: Json) -> str | None:
+        wanted, got = _loosen(self.value), _loosen(actual)
+        wanted_number, got_number = _number(wanted), _number(got)
+        if wanted.isdecimal() and got.isdecimal():
+            fits = wanted.lstrip("0") == got.lstrip("0")
+        elif wanted_number is not None and got_number is not None:
+            fits = math.isclose(wanted_number, got_number, rel_tol=1e-9, abs_tol=1e-9)
+        else:
+            fits = wanted == got or (self.ignore_punctuation and _letters(wanted) == _letters(got))
+        return None if fits else f"{literal(actual)} is not like {literal(self.value)}"
+
+    def to_json(self) -> Json:
+        form: dict[str, Json] = {"$fuzzy": self.value}
+        return form | {"ignore_punctuation": True} if self.ignore_punctuation else form
+
+
+@record
+class Approx:
+    """A number within a tolerance, absolute or relative, whichever is wider."""
+
+    value: float
+    tolerance: float = 1e-6
+    relative: float = 0.0
+
+    @property
+    def allowed(self) -> float:
+        return max(self.tolerance, self.relative * abs(self.value))
+
+    def mismatch(self, actual: Json) -> str | None:
+        if isinstance(actual, bool) or not isinstance(actual, (int, float)):
+            return f"expected a number near {self.value:g}, got {literal(actual)}"
+        try:
+            near = abs(float(actual) - self.value) <= self.allowed
+        except OverflowError:
+            near = False
+        return None if near else f"{literal(actual)} is not within {self.allowed:g} of {self.value:g}"
+
+    def to_json(self) -> Json:
+        form: dict[str, Json] = {"$approx": self.value, "tolerance": self.tolerance}
+        return form | {"relative": self.relative} if self.relative else form
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """Any one of several values."""
+
+    values: tuple[Json, ...]
+    base: Path | None = None
+
+    @cached_property
+    def matchers(self) -> tuple[Matcher, ...]:
+        from proctor.cases.matchers.matcher_forms import parse
+
+        return tuple(parse(value, self.base) for value in self.values)
+
+    def mismatch(self, actual: Json) -> str | None:
+        if any(accepts(matcher, actual) for matcher in self.matchers):
+            return None
+        return f"{literal(actual)} is none of {self.listed}"
+
+    @property
+    def listed(self) -> str:
+        """The values as people would list them, without the forms that files need."""
+        from proctor.cases.matchers.matcher_forms import bare
+
+        words = ", ".join(bare(matcher) for matcher in self.matchers[:20])
+        return f"[{words}{', …' if len(self.matchers) > 20 else ''}]"
+
+    def to_json(self) -> Json:
+        return {"$one_of": list(self.values)}
+
+
+@record
+class Ignore:
+    """Anything at all, even nothing."""
+
+    def mismatch(self, actual: Json) -> str | None:
+        return None
+
+    def to_json(self) -> Json:
+        return {"$ignore": True}
+
+
+@record
+class OptionalValue:
+    """An argument, or a key of an object, that may be left out; if it is there, it has to fit."""
+
+    matcher: Matcher
+
+    def mismatch(self, actual: Json) -> str | None:
+        return self.matcher.mismatch(actual)
+
+    def differences(self, actual: Json, path: str) -> Iterator[Difference]:
+        return differences_of(self.matcher, actual, path)
+
+    def to_json(self) -> Json:
+        return {"$optional": self.matcher.to_json()}
+
+
+def may_be_absent(matcher: Matcher) -> bool:
+    """Whether an argument or key with this matcher need not be there."""
+    return isinstance(matcher, (Ignore, OptionalValue))
+
+
+TYPES = {
+    "string": "text",
+    "integer": "an integer",
+    "number": "a number",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "an object",
+    "null": "null",
+}
+"""The names that JSON Schema has for types, and what people call them."""
+
+
+@record
+class OfType:
+    """A value of a type, or of one of several; with `value`, one that fits that as well."""
+
+    types: tuple[str, ...]
+    value: Matcher | None = None
+
+    def mismatch(self, actual: Json) -> str | None:
+        return first_of(self.differences(actual, ""))
+
+    def differences(self, actual: Json, path: str) -> Iterator[Difference]:
+        kind = type_name(actual)
+        if kind not in self.types and not (kind == "integer" and "number" in self.types):
+            # `3.0` beside "an integer" would leave the reader guessing what is wrong with it.
+            got = f"the number {literal(actual)}" if kind == "number" else literal(actual)
+            yield Difference(path, f"expected {' or '.join(TYPES[name] for name in self.types)}, got {got}")
+        elif self.value is not None:
+            yield from differences_of(self.value, actual, path)
+
+    def to_json(self) -> Json:
+        form: dict[str, Json] = {"$type": self.types[0] if len(self.types) == 1 else list(self.types)}
+        return form if self.value is None else form | {"value": self.value.to_json()}
+
+
+def type_name(value: Json) -> str:
+    """What JSON Schema calls the type of a value; unlike there, `3.0` is a number and no integer."""
+    if value is None:
+        return "null"
+    if isinstance(value, Mapping):
+        return "object"
+    if isinstance(value, (list, tuple)):
+        return "array"
+    names = {bool: "boolean", int: "integer", float: "number", str: "string"}
+    return names.get(type(value), "string")
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """Whatever the named function, given the value, calls true."""
+
+    reference: str
+    base: Path | None = None
+
+    @cached_property
+    def function(self) -> Any:
+        from proctor.base.references import resolve
+
+        return resolve(self.reference, self.base)
+
+    def mismatch(self, actual: Json) -> str | None:
+        return None if self.function(actual) else f"{self.reference} rejects {literal(actual)}"
+
+    def to_json(self) -> Json:
+        return {"$predicate": self.reference}
+
+
+def has_forms(value: Json) -> bool:
+    """Whether a key that begins with `$` stands anywhere in a value."""
+    if isinstance(value, Mapping):
+        return any(isinstance(key, str) and key.startswith("$") for key in value) or any(map(has_forms, value.values()))
+    return isinstance(value, (list, tuple)) and any(map(has_forms, value))
+
+
+def same(left: Json, right: Json) -> bool:
+    """Equality of JSON data that tells `True` from `1` and does not tell `1` from `1.0`."""
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, (int, float)) and isinstance(right, (int, float)):
+        return left == right
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        return left.keys() == right.keys() and all(same(value, right[key]) for key, value in left.items())
+    if isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
+        return len(left) == len(right) and all(same(a, b) for a, b in zip(left, right, strict=True))
+    return type(left) is type(right) and left == right
+
+
+def data_key(value: Json) -> object:
+    """A hashable key that two values share exactly if they are the `same`."""
+    if isinstance(value, Mapping):
+        return "object", frozenset((key, data_key(item)) for key, item in value.items())
+    if isinstance(value, (list, tuple)):
+        return "list", tuple(map(data_key, value))
+    if isinstance(value, bool):
+        return "flag", value
+    if isinstance(value, (int, float)):
+        return ("number", value) if value == value else object()
+    try:
+        hash(value)
+    except TypeError:
+        return object()
+    return type(value), value
+
+
+def _unequal(wanted: Json, actual: Json, path: str) -> Iterator[Difference]:
+    """Where two values differ, as deep as they have the same shape."""
+    if same(wanted, actual):
+        return
+    if isinstance(wanted, Mapping) and isinstance(actual, Mapping):
+        for key, item in wanted.items():
+            if key in actual:
+                yield from _unequal(item, actual[key], key_path(path, key))
+            else:
+                yield Difference(key_path(path, key), f"missing, expected {literal(item)}")
+        yield from not_expected(actual, wanted, path)
+    elif isinstance(wanted, (list, tuple)) and isinstance(actual, (list, tuple)):
+        yield from unequal_items([Equals(item) for item in wanted], actual, path)
+    else:
+        yield Difference(path, changed(wanted, actual))
+
+
+def unequal_items(wanted: Sequence[Matcher], actual: Sequence[Json], path: str) -> Iterator[Difference]:
+    """Lists item by item; what both begin and end with is set aside first, so that one that is missing shows as one."""
+    start, shorter = 0, min(len(wanted), len(actual))
+    while start < shorter and accepts(wanted[start], actual[start]):
+        start += 1
+    end = 0
+    while end < shorter - start and accepts(wanted[-1 - end], actual[-1 - end]):
+        end += 1
+    missing, extra = wanted[start : len(wanted) - end], actual[start : len(actual) - end]
+    for index in range(max(len(missing), len(extra))):
+        place = f"{path}[{start + index}]"
+        if index >= len(extra):
+            from proctor.cases.matchers.matcher_forms import describe
+
+            yield Difference(place, f"missing, expected {describe(missing[index])}")
+        elif index >= len(missing):
+            yield Difference(place, f"not expected, got {literal(extra[index])}")
+        else:
+            yield from differences_of(missing[index], extra[index], place)
+
+
+def _loosen(value: Json) -> str:
+    text = value if isinstance(value, str) else show(value)
+    text = re.sub(r"[,_\u202f\u00a0]", "", text.strip().casefold())
+    return " ".join(text.split())
+
+
+def _letters(text: str) -> str:
+    """Letters and digits, and of all signs those that change a number: its point, its minus, a percent sign."""
+    kept = re.sub(r"(?<=\d)\.(?=\d)", "\0", text)
+    kept = re.sub(r"(?<![\w\0])-(?=\d)", "\1", kept)
+    return re.sub(r"[^\w%\0\1]", "", kept).replace("_", "")
+
+
+def _number(text: str) -> float | None:
+    digits = text.replace(" ", "")
+    percent = digits.endswith("%")
+    try:
+        number = float(digits[:-1] if percent else digits)
+    except ValueError:
+        return None
+    return None if math.isnan(number) else number / 100 if percent else number

@@ -1,0 +1,237 @@
+"""Pairs the tool calls of a turn with what was expected, as the evaluator that failed found it."""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from proctor.agents.agent import ToolCall
+from proctor.base.json_data import Json
+from proctor.base.records import record
+from proctor.cases.matchers import Equals, Ignore
+from proctor.cases.suite import NOTHING, ExpectedCall
+from proctor.evaluators.tools.call_comparison import fitting, fitting_names, repeated, wrong_arguments
+from proctor.evaluators.tools.differences import Fault, differences
+from proctor.evaluators.tools.matching import best_pairs
+from proctor.results.run import Outcome, Score, TrialResult
+
+MOST_COMPARED = 100
+"""More calls than this in one turn are only listed: no reader would follow the comparison."""
+
+
+class Fit(enum.StrEnum):
+    """How an actual call relates to an expected one."""
+
+    AS_EXPECTED = "as expected"
+    DIFFERS = "differs"
+    MISSING = "missing"
+    NOT_EXPECTED = "not expected"
+    OUT_OF_ORDER = "out of order"
+    FORBIDDEN = "forbidden"
+    LEFT_OUT = "left out"
+    """It ended in an error, and the evaluator does not count those."""
+
+
+@record
+class CallPair:
+    """What was expected, what was done, and how the two fit; `None` where that is not known."""
+
+    expected: ExpectedCall | None
+    call: ToolCall | None
+    fit: Fit | None
+    wrong: Mapping[str, str] = NOTHING
+    """Each argument that is not as expected, and why."""
+    wanted: str = ""
+    """What an evaluator expected in words, where it is not an expected call of the case."""
+
+
+def pair_calls(
+    expected: Sequence[ExpectedCall] | None, calls: Sequence[ToolCall], found: Mapping[str, Json] | None = None
+) -> list[CallPair]:
+    """In the order of what was done; what is missing comes last.
+
+    `found` are the details that evaluators of tool calls left: they decide how the calls fit. Without them, calls are
+    compared where no pattern or predicate has to be run for it, since one may take forever, and else side by side.
+    """
+    found = found or {}
+    if max(len(expected or ()), len(calls)) > MOST_COMPARED:
+        return [CallPair(wanted, None, None) for wanted in expected or ()] + [CallPair(None, c, None) for c in calls]
+    if expected is None:
+        rows = [CallPair(None, call, None) for call in calls]
+    elif "pairs" in found:
+        rows = _as_scored(expected, calls, found)
+    elif all(map(is_plain, expected)):
+        rows = _compared(expected, calls)
+    else:
+        rows = _side_by_side(expected, calls)
+    return _with_faults(rows, found.get("faults", ()))
+
+
+def found_in_calls(trial: TrialResult, turn: int) -> Mapping[str, Json] | None:
+    """What evaluators found when they compared the tool calls of a turn; `None` where none did.
+
+    The pairs are those of the evaluator that failed, if one that compares with the expected calls did; the faults are
+    those of all that failed.
+    """
+    scores = [score for score in trial.scores if "pairs" in score.details or "faults" in score.details]
+    scores.sort(key=lambda score: (score.outcome is not Outcome.FAILED, not score.gates))
+    found: dict[str, Json] = {}
+    for score in scores:
+        if _is_of_turn(score, trial, turn) and "pairs" in score.details and "different" in score.details:
+            found = dict(score.details)
+            break
+    found["faults"] = [
+        fault for score in scores if score.outcome is Outcome.FAILED for fault in faults_of(score, trial, turn)
+    ]
+    return found if len(found) > 1 or found["faults"] else None
+
+
+def faults_of(score: Score, trial: TrialResult, turn: int) -> list[Fault]:
+    """What a score holds against the calls of one turn; its details may come from a file and be anything."""
+    given = score.details.get("faults")
+    faults = [dict(fault) for fault in given if isinstance(fault, Mapping)] if isinstance(given, list) else []
+    if _is_of_turn(score, trial, turn):
+        return faults
+    if score.turn is not None:
+        return []
+    first = sum(len(reply.tool_calls) for reply in trial.replies[:turn])
+    last = first + len(trial.replies[turn].tool_calls) if turn < len(trial.replies) else first
+    own: list[Fault] = []
+    for fault in faults:
+        actual = fault.get("actual")
+        if isinstance(actual, int) and first <= actual < last:
+            own.append({**fault, "actual": actual - first})
+        elif actual is None and turn == len(trial.replies) - 1:
+            own.append(fault)
+    return own
+
+
+def _is_of_turn(score: Score, trial: TrialResult, turn: int) -> bool:
+    return score.turn == turn or (score.turn is None and len(trial.case.turns) == 1)
+
+
+def is_plain(expected: ExpectedCall) -> bool:
+    """Whether comparing a call with it runs no pattern, predicate or other code of a file."""
+    return all(isinstance(matcher, (Equals, Ignore)) for matcher in (expected.arguments or {}).values())
+
+
+def _compared(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> list[CallPair]:
+    weights = fitting(expected, calls)
+    units = repeated(expected, len(calls))
+    pairs = [(units[unit], column) for unit, column in best_pairs([weights[index] for index in units])]
+    left = differences(expected, calls, pairs)
+    partners: dict[int, tuple[int, Fit | None]] = {column: (index, Fit.AS_EXPECTED) for index, column in pairs}
+    partners |= {column: (index, Fit.DIFFERS) for index, column, _ in left.different}
+    return _rows(expected, calls, partners, left.missing)
+
+
+def _rows(
+    expected: Sequence[ExpectedCall],
+    calls: Sequence[ToolCall],
+    partners: Mapping[int, tuple[int, Fit | None]],
+    missing: Iterable[int],
+) -> list[CallPair]:
+    """`partners`: by index of a call, the expected call it is compared with."""
+    rows = []
+    for column, call in enumerate(calls):
+        if column not in partners:
+            rows.append(CallPair(None, call, Fit.NOT_EXPECTED))
+            continue
+        index, fit = partners[column]
+        wanted = expected[index]
+        rows.append(CallPair(wanted, call, fit, _plainly_wrong(wanted, call) if fit is Fit.DIFFERS else {}))
+    return rows + [CallPair(expected[index], None, Fit.MISSING) for index in missing]
+
+
+def _as_scored(
+    expected: Sequence[ExpectedCall], calls: Sequence[ToolCall], found: Mapping[str, Json]
+) -> list[CallPair]:
+    """As an evaluator found it; its details may come from a file, so that nothing is taken for granted."""
+    try:
+        partners: dict[int, tuple[int, Fit | None]] = {c: (i, Fit.AS_EXPECTED) for i, c in found["pairs"]}
+        partners |= {c: (i, Fit.OUT_OF_ORDER) for i, c in found.get("out_of_order", ())}
+        partners |= {item["actual"]: (item["expected"], Fit.DIFFERS) for item in found["different"]}
+        if not all(isinstance(i, int) and 0 <= i < len(expected) for i, _ in partners.values()):
+            return _side_by_side(expected, calls)
+        rows = _rows(expected, calls, partners, [item["expected"] for item in found["missing"]])
+        for item in found["different"]:
+            column, reasons = item["actual"], [str(reason) for reason in item["reasons"]]
+            rows[column] = replace(rows[column], wrong=_wrong_as_told(rows[column], reasons))
+        for column in found.get("left_out", ()):
+            rows[column] = CallPair(None, calls[column], Fit.LEFT_OUT)
+        return rows
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError):
+        return _side_by_side(expected, calls)
+
+
+def _wrong_as_told(row: CallPair, reasons: Sequence[str]) -> dict[str, str]:
+    """What is wrong by argument, from sentences such as `city: 'Oslo' → 'Bergen'`."""
+    rules = {} if row.expected is None else row.expected.arguments or {}
+    given = {} if row.call is None else row.call.arguments
+    names = sorted({*rules, *given}, key=len, reverse=True)
+    wrong: dict[str, str] = {}
+    for reason in reasons:
+        name = next((name for name in names if reason.startswith(tuple(f"{name}{end}" for end in ":.[ "))), None)
+        if name is not None:
+            why = reason[len(name) :].removeprefix(":").removeprefix(".").lstrip()
+            wrong[name] = f"{wrong[name]}, {why}" if name in wrong else why
+    return {**wrong, **{name: why for name, why in row.wrong.items() if name not in wrong}}
+
+
+def _side_by_side(expected: Sequence[ExpectedCall], calls: Sequence[ToolCall]) -> list[CallPair]:
+    """Paired by name; whether the arguments fit is said only where no pattern is needed to see that they do not."""
+    relation = fitting_names(expected, calls)
+    units = repeated(expected, len(calls))
+    pairs = [(units[unit], column) for unit, column in best_pairs([relation[index] for index in units])]
+    missing = Counter({index: call.count for index, call in enumerate(expected)})
+    missing.subtract(index for index, _ in pairs)
+    partners: dict[int, tuple[int, Fit | None]] = {
+        column: (index, Fit.DIFFERS if _plainly_wrong(expected[index], calls[column]) else None)
+        for index, column in pairs
+    }
+    return _rows(expected, calls, partners, [index for index, count in missing.items() if count > 0])
+
+
+def _plainly_wrong(expected: ExpectedCall, call: ToolCall) -> dict[str, str]:
+    """What is wrong by argument, as far as no pattern has to be run to see it."""
+    rules = expected.arguments
+    if rules is None or call.raw_arguments is not None:
+        return {}
+    safe = {
+        name: matcher if isinstance(matcher, (Equals, Ignore)) or name not in call.arguments else Ignore()
+        for name, matcher in rules.items()
+    }
+    return wrong_arguments(replace(expected, arguments=safe), call)
+
+
+def _with_faults(rows: list[CallPair], faults: Iterable[Json]) -> list[CallPair]:
+    """The rows with what evaluators without expected calls of the case say: steps of a trajectory, forbidden tools."""
+    marked = list(rows)
+    places = [index for index, row in enumerate(rows) if row.call is not None]
+    for fault in faults:
+        kind, actual = fault.get("kind"), fault.get("actual")
+        if isinstance(actual, int) and 0 <= actual < len(places):
+            row = marked[places[actual]]
+            marked[places[actual]] = _marked(row, kind, fault)
+        elif kind == "missing" and not any(_is_told(row, fault) for row in marked):
+            marked.append(CallPair(None, None, Fit.MISSING, wanted=str(fault.get("call") or fault.get("tool"))))
+    return marked
+
+
+_FITS = {"forbidden": Fit.FORBIDDEN, "order": Fit.OUT_OF_ORDER, "arguments": Fit.DIFFERS, "extra": Fit.NOT_EXPECTED}
+
+
+def _marked(row: CallPair, kind: Json, fault: Mapping[str, Json]) -> CallPair:
+    fit = _FITS.get(kind) if isinstance(kind, str) else None
+    if fit is None or row.fit is Fit.FORBIDDEN or (row.fit is Fit.AS_EXPECTED and fit is Fit.NOT_EXPECTED):
+        return row
+    given = fault.get("arguments")
+    wrong = {str(name): str(why) for name, why in given.items()} if isinstance(given, Mapping) else {}
+    wanted = str(fault.get("call", "")) if row.expected is None else ""
+    return replace(row, fit=fit, wrong=row.wrong or wrong, wanted=wanted)
+
+
+def _is_told(row: CallPair, fault: Mapping[str, Json]) -> bool:
+    return row.fit is Fit.MISSING and row.expected is not None and row.expected.name == fault.get("tool")
