@@ -11,9 +11,11 @@ from proctor.agents.agent import ToolCall, Usage
 from proctor.base.errors import JudgeFailed
 from proctor.base.json_data import UNSET, Json, plain, show
 from proctor.base.secrets import mask
-from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
+from proctor.base.threshold import passes
+from proctor.evaluators.evaluation import Evaluable, Evaluation, EvaluationPending, NothingToCompare
+from proctor.evaluators.judged_items import AT_BEST, LONGEST_ITEM, NAMED, UNCLEAR
 from proctor.judging.context import call_log, current_judge_context
-from proctor.judging.judge import InvalidReply, Judge, JudgeCall, NeedsModel
+from proctor.judging.judge import CannotTell, InvalidReply, Judge, JudgeCall, NeedsModel
 from proctor.judging.panel import Panel, Vote, poll
 
 LONGEST_REPLY = 10_000
@@ -24,6 +26,14 @@ JUDGE = "judge"
 
 class NoVerdict(JudgeFailed):
     """A judge was asked and gave no verdict; `account` has the judge, its calls and their cost."""
+
+    def __init__(self, message: str, account: Mapping[str, Json]) -> None:
+        self.account = account
+        super().__init__(message)
+
+
+class Undecided(EvaluationPending):
+    """A judge was asked and cannot tell, so a model or a person has to; `account` has the judge and its calls."""
 
     def __init__(self, message: str, account: Mapping[str, Json]) -> None:
         self.account = account
@@ -51,14 +61,28 @@ class Judged:
         votes: list[Vote] = []
         with call_log() as calls:
             try:
-                opinion = await poll(panel, threshold, partial(self.assess, evaluable), votes)
+                opinion = await poll(panel, threshold, partial(self._opinion, evaluable), votes)
             except NeedsModel as error:
                 raise NothingToCompare(f"needs a model: {error}") from error
+            except CannotTell as error:
+                raise Undecided(_why(error, votes), _account(panel, votes, calls)) from error
             except JudgeFailed as error:
                 raise NoVerdict(_why(error, votes), _account(panel, votes, calls) | _unfit(error)) from error
         if opinion is None:
             return None
         return replace(opinion, details={**opinion.details, JUDGE: _account(panel, votes, calls)})
+
+    async def _opinion(self, evaluable: Evaluable, judge: Judge) -> Evaluation | None:
+        """What `assess` says, unless the verdict hangs on something that the judge could not tell."""
+        opinion = await self.assess(evaluable, judge)
+        if opinion is None or AT_BEST not in opinion.details:
+            return opinion
+        given, best = current_judge_context().threshold, opinion.details[AT_BEST]
+        usual = self.default_threshold if given is None else given
+        # Without a threshold in force, the caller may compare with any, so that only a clear failure is settled.
+        if passes(best, usual) and (given is None or not passes(opinion.score, usual)):
+            raise CannotTell(_abstention(judge.name, opinion.details.get("findings", ())))
+        return opinion
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation | None:
         """One opinion. Raise `NothingToCompare` when something needed is missing."""
@@ -68,6 +92,22 @@ class Judged:
 def _why(error: JudgeFailed, votes: Sequence[Vote]) -> str:
     """Why there is no verdict: the reason of each judge that abstained, each reason once."""
     return "; ".join(dict.fromkeys(vote.abstained for vote in votes if vote.abstained)) or str(error)
+
+
+def _abstention(judge: str, findings: Sequence[Mapping[str, Any]]) -> str:
+    """That the judge cannot tell, who can, and which statements it could not place."""
+    open_ = [found for found in findings if found["verdict"] == UNCLEAR]
+    placed = "; ".join(
+        f"“{show(found['text'].strip(), LONGEST_ITEM)}”" + (f" ({found['reason']})" if found.get("reason") else "")
+        for found in open_[:NAMED]
+    )
+    more = f"; and {len(open_) - NAMED} more" if len(open_) > NAMED else ""
+    return cannot_tell(judge, placed + more)
+
+
+def cannot_tell(judge: str, what: str) -> str:
+    """The sentence of every abstention, for reports and exceptions."""
+    return f"the {judge} judge cannot tell; a model (`--judge`) or a person (`proctor grade`) can: {what}"
 
 
 def _account(panel: Panel, votes: Sequence[Vote], calls: Sequence[JudgeCall]) -> dict[str, Json]:
@@ -129,6 +169,13 @@ def expected_text(evaluable: Evaluable, what: str = "an expected answer") -> str
     if evaluable.expectation is UNSET or evaluable.expectation is None or evaluable.expectation == "":
         raise NothingToCompare(f"needs {what} (`expected`), and the case has none")
     return as_text(evaluable.expectation)
+
+
+def known_facts(evaluable: Evaluable) -> list[str]:
+    """What an answer may repeat without a passage: the user's words, and the arguments of the agent's own tool calls."""
+    said = [as_text(exchange.turn.input) for exchange in evaluable.turns] or [question_text(evaluable)]
+    asked = [show(plain(call.arguments)) for call in evaluable.tool_calls if call.arguments]
+    return list(dict.fromkeys(text for text in [*said, question_text(evaluable), *asked] if text.strip()))
 
 
 def passages(evaluable: Evaluable, *, ideal_first: bool = False) -> list[str]:

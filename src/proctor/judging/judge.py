@@ -40,10 +40,16 @@ class Question(Generic[ReplyT]):
     reply: type[ReplyT]
     check: Callable[[ReplyT], str | None] | None = None
     """What is wrong with a reply of the right shape (three verdicts for four statements), or `None`."""
+    accepts_unclear: bool = False
+    """Whether the asker looks at the mark `unclear` of each item; otherwise one such item makes the judge abstain."""
 
 
 class NeedsModel(JudgeFailed):
     """The embedded judge cannot answer this kind of question; the outcome is `skipped`."""
+
+
+class CannotTell(JudgeFailed):
+    """The judge read the material and knows that it cannot tell; the outcome is `pending`, never a pass or a fail."""
 
 
 class Judge(Protocol):
@@ -55,7 +61,8 @@ class Judge(Protocol):
     async def ask(self, question: Question[ReplyT], *, sample: int = 0) -> ReplyT:
         """The reply, validated and checked; `sample` tells independent answers to one question apart.
 
-        Raises `JudgeFailed` when no usable reply can be had, `NeedsModel` when the question is not one it can answer.
+        Raises `JudgeFailed` when no usable reply can be had, `NeedsModel` when the question is not one it can answer,
+        `CannotTell` when it is, and this material does not settle it.
         """
         ...
 

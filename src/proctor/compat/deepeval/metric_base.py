@@ -12,7 +12,8 @@ from proctor.base.event_loop import run_sync
 from proctor.base.json_data import show
 from proctor.base.threshold import passes
 from proctor.compat.deepeval.evaluables import evaluable_of
-from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
+from proctor.evaluators.evaluation import Evaluable, Evaluation, EvaluationPending, NothingToCompare
+from proctor.judging.context import current_judge_context, judge_context
 from proctor.running.python_api.scorers import scorer_of
 
 
@@ -30,6 +31,8 @@ class BaseMetric:
     error: str | None = None
     skipped: bool = False
     """Whether there was nothing to measure."""
+    pending: bool = False
+    """Whether it is skipped because the judge cannot tell, so that a model or a person has to."""
     strict_mode: bool = False
     async_mode: bool = True
     include_reason: bool = True
@@ -97,11 +100,11 @@ class ProctorMetric(BaseMetric):
         """The same, for code that has an event loop."""
         self.score = self.reason = self.success = self.error = self.verbose_logs = None
         self.evaluation_model = self.evaluation_cost = None
-        self.skipped = False
+        self.skipped = self.pending = False
         try:
             require(self, test_case)
             evaluation = await self._evaluation(self.evaluable(test_case))
-        except NothingToCompare as nothing:
+        except (NothingToCompare, EvaluationPending) as nothing:
             self._skip(nothing)
             return None
         except Exception as error:
@@ -116,7 +119,8 @@ class ProctorMetric(BaseMetric):
 
     async def _evaluation(self, evaluable: Evaluable) -> Evaluation:
         try:
-            found = await self._scorer.evaluate(evaluable)
+            with judge_context(replace(current_judge_context(), threshold=self.threshold)):
+                found = await self._scorer.evaluate(evaluable)
         except NothingToCompare as nothing:
             if isinstance(nothing.__cause__, JudgeFailed):
                 raise JudgeFailed(f"{str(nothing).partition(';')[0]}; name one: model= or PROCTOR_JUDGE") from None
@@ -137,8 +141,9 @@ class ProctorMetric(BaseMetric):
         if self.verbose_mode:
             print(self.verbose_logs)  # noqa: T201  what verbose_mode asks for
 
-    def _skip(self, nothing: NothingToCompare) -> None:
+    def _skip(self, nothing: NothingToCompare | EvaluationPending) -> None:
         self.skipped = True
+        self.pending = isinstance(nothing, EvaluationPending)
         self.reason = str(nothing) if self.include_reason else None
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.judged_evaluator import Judged, expected_text, filled_passages, question_text
-from proctor.evaluators.judged_items import JudgedItem, items_as_details, reasons_of_items, score_of_items
+from proctor.evaluators.judged_items import UNCLEAR, JudgedItem, items_as_details, reasons_of_items, score_of_items
 from proctor.judging.judge import Judge
 from proctor.judging.questions import attributions, entities, relevant_sentences, useful_passages
 
@@ -47,9 +47,11 @@ class ContextualRecall(Judged):
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         texts = filled_passages(evaluable)
-        reply = await judge.ask(attributions(expected_text(evaluable), texts))
+        reply = await judge.ask(replace(attributions(expected_text(evaluable), texts), accepts_unclear=True))
         found = [
-            JudgedItem(
+            JudgedItem(item.text, UNCLEAR, False, item.reason, unclear=True)
+            if item.unclear
+            else JudgedItem(
                 item.text,
                 _ATTRIBUTABLE[item.attributable],
                 item.attributable == "yes",
