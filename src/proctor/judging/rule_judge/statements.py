@@ -17,6 +17,8 @@ _ABBREVIATIONS = frozenset(
     capt rev hon gov sen rep mt ft ave blvd rd min max ca c b d s""".split()
 )
 _DEEPEST = 50
+_SHORT = 40
+"""The longest text that can be the name of a record or of a section."""
 
 
 def statements(text: str) -> list[str]:
@@ -50,11 +52,17 @@ def _entries(value: Any, name: str, depth: int) -> Iterator[str]:
             yield from _entries(item, f"{name} {_spoken(key)}".strip(), depth + 1)
     elif isinstance(value, list):
         for item in value:
-            yield from _entries(item, name, depth + 1)
+            yield from _entries(item, f"{name} {_identity(item)}".strip(), depth + 1)
     else:
         said = value if isinstance(value, str) else json.dumps(value)
         for piece in statements(said) if isinstance(value, str) and len(said) > LONGEST else [said]:
             yield f"{name}: {piece}" if name else piece
+
+
+def _identity(item: Any) -> str:
+    """What tells one record of a list from the others: its first short text."""
+    texts = item.values() if isinstance(item, dict) else ()
+    return next((text for text in texts if isinstance(text, str) and 0 < len(text) <= _SHORT), "")
 
 
 def _spoken(key: str) -> str:
@@ -67,25 +75,45 @@ def _bullet() -> re.Pattern[str]:
     return re.compile(r"^\s{0,40}(?:[-*+•‣◦–]|\(?[0-9]{1,3}[.)]|\(?[a-zA-Z][.)]|#{1,6}|>{1,4})\s{1,10}")
 
 
+@cache
+def _pair() -> re.Pattern[str]:
+    """A line such as `Price: 12` or `price = 12`."""
+    return re.compile(r"\s{0,40}\**[^\s:=|.!?][^:=|.!?]{0,40}\**\s?(?::\**|=)\s{1,10}\S.{0,200}")
+
+
 def _blocks(text: str) -> Iterator[str]:
-    """Lines that belong together: bullets, headings and table rows stand alone, wrapped lines are joined."""
+    """Lines that belong together: bullets, headings, pairs and table rows stand alone, wrapped lines are joined."""
     gathered: list[str] = []
+    header: list[str] = []
     for line in text.splitlines():
         bare = _bullet().sub("", line, count=1)
-        alone = bare != line
         row = bare.strip()
-        heading = alone and line.lstrip().startswith("#")
-        if row.startswith("|") and row.endswith("|") and len(row) > 1:
-            bare, alone = ", ".join(cell.strip() for cell in row.strip("|").split("|") if cell.strip(" -:")), True
+        heading = bare != line and line.lstrip().startswith("#")
+        is_row = row.startswith("|") and row.endswith("|") and len(row) > 1
+        alone = bare != line or is_row or bool(_pair().fullmatch(bare))
         if alone or not row or row.startswith("```"):
             yield " ".join(gathered)
             gathered = []
-        if not row.startswith("```") and bare.strip():
-            gathered.append(bare.strip())
-        if heading or row.startswith("|"):
+        if is_row:
+            header, row = _row([cell.strip() for cell in row.strip("|").split("|")], header)
+        else:
+            header = []
+        if row and not row.startswith("```"):
+            gathered.append(f"{row}:" if heading and not row.endswith((":", ".", "!", "?")) else row)
+        if heading or is_row or _pair().fullmatch(bare):
             yield " ".join(gathered)
             gathered = []
     yield " ".join(gathered)
+
+
+def _row(cells: list[str], header: list[str]) -> tuple[list[str], str]:
+    """The header that holds from here on, and what a table row says: every cell with its row's and column's name."""
+    if not any(cell.strip(" -:") for cell in cells):
+        return header, ""
+    if not header:
+        return cells, ", ".join(cells) + ":"
+    named = [f"{cells[0]} {name} {cell}" for name, cell in zip(header[1:], cells[1:], strict=False) if cell]
+    return header, ", ".join(named) or cells[0]
 
 
 @cache

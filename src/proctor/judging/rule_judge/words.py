@@ -160,6 +160,7 @@ NOT_NEGATING = (
     "not least", "nothing but", "not limited to", "never mind", "no worries", "not until", "no longer than",
 )  # fmt: skip
 CLAUSE_BREAKS = frozenset("but however although though because while whereas unless except if when which who".split())
+PART_BREAKS = CLAUSE_BREAKS | frozenset("and or plus versus vs with".split())
 
 _SYNONYMS = """buy purchase|begin start commence|film movie|big large huge|show display|end finish conclude
 help assist aid|doctor physician|car automobile|price cost fee charge|refund reimburse reimbursement
