@@ -13,9 +13,9 @@ from proctor.base.json_data import UNSET, Json, plain, show
 from proctor.base.secrets import mask
 from proctor.base.threshold import passes
 from proctor.evaluators.evaluation import Evaluable, Evaluation, EvaluationPending, NothingToCompare
-from proctor.evaluators.judged_items import AT_BEST, LONGEST_ITEM, NAMED, UNCLEAR
+from proctor.evaluators.judged_items import AT_BEST, UNCLEAR
 from proctor.judging.context import call_log, current_judge_context
-from proctor.judging.judge import CannotTell, InvalidReply, Judge, JudgeCall, NeedsModel
+from proctor.judging.judge import CannotTell, InvalidReply, Judge, JudgeCall, NeedsModel, abstention
 from proctor.judging.panel import Panel, Vote, poll
 
 LONGEST_REPLY = 10_000
@@ -81,7 +81,9 @@ class Judged:
         usual = self.default_threshold if given is None else given
         # Without a threshold in force, the caller may compare with any, so that only a clear failure is settled.
         if passes(best, usual) and (given is None or not passes(opinion.score, usual)):
-            raise CannotTell(_abstention(judge.name, opinion.details.get("findings", ())))
+            found = [item for item in opinion.details.get("findings", ()) if item["verdict"] == UNCLEAR]
+            placed = [": ".join(filter(None, (item["text"], item.get("reason", "")))) for item in found]
+            raise CannotTell(abstention(judge.name, placed))
         return opinion
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation | None:
@@ -92,22 +94,6 @@ class Judged:
 def _why(error: JudgeFailed, votes: Sequence[Vote]) -> str:
     """Why there is no verdict: the reason of each judge that abstained, each reason once."""
     return "; ".join(dict.fromkeys(vote.abstained for vote in votes if vote.abstained)) or str(error)
-
-
-def _abstention(judge: str, findings: Sequence[Mapping[str, Any]]) -> str:
-    """That the judge cannot tell, who can, and which statements it could not place."""
-    open_ = [found for found in findings if found["verdict"] == UNCLEAR]
-    placed = "; ".join(
-        f"“{show(found['text'].strip(), LONGEST_ITEM)}”" + (f" ({found['reason']})" if found.get("reason") else "")
-        for found in open_[:NAMED]
-    )
-    more = f"; and {len(open_) - NAMED} more" if len(open_) > NAMED else ""
-    return cannot_tell(judge, placed + more)
-
-
-def cannot_tell(judge: str, what: str) -> str:
-    """The sentence of every abstention, for reports and exceptions."""
-    return f"the {judge} judge cannot tell; a model (`--judge`) or a person (`proctor grade`) can: {what}"
 
 
 def _account(panel: Panel, votes: Sequence[Vote], calls: Sequence[JudgeCall]) -> dict[str, Json]:

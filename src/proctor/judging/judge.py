@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from proctor.agents.agent import Usage
 from proctor.base.errors import JudgeFailed
-from proctor.base.json_data import Json
+from proctor.base.json_data import Json, show
 from proctor.base.records import record
 from proctor.cases.suite import NOTHING
 
@@ -50,6 +50,14 @@ class NeedsModel(JudgeFailed):
 
 class CannotTell(JudgeFailed):
     """The judge read the material and knows that it cannot tell; the outcome is `pending`, never a pass or a fail."""
+
+
+def abstention(judge: str, what: Sequence[str]) -> str:
+    """The sentence of every abstention: who cannot tell, who can, and what could not be placed."""
+    placed = "; ".join(f"“{show(text.strip(), 300)}”" for text in what[:5] if text.strip())
+    more = f"; and {len(what) - 5} more" if len(what) > 5 else ""
+    said = f"the {judge} judge cannot tell; a model (`--judge`) or a person (`proctor grade`) can"
+    return f"{said}: {placed}{more}" if placed else said
 
 
 class Judge(Protocol):

@@ -85,9 +85,9 @@ class Faithfulness(Judged):
         return score_of_items(found, f"{what} by the passages", mode=self.mode)
 
     def _item(self, text: str, item: ClaimVerdict) -> JudgedItem:
+        if item.unclear:
+            return JudgedItem(text, UNCLEAR, False, item.reason, unclear=True)
         if self.mode == "grounded":
-            if item.unclear:
-                return JudgedItem(text, UNCLEAR, False, item.reason, unclear=True)
             return JudgedItem(text, item.verdict, item.verdict == "supported", item.reason, item.partial_credit)
         # A degree says how far a claim is supported, which is not how far it is contradicted.
         return JudgedItem(text, item.verdict, item.verdict != "contradicted", item.reason)
@@ -102,9 +102,11 @@ class Hallucination(Judged):
         answer = answer_text(evaluable)
         if not answer.strip():
             raise NothingToCompare("the answer is empty and contradicts nothing")
-        reply = await judge.ask(agreements(answer, texts, known_facts(evaluable)))
+        reply = await judge.ask(replace(agreements(answer, texts, known_facts(evaluable)), accepts_unclear=True))
         found = [
-            JudgedItem(
+            JudgedItem(texts[item.number - 1], UNCLEAR, False, item.reason, unclear=True)
+            if item.unclear
+            else JudgedItem(
                 texts[item.number - 1], _AGREES[item.verdict], item.verdict == "yes", item.reason, item.partial_credit
             )
             for item in sorted(reply.verdicts, key=lambda verdict: verdict.number)

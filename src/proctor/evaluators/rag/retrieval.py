@@ -92,9 +92,11 @@ async def _sentences(evaluable: Evaluable, judge: Judge) -> tuple[list[JudgedIte
     question = question_text(evaluable)
     if not question.strip():
         raise NothingToCompare("needs a question (`input`), and there is none")
-    reply = await judge.ask(relevant_sentences(question, texts))
+    reply = await judge.ask(replace(relevant_sentences(question, texts), accepts_unclear=True))
     found = [
-        JudgedItem(item.text, _RELEVANT[item.relevant], item.relevant == "yes", item.reason, item.partial_credit)
+        JudgedItem(item.text, UNCLEAR, False, item.reason, unclear=True)
+        if item.unclear
+        else JudgedItem(item.text, _RELEVANT[item.relevant], item.relevant == "yes", item.reason, item.partial_credit)
         for item in reply.sentences
     ]
     return found, texts

@@ -32,7 +32,7 @@ class Agreement:
     """Whether an answer agrees with a reference, and what of the reference it lacks or denies."""
 
     score: float
-    verdict: Literal["same", "different", "contradicted"]
+    verdict: Literal["same", "different", "contradicted", "unclear"]
     missing: tuple[str, ...]
     contradicted: tuple[str, ...]
     reason: str
@@ -161,10 +161,10 @@ def _statement_by_statement(way: str, known: Library) -> Agreement:
     for statement in statements(way):
         said = read(statement)
         judged = weigh(said, known.evidence(said))
-        scores.append(judged.score)
+        scores.append(judged.share)
         if judged.verdict == "contradicted":
             denied.append(statement)
-        elif judged.verdict == "unmentioned":
+        elif judged.verdict != "supported":
             missing.append(statement)
     score = sum(scores) / len(scores)
     if denied:

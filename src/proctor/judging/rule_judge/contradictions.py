@@ -1,13 +1,11 @@
-"""Finds what contradicts a statement in the evidence: another number, an opposite word, a negation, swapped roles."""
+"""Finds what contradicts a statement in the evidence: an opposite word, a negation, swapped roles."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 
 from proctor.judging.rule_judge.evidence import Evidence
 from proctor.judging.rule_judge.passage_reading import Reading, Term
-from proctor.judging.rule_judge.quantities import Quantity, same
 from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT, opposites
 
 _NEIGHBOURS = 2
@@ -19,7 +17,6 @@ says more than the statement repeats."""
 def contradictions(statement: Reading, evidence: Evidence) -> Iterator[str]:
     """Each thing that the evidence says otherwise, in words for a report."""
     yield from _denials(statement, evidence)
-    yield from _other_numbers(statement, evidence)
     yield from _opposites(statement, evidence)
     yield from _swapped_roles(statement, evidence)
 
@@ -48,24 +45,6 @@ def _decided(keys: tuple[str, ...], polarity: dict[str, set[bool]]) -> str | Non
 
 def _shown(term_key: str, terms: tuple[Term, ...]) -> str:
     return next((term.text for term in terms if term.key == term_key), term_key)
-
-
-def counted(reading: Reading) -> list[tuple[Quantity, str]]:
-    """Each number without a unit and the thing it counts: the telling word right after it."""
-    found: list[tuple[Quantity, str]] = []
-    for term, after in pairwise(reading.terms):
-        if isinstance(term.fact, Quantity) and after.fact is None and after.weight > GRAMMAR_WEIGHT:
-            found.append((term.fact, after.key))
-    return found
-
-
-def _other_numbers(statement: Reading, evidence: Evidence) -> Iterator[str]:
-    """A count of something of which the evidence gives only other counts."""
-    known = [pair for reading in evidence.readings for pair in counted(reading)]
-    for said, thing in counted(statement):
-        rivals = [quantity for quantity, counts in known if counts == thing]
-        if rivals and not any(same(said, rival) for rival in rivals):
-            yield f"the number {said.text} is not in the context (it says {rivals[0].text})"
 
 
 def _opposites(statement: Reading, evidence: Evidence) -> Iterator[str]:

@@ -27,8 +27,10 @@ _MOST_CANDIDATES = 16
 class Evidence:
     """The sentences that a statement is compared with, looked up in one go."""
 
-    def __init__(self, readings: Sequence[Reading], *, is_data: bool = False) -> None:
+    def __init__(self, readings: Sequence[Reading], *, is_data: bool = False, has_speaker: bool = False) -> None:
         self.readings = tuple(readings)
+        self.has_speaker = has_speaker
+        """Whether a passage says `I`: then a statement may, too."""
         self.is_data = is_data
         """All of it comes from data, such as a tool's result, which has values and no sentences."""
 
@@ -106,16 +108,20 @@ class Evidence:
 class Library:
     """Passages cut into sentences and indexed, so that a statement is compared with a few and never with all."""
 
-    def __init__(self, passages: Sequence[str]) -> None:
+    def __init__(self, passages: Sequence[str], known: Sequence[str] = ()) -> None:
         self.readings: list[Reading] = []
         self._records: dict[int, range] = {}
         self._is_data = bool(passages) and all(passage.lstrip()[:1] in ("{", "[") for passage in passages)
-        for passage in passages:
+        self._told = 0
+        for number, passage in enumerate((*passages, *known)):
             before = len(self.readings)
             self.readings.extend(read(sentence) for sentence in statements(passage))
+            self._told = len(self.readings) if number < len(passages) else self._told
             entries = range(before, len(self.readings))
             if len(entries) <= _LARGEST_RECORD and passage.lstrip()[:1] in ("{", "["):
                 self._records |= dict.fromkeys(entries, entries)
+        told = self.readings[: self._told]
+        self._has_speaker = any(reading.first_person for reading in told)
         self._where: dict[str, list[int]] = {}
         for index, reading in enumerate(self.readings):
             for term_key in reading.keys:
@@ -123,7 +129,7 @@ class Library:
 
     @cached_property
     def _all(self) -> Evidence:
-        return Evidence(self.readings, is_data=self._is_data)
+        return Evidence(self.readings, is_data=self._is_data, has_speaker=self._has_speaker)
 
     def evidence(self, statement: Reading) -> Evidence:
         """What the statement is compared with: all of few sentences, otherwise those that share most with it."""
@@ -132,7 +138,8 @@ class Library:
         chosen = dict.fromkeys(
             other for index in self._chosen(statement) for other in self._records.get(index, (index,))
         )
-        return Evidence([self.readings[index] for index in chosen], is_data=self._is_data)
+        readings = [self.readings[index] for index in chosen]
+        return Evidence(readings, is_data=self._is_data, has_speaker=self._has_speaker)
 
     def _chosen(self, statement: Reading) -> list[int]:
         told = {term.key: term.weight for term in statement.terms if term.weight > GRAMMAR_WEIGHT}
@@ -167,10 +174,10 @@ def _lifespan() -> re.Pattern[str]:
 
 
 @lru_cache(maxsize=8)
-def _library(passages: tuple[str, ...]) -> Library:
-    return Library(passages)
+def _library(passages: tuple[str, ...], known: tuple[str, ...]) -> Library:
+    return Library(passages, known)
 
 
-def library(passages: str | Sequence[str]) -> Library:
+def library(passages: str | Sequence[str], known: Sequence[str] = ()) -> Library:
     """The passages indexed; the last few are remembered, since an answer's statements all ask for the same ones."""
-    return _library((passages,) if isinstance(passages, str) else tuple(passages))
+    return _library((passages,) if isinstance(passages, str) else tuple(passages), tuple(known))

@@ -28,8 +28,17 @@ def statements(text: str) -> list[str]:
         return documents
     found: list[str] = []
     for block in _blocks(text):
-        found.extend(piece for piece in _sentences(block) if _has_words(piece))
+        for piece in _sentences(block):
+            if found and _bare_reply().fullmatch(found[-1]):
+                found[-1] = f"{found[-1]} {piece}"  # `Yes. It is open.` says one thing
+            elif _has_words(piece):
+                found.append(piece)
     return found
+
+
+@cache
+def _bare_reply() -> re.Pattern[str]:
+    return re.compile(r"\W*(?:yes|no|yeah|yep|nope)\W*", re.IGNORECASE)
 
 
 def _json_statements(text: str) -> list[str] | None:

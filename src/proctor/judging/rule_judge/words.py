@@ -161,6 +161,10 @@ NOT_NEGATING = (
 )  # fmt: skip
 CLAUSE_BREAKS = frozenset("but however although though because while whereas unless except if when which who".split())
 PART_BREAKS = CLAUSE_BREAKS | frozenset("and or plus versus vs with".split())
+QUANTIFIERS = frozenset(
+    """all every each always only most many some few several more less never especially because any half both very""".split()
+)
+"""Small words that change a claim: `some` is not `all`, and two facts side by side are no cause."""
 
 _SYNONYMS = """buy purchase|begin start commence|film movie|big large huge|show display|end finish conclude
 help assist aid|doctor physician|car automobile|price cost fee charge|refund reimburse reimbursement
