@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Literal
 
@@ -21,10 +22,15 @@ _IN_QUESTION = 0.25
 """What a word of the reference weighs that the question already says."""
 _LONG = 12
 """A reference with more telling words is a text of several statements rather than one answer."""
-_EVASIVE = 0.3
+_SURELY_SAME, _SURELY_OTHER = 0.95, 0.3
+_WORDY = 40
+"""Between these shares of the reference, and beyond so many words of an answer, rules cannot tell."""
 _DENIED = 0.3
 _REPLACED = 0.5
-"""What is left of the score of an evasive answer and of a denial, and the most that another name or number gets."""
+"""What is left of the score of a denial, and the most that another name or number gets."""
+
+
+EMPTY = read("")
 
 
 @record
@@ -36,6 +42,8 @@ class Agreement:
     missing: tuple[str, ...]
     contradicted: tuple[str, ...]
     reason: str
+    said: Reading = EMPTY
+    """What was looked for."""
 
 
 def agreement(question: str, reference: str, answer: str) -> Agreement:
@@ -45,11 +53,42 @@ def agreement(question: str, reference: str, answer: str) -> Agreement:
         return Agreement(0.0, "different", tuple(ways), (), "there is nothing to compare")
     known = library(_unglued(answer))
     asked = read(question)
-    best = max((_judged(way, known, asked) for way in ways), key=lambda found: found.score)
-    if best.verdict != "same" and noncommittal(answer):
-        score = best.score * _EVASIVE
-        return Agreement(score, "different", best.missing, best.contradicted, "the answer does not commit itself")
+    judged = [_judged(way, known, asked) for way in ways]
+    best = max(judged, key=lambda found: found.score)
+    doubt = _doubt_same(best, judged, asked, answer) if best.verdict == "same" else _doubt_other(best, ways, answer)
+    if doubt:
+        return replace(best, verdict="unclear", reason=f"{doubt}; {best.reason}")
     return best
+
+
+def _doubt_same(best: Agreement, judged: Sequence[Agreement], asked: Reading, answer: str) -> str:
+    """Why an answer that has the words of the reference may not give it."""
+    if noncommittal(answer):
+        return "the answer does not commit itself"
+    if best.score < _SURELY_SAME:
+        return "the answer gives a part of the reference"
+    if best.said.keys <= asked.keys:
+        return "the question says as much as the reference"
+    if len(answer.split()) > _WORDY:
+        return "the answer gives more than one thing"
+    others = [found for found in judged if found.score < _SURELY_OTHER and found.said.keys.isdisjoint(best.said.keys)]
+    return "the reference may be a list, of which the answer gives a part" if others else ""
+
+
+def _doubt_other(best: Agreement, ways: Sequence[str], answer: str) -> str:
+    """Why an answer that lacks the reference may give it in other words."""
+    if noncommittal(answer):
+        return ""
+    if best.score > _SURELY_OTHER and best.verdict != "contradicted":
+        return "the answer gives a part of the reference"
+    if not all(_is_specific(way) for way in ways):
+        return "the reference may be said in other words"
+    return "the answer may say it in other words" if len(answer.split()) > _WORDY else ""
+
+
+def _is_specific(way: str) -> bool:
+    """A name, a number or a date can hardly be said in other words."""
+    return any(term.fact is not None or term.name or term.text[0].isupper() for term in read(way).terms)
 
 
 def alternatives(reference: str) -> list[str]:
@@ -76,6 +115,10 @@ def _unglued(answer: str) -> str:
 
 def _judged(way: str, known: Library, asked: Reading) -> Agreement:
     said = read(way)
+    return replace(_compared(way, said, known, asked), said=said)
+
+
+def _compared(way: str, said: Reading, known: Library, asked: Reading) -> Agreement:
     if sum(term.weight > GRAMMAR_WEIGHT for term in said.terms) > _LONG:
         return _statement_by_statement(way, known)
     evidence = known.evidence(said)
@@ -130,7 +173,7 @@ def _replaced(said: Reading, evidence: Evidence, asked: frozenset[str]) -> Itera
     told = [term for term in said.terms if term.weight > GRAMMAR_WEIGHT]
     ours = {term.key for term in told}
     for index, term in enumerate(told):
-        if not term.text[0].isupper() or term.key in asked or credit_at(tuple(told), index, evidence):
+        if len(term.text) == 1 or not term.text[0].isupper() or term.key in asked or credit_at(tuple(told), index, evidence):
             continue
         for neighbour, step in ((index - 1, 1), (index + 1, -1)):
             if 0 <= neighbour < len(told) and told[neighbour].key in evidence.polarity:
