@@ -67,12 +67,27 @@ def _doubt_same(best: Agreement, judged: Sequence[Agreement], asked: Reading, an
         return "the answer does not commit itself"
     if best.score < _SURELY_SAME:
         return "the answer gives a part of the reference"
+    sayings = [reading for reading in map(read, statements(answer)) if reading.keys & best.said.keys]
+    if not best.said.denials and not asked.denials and any(reading.denials for reading in sayings):
+        return "the answer denies something beside it"
     if best.said.keys <= asked.keys:
         return "the question says as much as the reference"
     if len(answer.split()) > _WORDY:
         return "the answer gives more than one thing"
-    others = [found for found in judged if found.score < _SURELY_OTHER and found.said.keys.isdisjoint(best.said.keys)]
-    return "the reference may be a list, of which the answer gives a part" if others else ""
+    others = [found.said for found in judged if found.score < _SURELY_OTHER]
+    several = _asks_for_several().search(asked.text) or _has_fact(best.said)
+    if several and any(said.keys.isdisjoint(best.said.keys) and _has_fact(said) == _has_fact(best.said) for said in others):
+        return "the reference may be a list, of which the answer gives a part"
+    return ""
+
+
+def _has_fact(said: Reading) -> bool:
+    return any(term.fact is not None for term in said.terms)
+
+
+@cache
+def _asks_for_several() -> re.Pattern[str]:
+    return re.compile(r"\b(?:list|name the|what are|who are|which are|what were|who were|where is|both)\b", re.IGNORECASE)
 
 
 def _doubt_other(best: Agreement, ways: Sequence[str], answer: str) -> str:

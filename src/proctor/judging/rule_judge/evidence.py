@@ -12,7 +12,7 @@ from itertools import pairwise
 from proctor.judging.rule_judge.dates import Day
 from proctor.judging.rule_judge.passage_reading import Reading, Term, read
 from proctor.judging.rule_judge.quantities import Quantity
-from proctor.judging.rule_judge.statements import statements
+from proctor.judging.rule_judge.statements import is_data, statements
 from proctor.judging.rule_judge.stemming import root
 from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT, key
 
@@ -111,14 +111,14 @@ class Library:
     def __init__(self, passages: Sequence[str], known: Sequence[str] = ()) -> None:
         self.readings: list[Reading] = []
         self._records: dict[int, range] = {}
-        self._is_data = bool(passages) and all(passage.lstrip()[:1] in ("{", "[") for passage in passages)
+        self._is_data = bool(passages) and all(map(is_data, passages))
         self._told = 0
         for number, passage in enumerate((*passages, *known)):
             before = len(self.readings)
             self.readings.extend(read(sentence) for sentence in statements(passage))
             self._told = len(self.readings) if number < len(passages) else self._told
             entries = range(before, len(self.readings))
-            if len(entries) <= _LARGEST_RECORD and passage.lstrip()[:1] in ("{", "["):
+            if len(entries) <= _LARGEST_RECORD and is_data(passage):
                 self._records |= dict.fromkeys(entries, entries)
         told = self.readings[: self._told]
         self._has_speaker = any(reading.first_person for reading in told)

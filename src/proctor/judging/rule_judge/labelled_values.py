@@ -17,6 +17,8 @@ from proctor.judging.rule_judge.words import COMMON_WEIGHT, GRAMMAR_WEIGHT
 _BEFORE, _AFTER, _INHERITED = 0.6, 0.1, 0.9
 """What a word of the sentence counts that is not beside the value: before it, after it, and before it if none is."""
 _COMMON = 0.9
+_SIDES = frozenset("from to until till since before after".split())
+"""Small words before a number that say which of two it is."""
 _STRONG = 0.6
 """The share of a label that another value must have to be the value of the same thing."""
 _ALL = 0.99
@@ -67,7 +69,9 @@ def _label(reading: Reading, index: int) -> dict[str, float]:
             paused = (position if step > 0 else position + 1) in reading.pauses
             if paused or (_is_number(term) and _is_number(own) and not _is_date(term)):
                 label = far
-            if _is_date(term) and not _is_date(own):
+            if term.text.lower() in _SIDES and _is_number(own) and position == index - 1:
+                near[f"<{term.text.lower()}"] = 1.0
+            elif _is_date(term) and not _is_date(own):
                 (near if only_date else label)[_when(term)] = 1.0
             elif term.weight > GRAMMAR_WEIGHT and not _is_number(term) and (label is near or not term.name):
                 label.setdefault(term.key, _COMMON if term.weight <= COMMON_WEIGHT else 1.0)
@@ -106,7 +110,7 @@ def compared(statement: Reading, evidence: Sequence[Reading], missing: Collectio
 def _comparable(one: Term, other: Term) -> bool:
     if isinstance(one.fact, Quantity) and isinstance(other.fact, Quantity):
         units = {one.fact.unit, other.fact.unit}
-        return len(units) == 1 or "" in units
+        return len(units) == 1 or ("" in units and not _is_year(one) and not _is_year(other))
     if isinstance(one.fact, Day):
         return isinstance(other.fact, Day) or _is_year(other)
     return _is_year(one) if isinstance(other.fact, Day) else one.name and other.name
@@ -114,7 +118,8 @@ def _comparable(one: Term, other: Term) -> bool:
 
 def _is_year(term: Term) -> bool:
     fact = term.fact
-    return isinstance(fact, Quantity) and not fact.unit and not fact.spelled and 1000 <= fact.value < 2200
+    plain = isinstance(fact, Quantity) and not fact.unit and fact.text.isdigit()
+    return plain and isinstance(fact, Quantity) and 1000 <= fact.value < 2200
 
 
 def _same(one: Term, other: Term) -> bool:

@@ -126,9 +126,7 @@ def same(said: Quantity, known: Quantity) -> bool:
         return abs(one - other) <= 0.015 * max(abs(one), abs(other))
     if abs(one - other) <= 1e-9 * max(1.0, abs(one), abs(other)):
         return True
-    if _digits(one) < _digits(other):
-        return _within_hedge(one, other, said.hedge)
-    return _digits(other) < _digits(one) and _within_hedge(other, one, known.hedge)
+    return _digits(one) < _digits(other) and _within_hedge(one, other, said.hedge)
 
 
 def _share(quantity: Quantity) -> float:

@@ -37,7 +37,7 @@ def makes_claim(text: str) -> bool:
     if any(term.weight > GRAMMAR_WEIGHT for term in read(bare).terms):
         return not _remark().fullmatch(bare.strip())
     # `He did` claims something, although it names nothing.
-    return re.search(r"\b(?:he|she|they|it|we|i|you) (?:did|do|does|is|are|was|were|would|will|can|could)\b", bare, re.I) is not None
+    return re.search(r"\b(?:he|she|they|it|we|i|you)(?: really)? (?:did|do|does|is|are|was|were|would|will|can|could)\b", bare, re.I) is not None
 
 
 @cache

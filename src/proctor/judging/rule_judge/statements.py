@@ -41,6 +41,13 @@ def _bare_reply() -> re.Pattern[str]:
     return re.compile(r"\W*(?:yes|no|yeah|yep|nope)\W*", re.IGNORECASE)
 
 
+def is_data(text: str) -> bool:
+    """JSON, a table, or lines such as `price: 12`: values and their names, with no sentences around them."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    rows = (line.strip().startswith("|") or bool(_pair().fullmatch(line)) for line in lines)
+    return text.lstrip()[:1] in ("{", "[") or (len(lines) > 1 and all(rows))
+
+
 def _json_statements(text: str) -> list[str] | None:
     stripped = text.strip()
     if stripped[:1] not in ("{", "[") or stripped[-1:] not in ("}", "]"):
@@ -94,8 +101,13 @@ def _blocks(text: str) -> Iterator[str]:
     """Lines that belong together: bullets, headings, pairs and table rows stand alone, wrapped lines are joined."""
     gathered: list[str] = []
     header: list[str] = []
+    number = 0
     for line in text.splitlines():
         bare = _bullet().sub("", line, count=1)
+        counted = re.match(r"\s*\(?(\d+)", line) if bare != line else None
+        if counted and int(counted[1]) not in (1, number + 1):
+            bare = line  # `16. Let me know` begins with an answer and not with the sixteenth point
+        number = int(counted[1]) if counted else number
         row = bare.strip()
         heading = bare != line and line.lstrip().startswith("#")
         is_row = row.startswith("|") and row.endswith("|") and len(row) > 1

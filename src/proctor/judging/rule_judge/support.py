@@ -82,6 +82,9 @@ def weigh(said: Reading, evidence: Evidence, *, answers: bool = False) -> Suppor
     if against:
         return Support("contradicted", against, covered.share)
     absent = _absent(covered.missing)
+    named = [term for term in covered.missing if _is_strong(term)]
+    if named and len(named) == len(covered.missing) and not evidence.is_data:
+        return Support("unmentioned", absent, covered.share)
     if _is_new(said, evidence, covered) and not (evidence.is_data and _borne_out(said, covered)):
         return Support("unmentioned", absent, covered.share)
     doubt = _doubt(said, evidence, found, answers=answers)
@@ -90,6 +93,13 @@ def weigh(said: Reading, evidence: Evidence, *, answers: bool = False) -> Suppor
     if (not covered.missing and covered.share >= _MENTIONED) or (evidence.is_data and _borne_out(said, covered)):
         return Support("supported", "the context says so", covered.share)
     return Support("unclear", absent, covered.share)
+
+
+def _is_strong(term: Term) -> bool:
+    """A name with a capital or a number in digits: where all else is there, it is what was made up."""
+    if term.name:
+        return term.text[0].isupper() and not (term.text.isupper() and len(term.text) <= 5)  # no abbreviation
+    return term.fact is not None and any(map(str.isdigit, term.text))
 
 
 def _is_new(said: Reading, evidence: Evidence, covered: Coverage) -> bool:
@@ -109,6 +119,8 @@ def _doubt(said: Reading, evidence: Evidence, found: Sequence[Finding], *, answe
     shifted = next((term.text for term in said.terms if term.text.lower() in _shifts(said, evidence)), "")
     if shifted:
         return f"the context does not say “{shifted}”"
+    if any(not any(True in evidence.polarity.get(word, ()) for word in denial.keys) for denial in said.denials):
+        return "the context does not deny it in the same words"
     mixed = next((finding.term.text for finding in found if finding.verdict == "doubtful"), "")
     return f"“{mixed}” may be said of something else" if mixed else ""
 

@@ -31,6 +31,9 @@ def fold(text: str) -> str:
     if not text.isascii():
         text = unicodedata.normalize("NFKD", text.translate(_QUOTES).translate(_INVISIBLE))
         text = "".join(character for character in text if not unicodedata.combining(character))
+    if "n't" in text:
+        text = text.replace("can't", "cannot").replace("Can't", "Cannot").replace("won't", "will not")
+        text = re.sub(r"(?<=[a-z])\s?n't\b", " not", text)
     for pattern, name in _countries():
         text = pattern.sub(name, text)
     return re.sub(r"\b(the|in) US\b|\bU\.? S\.", r"\1 usa", text)
@@ -162,7 +165,8 @@ NOT_NEGATING = (
 CLAUSE_BREAKS = frozenset("but however although though because while whereas unless except if when which who".split())
 PART_BREAKS = CLAUSE_BREAKS | frozenset("and or plus versus vs with".split())
 QUANTIFIERS = frozenset(
-    """all every each always only most many some few several more less never especially because any half both very""".split()
+    """all every each always only most many some few several more less never especially because any half both very
+    up down before after above below inside outside""".split()
 )
 """Small words that change a claim: `some` is not `all`, and two facts side by side are no cause."""
 
