@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from proctor.base.errors import UsageError
 from proctor.base.json_data import show
@@ -61,6 +61,9 @@ class Faithfulness(Judged):
 
     mode: Mode = "grounded"
     """`grounded`: only what is supported counts. `contradicted`: only what is contradicted counts against it."""
+
+    default_threshold: ClassVar[float] = 0.8
+    """One made-up claim among four fails an answer: half of the truth is not faithful."""
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:

@@ -76,7 +76,8 @@ def _doubt_same(best: Agreement, judged: Sequence[Agreement], asked: Reading, an
         return "the answer gives more than one thing"
     others = [found.said for found in judged if found.score < _SURELY_OTHER]
     several = _asks_for_several().search(asked.text) or _has_fact(best.said)
-    if several and any(said.keys.isdisjoint(best.said.keys) and _has_fact(said) == _has_fact(best.said) for said in others):
+    told = {term.key for term in best.said.terms if term.weight > GRAMMAR_WEIGHT}
+    if several and any(said.keys.isdisjoint(told) and _has_fact(said) == _has_fact(best.said) for said in others):
         return "the reference may be a list, of which the answer gives a part"
     return ""
 

@@ -108,20 +108,17 @@ class Evidence:
 class Library:
     """Passages cut into sentences and indexed, so that a statement is compared with a few and never with all."""
 
-    def __init__(self, passages: Sequence[str], known: Sequence[str] = ()) -> None:
+    def __init__(self, passages: Sequence[str]) -> None:
         self.readings: list[Reading] = []
         self._records: dict[int, range] = {}
         self._is_data = bool(passages) and all(map(is_data, passages))
-        self._told = 0
-        for number, passage in enumerate((*passages, *known)):
+        for passage in passages:
             before = len(self.readings)
             self.readings.extend(read(sentence) for sentence in statements(passage))
-            self._told = len(self.readings) if number < len(passages) else self._told
             entries = range(before, len(self.readings))
             if len(entries) <= _LARGEST_RECORD and is_data(passage):
                 self._records |= dict.fromkeys(entries, entries)
-        told = self.readings[: self._told]
-        self._has_speaker = any(reading.first_person for reading in told)
+        self._has_speaker = any(reading.first_person for reading in self.readings)
         self._where: dict[str, list[int]] = {}
         for index, reading in enumerate(self.readings):
             for term_key in reading.keys:
@@ -174,10 +171,10 @@ def _lifespan() -> re.Pattern[str]:
 
 
 @lru_cache(maxsize=8)
-def _library(passages: tuple[str, ...], known: tuple[str, ...]) -> Library:
-    return Library(passages, known)
+def _library(passages: tuple[str, ...]) -> Library:
+    return Library(passages)
 
 
-def library(passages: str | Sequence[str], known: Sequence[str] = ()) -> Library:
+def library(passages: str | Sequence[str]) -> Library:
     """The passages indexed; the last few are remembered, since an answer's statements all ask for the same ones."""
-    return _library((passages,) if isinstance(passages, str) else tuple(passages), tuple(known))
+    return _library((passages,) if isinstance(passages, str) else tuple(passages))

@@ -5,7 +5,7 @@ JSON, tables, lines such as `price: 12` and prose are all read alike: the label 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from proctor.base.records import record
@@ -67,7 +67,7 @@ def _label(reading: Reading, index: int) -> dict[str, float]:
         while 0 <= position < len(reading.terms):
             term = reading.terms[position]
             paused = (position if step > 0 else position + 1) in reading.pauses
-            if paused or (_is_number(term) and _is_number(own) and not _is_date(term)):
+            if paused or (_is_number(term) and _is_number(own) and _comparable(term, own)):
                 label = far
             if term.text.lower() in _SIDES and _is_number(own) and position == index - 1:
                 near[f"<{term.text.lower()}"] = 1.0
@@ -98,13 +98,13 @@ def _is_number(term: Term) -> bool:
     return term.fact is not None and term.weight > COMMON_WEIGHT
 
 
-def compared(statement: Reading, evidence: Sequence[Reading], missing: Collection[str] = ()) -> Iterator[Finding]:
-    """What the evidence says of each value of the statement; `missing` are the names that it has in no form."""
+def compared(statement: Reading, evidence: Sequence[Reading]) -> Iterator[Finding]:
+    """What the evidence says of each value of the statement."""
     known = [value for reading in evidence for value in values(reading)]
     for value in values(statement):
         if value.term.weight <= COMMON_WEIGHT:
             continue  # `one` is as often a pronoun as a number
-        yield _compared(value, value.term.key in missing, [other for other in known if _comparable(value.term, other.term)])
+        yield _compared(value, [other for other in known if _comparable(value.term, other.term)])
 
 
 def _comparable(one: Term, other: Term) -> bool:
@@ -132,7 +132,7 @@ def _same(one: Term, other: Term) -> bool:
     return one.key == other.key
 
 
-def _compared(value: Value, missing: bool, known: Sequence[Value]) -> Finding:
+def _compared(value: Value, known: Sequence[Value]) -> Finding:
     term = value.term
     fits = [(_fit(value.label, other.label), other) for other in known if other.term.key not in value.label]
     own = max((fit for fit, other in fits if _same(term, other.term)), default=None)
@@ -145,8 +145,7 @@ def _compared(value: Value, missing: bool, known: Sequence[Value]) -> Finding:
     strong = total > (_ENOUGH if term.name else 0) and rival_fit >= (_ALL if term.name else _STRONG) * total
     reason = f"the context says {rival.term.text}, not {term.text}"
     if own is None:
-        replaced = strong and (not term.name or (missing and term.text[0].isupper()))
-        return Finding(term, "other", reason) if replaced else Finding(term, "absent")
+        return Finding(term, "other", reason) if strong and not term.name else Finding(term, "absent")
     if strong and rival_fit - own >= _CLEARLY:
         return Finding(term, "other", f"{reason} ({term.text} is said of something else)")
     return Finding(term, "doubtful") if rival_fit - own >= _CLEARLY else Finding(term, "same")

@@ -8,9 +8,9 @@ from functools import cache
 from typing import Literal
 
 from proctor.base.records import record
-from proctor.judging.rule_judge.evidence import Evidence
-from proctor.judging.rule_judge.passage_reading import Reading, Term, read
-from proctor.judging.rule_judge.support import asks_yes_or_no, credit_at
+from proctor.judging.rule_judge.passage_reading import Reading, read
+from proctor.judging.rule_judge.stemming import root
+from proctor.judging.rule_judge.support import asks_yes_or_no
 from proctor.judging.rule_judge.words import COMMON_WEIGHT, GRAMMAR_WEIGHT
 
 _SHORT = 4
@@ -92,12 +92,12 @@ def _declining() -> re.Pattern[str]:
     )
 
 
-def relevances(question: str, texts: Sequence[str]) -> list[Relevance]:
+def relevances(question: str, texts: Sequence[str], *, answer: bool = True) -> list[Relevance]:
     """Whether each statement of an answer addresses the question.
 
     A statement that carries on what a relevant one says is relevant too, however little it repeats of the question.
     """
-    own = [_relevance(question, text, alone=len(texts) == 1) for text in texts]
+    own = [_relevance(question, text, alone=answer and len(texts) == 1) for text in texts]
     readings = [read(text) for text in texts]
     reached = {i for i, found in enumerate(own) if found.verdict == "relevant"}
     while further := {
@@ -142,13 +142,11 @@ def _relevance(question: str, text: str, *, alone: bool) -> Relevance:
     promised = _kind_asked_for(question, said) or _figure_like_those_asked_about(asked, said)
     if promised and (shared or len(telling) <= _SHORT):
         return Relevance("relevant", f"it gives {promised}")
-    if shared or promised or (alone and len(telling) <= _SHORT and any(_is_specific(term) for term in telling)):
+    if alone and len(telling) <= _SHORT and all(term.name or term.fact is not None for term in telling):
+        return Relevance("relevant", "it is a short answer")
+    if shared or (promised and alone):
         return Relevance("unclear", "it shares little with the question")
     return Relevance("irrelevant", "it shares nothing with the question")
-
-
-def _is_specific(term: Term) -> bool:
-    return term.name or term.fact is not None
 
 
 def _carries_on(one: Reading, other: Reading) -> bool:
@@ -160,9 +158,8 @@ def _carries_on(one: Reading, other: Reading) -> bool:
 
 def _shared(asked: Reading, said: Reading) -> float:
     """The weight of the weightiest word that question and statement share, in whatever form."""
-    evidence = Evidence([asked])
-    found = [term.weight for i, term in enumerate(said.terms) if credit_at(said.terms, i, evidence)]
-    return max((weight for weight in found if weight > GRAMMAR_WEIGHT), default=0.0)
+    roots = {root(term.key) for term in asked.terms if term.weight > GRAMMAR_WEIGHT}
+    return max((term.weight for term in said.terms if root(term.key) in roots), default=0.0)
 
 
 def _figure_like_those_asked_about(asked: Reading, said: Reading) -> str:

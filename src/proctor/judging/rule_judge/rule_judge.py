@@ -155,7 +155,7 @@ def relevant_sentences(material: Material) -> Reply:
     sentences = []
     for number, passage in enumerate(_several(material, "passage"), 1):
         texts = statements(passage) or [passage]
-        judged = zip(texts, relevances(question, texts), strict=True)
+        judged = zip(texts, relevances(question, texts, answer=False), strict=True)
         sentences += [{"passage": number, "text": text, **_marked("relevant", found)} for text, found in judged]
     for sentence in sentences:
         sentence["relevant"] = "no" if sentence["relevant"] == "no" else "yes"

@@ -57,7 +57,8 @@ def support(statement: str, passages: str | Sequence[str], known: Sequence[str] 
     judged = weigh(said, alone, answers=asked)
     if not known or judged.verdict == "supported":
         return judged
-    with_known = weigh(said, library(passages, known).evidence(said), answers=asked)
+    told = [*alone.readings, *library(known).evidence(said).readings]
+    with_known = weigh(said, Evidence(told, is_data=alone.is_data, has_speaker=alone.has_speaker), answers=asked)
     lent = [term for term in coverage(said, alone).missing if term.fact is None]
     mostly_lent = not alone.is_data and _LENT * len(lent) > sum(term.weight > GRAMMAR_WEIGHT for term in said.terms)
     if mostly_lent and with_known.verdict == "supported":
@@ -77,7 +78,7 @@ def weigh(said: Reading, evidence: Evidence, *, answers: bool = False) -> Suppor
     covered = coverage(said, evidence)
     if not covered.claims:
         return Support("unclear", "it names nothing that could be looked up", covered.share)
-    found = list(compared(said, evidence.readings, {term.key for term in covered.missing}))
+    found = list(compared(said, evidence.readings))
     against = next(contradictions(said, evidence), "") or next((f.reason for f in found if f.verdict == "other"), "")
     if against:
         return Support("contradicted", against, covered.share)
@@ -121,7 +122,7 @@ def _doubt(said: Reading, evidence: Evidence, found: Sequence[Finding], *, answe
         return f"the context does not say “{shifted}”"
     if any(not any(True in evidence.polarity.get(word, ()) for word in denial.keys) for denial in said.denials):
         return "the context does not deny it in the same words"
-    mixed = next((finding.term.text for finding in found if finding.verdict == "doubtful"), "")
+    mixed = next((item.term.text for item in found if item.verdict == "doubtful" and not item.term.name), "")
     return f"“{mixed}” may be said of something else" if mixed else ""
 
 
@@ -133,7 +134,7 @@ def _shifts(said: Reading, evidence: Evidence) -> set[str]:
 
 @cache
 def _yes_or_no() -> re.Pattern[str]:
-    return re.compile(r"\W{0,5}(?:(?:ah|oh|well|ok|okay)\W{1,3}){0,2}(?:yes|no|yeah|yea|yep|yup|nope)\b", re.IGNORECASE)
+    return re.compile(r"\W{0,5}(?:(?:ah|oh|well|ok|okay)\W{1,3}){0,2}(?:yes|no|yeah|yea|yep|yup|nope)(?:\s{0,2}[,.!;:-]|\s+(?:but|it|they|he|she|i|we|you)\b|$)", re.IGNORECASE)
 
 
 def _borne_out(said: Reading, covered: Coverage) -> bool:

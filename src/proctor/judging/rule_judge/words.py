@@ -61,8 +61,12 @@ def opposites() -> dict[str, frozenset[str]]:
     """The keys that mean the opposite of a key."""
     found: dict[str, set[str]] = {}
     for word, others in antonyms().items():
-        found.setdefault(key(word), set()).update(key(other) for other in others)
+        found.setdefault(_antonym_key(word), set()).update(_antonym_key(other) for other in others)
     return {word: frozenset(others - {word}) for word, others in found.items()}
+
+
+def _antonym_key(word: str) -> str:
+    return "#1" if word == "first" else key(word)
 
 
 @cache
@@ -205,7 +209,8 @@ legal illegal|guilty innocent|strengthen weaken|benign malignant|acute chronic|o
 upgrade downgrade|ascend descend|push pull|majority minority|major minor|strong weak|hard soft|easy difficult
 rich poor|alive dead|born died|ancient modern|upper lower|wet dry|light dark|thick thin|wide narrow|deep shallow
 near far|love hate|agree disagree|improve worsen|expand contract|appear disappear|attack defend|teach learn
-pre-tax after-tax|gross net|inbound outbound|online offline|indoor outdoor|summer winter|spring autumn"""
+pre-tax after-tax|gross net|inbound outbound|online offline|indoor outdoor|summer winter|spring autumn|raise lower
+raise reduce|longest shortest|cheapest expensive|up down|sell buy|more few|widen narrow|warm cool|heat cool"""
 
 
 @cache
