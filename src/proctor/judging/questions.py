@@ -128,8 +128,7 @@ def claims(statements: Sequence[str], passages: Sequence[str], known: Sequence[s
             "For each numbered statement decide whether the passages bear it out. 'supported': it follows from "
             "the passages alone, every part of it. 'contradicted': the passages say otherwise; another number, "
             "date, name, unit, or the opposite. 'unmentioned': the passages neither say nor exclude it, however "
-            "true it may be elsewhere. Use no knowledge of your own."
-            + (_KNOWN if known else "")
+            "true it may be elsewhere. Use no knowledge of your own." + (_KNOWN if known else "")
         ),
         material={"passage": list(passages), **given, "statement": list(statements)},
         reply=ClaimVerdicts,

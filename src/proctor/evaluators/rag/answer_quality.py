@@ -46,7 +46,9 @@ class AnswerRelevancy(Judged):
         found = [
             JudgedItem(item.text, UNCLEAR, False, item.reason, unclear=True)
             if item.unclear
-            else JudgedItem(item.text, _RELEVANT[item.relevant], item.relevant != "no", item.reason, item.partial_credit)
+            else JudgedItem(
+                item.text, _RELEVANT[item.relevant], item.relevant != "no", item.reason, item.partial_credit
+            )
             for item in reply.statements
         ]
         return score_of_items(found, "statements address the question")

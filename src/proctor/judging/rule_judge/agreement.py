@@ -10,7 +10,9 @@ from typing import Literal
 
 from proctor.base.records import record
 from proctor.judging.rule_judge.evidence import Evidence, Library, library
+from proctor.judging.rule_judge.dates import Day
 from proctor.judging.rule_judge.passage_reading import Reading, read
+from proctor.judging.rule_judge.quantities import Quantity
 from proctor.judging.rule_judge.relevance import noncommittal
 from proctor.judging.rule_judge.statements import statements
 from proctor.judging.rule_judge.support import credit_at, weigh
@@ -24,6 +26,7 @@ _LONG = 12
 """A reference with more telling words is a text of several statements rather than one answer."""
 _SURELY_SAME, _SURELY_OTHER = 0.95, 0.3
 _WORDY = 40
+_ROUNDED = 0.02
 """Between these shares of the reference, and beyond so many words of an answer, rules cannot tell."""
 _DENIED = 0.3
 _REPLACED = 0.5
@@ -88,23 +91,55 @@ def _has_fact(said: Reading) -> bool:
 
 @cache
 def _asks_for_several() -> re.Pattern[str]:
-    return re.compile(r"\b(?:list|name the|what are|who are|which are|what were|who were|where is|both)\b", re.IGNORECASE)
+    return re.compile(
+        r"\b(?:list|name the|what are|who are|which are|what were|who were|where is|both)\b", re.IGNORECASE
+    )
 
 
 def _doubt_other(best: Agreement, ways: Sequence[str], answer: str) -> str:
     """Why an answer that lacks the reference may give it in other words."""
     if noncommittal(answer):
         return ""
-    if best.score > _SURELY_OTHER and best.verdict != "contradicted":
+    if best.score > _SURELY_OTHER and (best.verdict != "contradicted" or len(ways) > 1):
         return "the answer gives a part of the reference"
-    if not all(_is_specific(way) for way in ways):
+    if not all(_is_specific(way) for way in ways) or len(ways) > 3:
         return "the reference may be said in other words"
+    given = read(answer)
+    if any(_near(ours, theirs) for way in ways for ours in _facts(read(way)) for theirs in _facts(given)):
+        return "the answer gives it less exactly"
     return "the answer may say it in other words" if len(answer.split()) > _WORDY else ""
 
 
 def _is_specific(way: str) -> bool:
     """A name, a number or a date can hardly be said in other words."""
-    return any(term.fact is not None or term.name or term.text[0].isupper() for term in read(way).terms)
+    terms = read(way).terms
+    return any(
+        term.fact is not None or term.name or (index and term.text[0].isupper()) for index, term in enumerate(terms)
+    )
+
+
+def _facts(reading: Reading) -> list[Quantity | Day]:
+    return [*reading.days, *reading.quantities]
+
+
+def _near(one: Quantity | Day, other: Quantity | Day) -> bool:
+    """The year of a date, the decade or century of a year, a number that is rounded."""
+    years = [_years(fact) for fact in (one, other)]
+    if years[0] and years[1]:
+        return years[0][0] <= years[1][1] and years[1][0] <= years[0][1]
+    if isinstance(one, Quantity) and isinstance(other, Quantity):
+        return abs(one.amount - other.amount) <= _ROUNDED * max(abs(one.amount), abs(other.amount))
+    return False
+
+
+def _years(fact: Quantity | Day) -> tuple[float, float] | None:
+    if isinstance(fact, Day):
+        return (fact.year, fact.year) if fact.year else None
+    if fact.unit == "decade":
+        return fact.value, fact.value + 9
+    if fact.unit == "ordinal" and 10 <= fact.value <= 21:
+        return fact.value * 100 - 100, fact.value * 100
+    return (fact.value, fact.value) if not fact.unit and 1000 <= fact.value < 2200 else None
 
 
 def alternatives(reference: str) -> list[str]:
@@ -189,7 +224,12 @@ def _replaced(said: Reading, evidence: Evidence, asked: frozenset[str]) -> Itera
     told = [term for term in said.terms if term.weight > GRAMMAR_WEIGHT]
     ours = {term.key for term in told}
     for index, term in enumerate(told):
-        if len(term.text) == 1 or not term.text[0].isupper() or term.key in asked or credit_at(tuple(told), index, evidence):
+        if (
+            len(term.text) == 1
+            or not term.text[0].isupper()
+            or term.key in asked
+            or credit_at(tuple(told), index, evidence)
+        ):
             continue
         for neighbour, step in ((index - 1, 1), (index + 1, -1)):
             if 0 <= neighbour < len(told) and told[neighbour].key in evidence.polarity:

@@ -137,7 +137,9 @@ def _compared(value: Value, known: Sequence[Value]) -> Finding:
     fits = [(_fit(value.label, other.label), other) for other in known if other.term.key not in value.label]
     own = max((fit for fit, other in fits if _same(term, other.term)), default=None)
     rival_fit, rival = max(
-        ((fit, other) for fit, other in fits if not _same(term, other.term)), key=lambda pair: pair[0], default=(0.0, None)
+        ((fit, other) for fit, other in fits if not _same(term, other.term)),
+        key=lambda pair: pair[0],
+        default=(0.0, None),
     )
     if rival is None or (own is not None and own >= rival_fit):
         return Finding(term, "absent" if own is None else "same")

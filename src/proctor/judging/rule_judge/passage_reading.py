@@ -72,7 +72,9 @@ def read(statement: str) -> Reading:
     terms, denials = _denied(text, terms, breaks, stops)
     keys = frozenset(term.key for term in terms)
     first_person = any(term.text.lower().partition("'")[0] in lexicon.FIRST_PERSON for term in terms)
-    return Reading(text, tuple(terms), tuple(denials), tuple(numbers), tuple(days), keys, first_person, frozenset(pauses))
+    return Reading(
+        text, tuple(terms), tuple(denials), tuple(numbers), tuple(days), keys, first_person, frozenset(pauses)
+    )
 
 
 def _overlaps(start: int, end: int, taken: list[tuple[int, int]]) -> bool:

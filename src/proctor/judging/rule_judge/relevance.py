@@ -33,11 +33,18 @@ def makes_claim(text: str) -> bool:
     last = re.split(r"\b(?:but|however|though)\b", text, flags=re.IGNORECASE)[-1]
     if text.rstrip(" \"'*_)”").endswith(("?", ":")) or noncommittal(last):
         return False
-    bare = _courtesy().sub(" ", text.replace("’", "'"))
+    bare = _courtesy().sub(" ", _courtesy().sub(" ", text.replace("’", "'")).strip())
     if any(term.weight > GRAMMAR_WEIGHT for term in read(bare).terms):
         return not _remark().fullmatch(bare.strip())
     # `He did` claims something, although it names nothing.
-    return re.search(r"\b(?:he|she|they|it|we|i|you)(?: really)? (?:did|do|does|is|are|was|were|would|will|can|could)\b", bare, re.I) is not None
+    return (
+        re.search(
+            r"\b(?:he|she|they|it|we|i|you)(?: really)? (?:did|do|does|is|are|was|were|would|will|can|could)\b",
+            bare,
+            re.I,
+        )
+        is not None
+    )
 
 
 @cache
@@ -53,7 +60,7 @@ def _courtesy() -> re.Pattern[str]:
         r" (?:always |very |so |more than )?(?:happy|glad|here|delighted|pleased|sorry)\b.{0,200}$"
         r"|\bi hope (?:this|that|it|you)\b.{0,200}$|\bhope (?:this|that|it) helps\b.{0,60}$"
         r"|\b(?:have|enjoy) (?:a|your) (?:nice|great|good|lovely|wonderful|rest)\b.{0,60}$|\b(?:take care|best regards|kind regards|cheers)\b.{0,60}$"
-        r"|^\W{0,5}(?:here (?:is|are|you go)|here's|below (?:is|are)|let me (?:help|check|see|explain|walk|show)|i (?:can|will|would be able to|'ll) "
+        r"|^\W{0,5}(?:here (?:is|are|you go)|here's|below (?:is|are)|let me (?:help|check|see|explain|walk|show)|(?:i|we)(?: can| will|'ll| would be able to) (?:gladly )?"
         r"(?:help|assist|explain|check|look))\b.{0,200}$",
         re.IGNORECASE,
     )

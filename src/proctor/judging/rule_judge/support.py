@@ -24,7 +24,7 @@ _NEW = ((0.6, 1.5), (0.75, 2.0))
 _MENTIONED = 0.85
 _RESTATED = 0.75
 """From these shares on its words are there, and it may be no more than the question put as a statement."""
-_LENT = 4
+_LENT = 6
 """One word in so many may be from the question alone; numbers always may."""
 _DENYING_PREFIXES = ("un", "in", "im", "ir", "il", "dis", "non")
 
@@ -134,7 +134,10 @@ def _shifts(said: Reading, evidence: Evidence) -> set[str]:
 
 @cache
 def _yes_or_no() -> re.Pattern[str]:
-    return re.compile(r"\W{0,5}(?:(?:ah|oh|well|ok|okay)\W{1,3}){0,2}(?:yes|no|yeah|yea|yep|yup|nope)(?:\s{0,2}[,.!;:-]|\s+(?:but|it|they|he|she|i|we|you)\b|$)", re.IGNORECASE)
+    return re.compile(
+        r"\W{0,5}(?:(?:ah|oh|well|ok|okay)\W{1,3}){0,2}(?:yes|no|yeah|yea|yep|yup|nope)(?:\s{0,2}[,.!;:-]|\s+(?:but|it|they|he|she|i|we|you)\b|$)",
+        re.IGNORECASE,
+    )
 
 
 def _borne_out(said: Reading, covered: Coverage) -> bool:
@@ -241,7 +244,9 @@ def _beside_another(terms: tuple[Term, ...], index: int, evidence: Evidence) -> 
 
 
 def _absent(terms: Sequence[Term]) -> str:
-    return f"the context does not mention {_listed(terms)}" if terms else "the context says it in other words, if at all"
+    return (
+        f"the context does not mention {_listed(terms)}" if terms else "the context says it in other words, if at all"
+    )
 
 
 def _listed(terms: Sequence[Term]) -> str:
