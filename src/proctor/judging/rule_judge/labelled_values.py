@@ -11,7 +11,7 @@ from typing import Literal
 from proctor.base.records import record
 from proctor.judging.rule_judge.dates import Day, within
 from proctor.judging.rule_judge.passage_reading import Reading, Term
-from proctor.judging.rule_judge.quantities import Quantity, same
+from proctor.judging.rule_judge.quantities import MONEY, Quantity, same
 from proctor.judging.rule_judge.words import COMMON_WEIGHT, GRAMMAR_WEIGHT
 
 _BEFORE, _AFTER, _INHERITED = 0.6, 0.1, 0.9
@@ -98,19 +98,25 @@ def _is_number(term: Term) -> bool:
     return term.fact is not None and term.weight > COMMON_WEIGHT
 
 
-def compared(statement: Reading, evidence: Sequence[Reading]) -> Iterator[Finding]:
-    """What the evidence says of each value of the statement."""
+def compared(statement: Reading, evidence: Sequence[Reading], repeatable: Sequence[Reading] = ()) -> Iterator[Finding]:
+    """What the evidence says of each value of the statement; what is `repeatable` is the same or nothing."""
     known = [value for reading in evidence for value in values(reading)]
+    lent = [value for reading in repeatable for value in values(reading)]
     for value in values(statement):
         if value.term.weight <= COMMON_WEIGHT:
             continue  # `one` is as often a pronoun as a number
-        yield _compared(value, [other for other in known if _comparable(value.term, other.term)])
+        own = [other for other in lent if _comparable(value.term, other.term) and _same(value.term, other.term)]
+        yield _compared(value, [other for other in known if _comparable(value.term, other.term)] + own)
 
 
 def _comparable(one: Term, other: Term) -> bool:
     if isinstance(one.fact, Quantity) and isinstance(other.fact, Quantity):
-        units = {one.fact.unit, other.fact.unit}
-        return len(units) == 1 or ("" in units and not _is_year(one) and not _is_year(other))
+        if one.fact.unit == other.fact.unit:
+            return True
+        bare, other_unit = sorted((one.fact, other.fact), key=lambda fact: bool(fact.unit))
+        # Data leaves out the sign of an amount and writes a share for a percentage; it names other units.
+        fits = other_unit.unit in MONEY or (other_unit.unit == "percent" and bare.value <= 1)
+        return not bare.unit and fits and not _is_year(one) and not _is_year(other)
     if isinstance(one.fact, Day):
         return isinstance(other.fact, Day) or _is_year(other)
     return _is_year(one) if isinstance(other.fact, Day) else one.name and other.name

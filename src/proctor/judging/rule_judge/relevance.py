@@ -9,6 +9,7 @@ from typing import Literal
 
 from proctor.base.records import record
 from proctor.judging.rule_judge.passage_reading import Reading, read
+from proctor.judging.rule_judge.statements import without_courtesy
 from proctor.judging.rule_judge.stemming import root
 from proctor.judging.rule_judge.support import asks_yes_or_no
 from proctor.judging.rule_judge.words import COMMON_WEIGHT, GRAMMAR_WEIGHT
@@ -33,7 +34,7 @@ def makes_claim(text: str) -> bool:
     last = re.split(r"\b(?:but|however|though)\b", text, flags=re.IGNORECASE)[-1]
     if text.rstrip(" \"'*_)”").endswith(("?", ":")) or noncommittal(last):
         return False
-    bare = _courtesy().sub(" ", _courtesy().sub(" ", text.replace("’", "'")).strip())
+    bare = without_courtesy(text)
     if any(term.weight > GRAMMAR_WEIGHT for term in read(bare).terms):
         return not _remark().fullmatch(bare.strip())
     # `He did` claims something, although it names nothing.
@@ -48,29 +49,11 @@ def makes_claim(text: str) -> bool:
 
 
 @cache
-def _courtesy() -> re.Pattern[str]:
-    """What people say around an answer, up to the end of the sentence where it goes on about the talk itself."""
-    return re.compile(
-        r"^\W{0,5}(?:(?:hi|hello|hey|dear|good (?:morning|afternoon|evening|day))(?: there| again)?(?:,? \w{1,20})?"
-        r"|(?:many )?thanks?(?: you)?(?: so much| very much| a lot)?(?: for [^,.!]{1,80})?|you(?:'re| are)(?: very| most)? welcome"
-        r"|(?:great|good|excellent|interesting) (?:question|point)|good (?:news|luck)|congratulations"
-        r"|sure(?: thing)?|of course|certainly|absolutely|no (?:problem|worries)|my pleasure)\s{0,2}(?:[,.!:;-]|$)"
-        r"|\b(?:please )?(?:let me know|feel free|don't hesitate|do not hesitate|get in touch|reach out|contact (?:us|me))\b.{0,300}$"
-        r"|\b(?:if (?:you|there)(?:'re| are| is|'d| would| have| need| want| like)?\b[^.!?]{0,120}, )?(?:i|we)(?: am|'m| are|'re|'d be|'ll be| would be| will be)"
-        r" (?:always |very |so |more than )?(?:happy|glad|here|delighted|pleased|sorry)\b.{0,200}$"
-        r"|\bi hope (?:this|that|it|you)\b.{0,200}$|\bhope (?:this|that|it) helps\b.{0,60}$"
-        r"|\b(?:have|enjoy) (?:a|your) (?:nice|great|good|lovely|wonderful|rest)\b.{0,60}$|\b(?:take care|best regards|kind regards|cheers)\b.{0,60}$"
-        r"|^\W{0,5}(?:here (?:is|are|you go)|here's|below (?:is|are)|let me (?:help|check|see|explain|walk|show)|(?:i|we)(?: can| will|'ll| would be able to) (?:gladly )?"
-        r"(?:help|assist|explain|check|look))\b.{0,200}$",
-        re.IGNORECASE,
-    )
-
-
-@cache
 def _remark() -> re.Pattern[str]:
     """An opinion on what was said, such as `that's so cool` or `it is quite nice`."""
     return re.compile(
-        r"\W*(?:(?:yes|yeah|oh|ah|wow|well|haha|lol)\W{1,3})*(?:that|it|this|they|those)\s?(?:'s|'re| is| are| was| sounds?| seems?)"
+        r"\W*(?:(?:yes|yeah|oh|ah|wow|well|haha|lol)\W{1,3})*(?:that|it|this|they|those)"
+        r"\s?(?:'s|'re| is| are| was| sounds?| seems?)"
         r"(?: (?:so|really|quite|very|pretty|such|a|an|too|definitely|certainly|absolutely|always|all))*"
         r" (?:cool|nice|great|true|good|awesome|amazing|interesting|right|fun|funny|lovely|fantastic|wonderful|bad|sad"
         r"|crazy|weird|neat|correct|impressive|terrible|awful|fine|ok|okay|best|thing|one|fact|idea|shame|pity)\W*",

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+from proctor.judging.rule_judge.quantities import units
+
 LONGEST = 600
 """A stretch without a full stop is cut here, so that no text makes one statement too large to compare."""
 
@@ -72,13 +74,18 @@ def _entries(value: Any, name: str, depth: int) -> Iterator[str]:
     else:
         said = value if isinstance(value, str) else json.dumps(value)
         for piece in statements(said) if isinstance(value, str) and len(said) > LONGEST else [said]:
-            yield f"{name}: {piece}" if name else piece
+            words = name.split()
+            if words and words[-1] in units() and isinstance(value, (int, float)):
+                yield f"{' '.join(words[:-1])}: {piece} {words[-1]}"  # `term_months: 36` is a term of 36 months
+            else:
+                yield f"{name}: {piece}" if name else piece
 
 
 def _identity(item: Any) -> str:
     """What tells one record of a list from the others: its first short text."""
-    texts = item.values() if isinstance(item, dict) else ()
-    return next((text for text in texts if isinstance(text, str) and 0 < len(text) <= _SHORT), "")
+    found = list(item.values()) if isinstance(item, dict) else []
+    found += [text for part in found if isinstance(part, dict) for text in part.values()]
+    return next((text for text in found if isinstance(text, str) and 0 < len(text) <= _SHORT), "")
 
 
 def _spoken(key: str) -> str:
@@ -174,3 +181,34 @@ def _bounded(piece: str) -> Iterator[str]:
 
 def _has_words(piece: str) -> bool:
     return any(character.isalnum() for character in piece)
+
+
+def without_courtesy(text: str) -> str:
+    """A statement without greeting, thanks, regret or offer of help around what it says."""
+    bare = text.replace("’", "'")
+    for _ in range(2):
+        bare = _courtesy().sub(" ", bare).strip()
+    return bare
+
+
+@cache
+def _courtesy() -> re.Pattern[str]:
+    """What people say around an answer, up to the end of the sentence where it goes on about the talk itself."""
+    return re.compile(
+        r"^\W{0,5}(?:(?:hi|hello|hey|dear|good (?:morning|afternoon|evening|day))(?: there| again)?(?:,? \w{1,20})?"
+        r"|(?:many )?thanks?(?: you)?(?: so much| very much| a lot)?(?: for [^,.!]{1,80})?"
+        r"|you(?:'re| are)(?: very| most)? welcome|(?:great|good|excellent|interesting) (?:question|point)"
+        r"|good (?:news|luck)|congratulations|sure(?: thing)?|of course|certainly|absolutely|no (?:problem|worries)"
+        r"|my pleasure|(?:i(?: am|'m) )?(?:so |very )?sorry(?: to hear that| about that| for [^,.!]{1,60})?"
+        r")\s{0,2}(?:[,.!:;-]|$)"
+        r"|\b(?:please )?(?:let me know|feel free|don't hesitate|do not hesitate|get in touch|reach out"
+        r"|contact (?:us|me))\b.{0,300}$"
+        r"|\b(?:if (?:you|there)\b[^.!?]{0,120}, )?(?:i|we)(?: am|'m| are|'re|'d be|'ll be| would be| will be)"
+        r" (?:always |very |so |more than )?(?:happy|glad|delighted|pleased|here) to\b.{0,200}$"
+        r"|\b(?:i )?hope (?:this|that|it|you)\b.{0,200}$"
+        r"|\b(?:have|enjoy) (?:a|your) (?:nice|great|good|lovely|wonderful|rest)\b.{0,60}$"
+        r"|\b(?:take care|best regards|kind regards|cheers)\b.{0,60}$"
+        r"|^\W{0,5}(?:here (?:is|are|you go)|here's|below (?:is|are)|let me (?:help|check|see|explain|walk|show)"
+        r"|(?:i|we)(?: can| will|'ll| would be able to) (?:gladly )?(?:help|assist|explain|check|look))\b.{0,200}$",
+        re.IGNORECASE,
+    )

@@ -14,6 +14,7 @@ from proctor.judging.rule_judge.evidence import Evidence, library
 from proctor.judging.rule_judge.labelled_values import Finding, compared
 from proctor.judging.rule_judge.passage_reading import Reading, Term, read
 from proctor.judging.rule_judge.quantities import Quantity, same
+from proctor.judging.rule_judge.statements import without_courtesy
 from proctor.judging.rule_judge.stemming import root
 from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT, QUANTIFIERS, key, opposites
 
@@ -51,14 +52,13 @@ class Coverage:
 
 def support(statement: str, passages: str | Sequence[str], known: Sequence[str] = ()) -> Support:
     """What the passages say of the statement; `known` may be repeated, and contradicts nothing."""
-    said = read(statement)
+    said = read(without_courtesy(statement))
     asked = any(asks_yes_or_no(text) for text in known)
     alone = library(passages).evidence(said)
     judged = weigh(said, alone, answers=asked)
     if not known or judged.verdict == "supported":
         return judged
-    told = [*alone.readings, *library(known).evidence(said).readings]
-    with_known = weigh(said, Evidence(told, is_data=alone.is_data, has_speaker=alone.has_speaker), answers=asked)
+    with_known = weigh(said, alone, library(known).evidence(said).readings, answers=asked)
     lent = [term for term in coverage(said, alone).missing if term.fact is None]
     mostly_lent = not alone.is_data and _LENT * len(lent) > sum(term.weight > GRAMMAR_WEIGHT for term in said.terms)
     if mostly_lent and with_known.verdict == "supported":
@@ -73,13 +73,18 @@ def asks_yes_or_no(question: str) -> bool:
     return last.endswith("?") and re.match(opens, last, re.IGNORECASE) is not None
 
 
-def weigh(said: Reading, evidence: Evidence, *, answers: bool = False) -> Support:
-    """`answers`: a yes or no was asked for, so that it says no more than the words after it."""
+def weigh(said: Reading, grounds: Evidence, known: Sequence[Reading] = (), *, answers: bool = False) -> Support:
+    """What `grounds` say of a statement; `known` may be repeated, and contradicts nothing.
+
+    `answers`: a yes or no was asked for, so that it says no more than the words after it.
+    """
+    told = [*grounds.readings, *known]
+    evidence = Evidence(told, is_data=grounds.is_data, has_speaker=grounds.has_speaker) if known else grounds
     covered = coverage(said, evidence)
     if not covered.claims:
         return Support("unclear", "it names nothing that could be looked up", covered.share)
-    found = list(compared(said, evidence.readings))
-    against = next(contradictions(said, evidence), "") or next((f.reason for f in found if f.verdict == "other"), "")
+    found = list(compared(said, grounds.readings, known))
+    against = next(contradictions(said, grounds), "") or next((f.reason for f in found if f.verdict == "other"), "")
     if against:
         return Support("contradicted", against, covered.share)
     absent = _absent(covered.missing)
@@ -117,7 +122,7 @@ def _doubt(said: Reading, evidence: Evidence, found: Sequence[Finding], *, answe
         return "it speaks of its speaker"
     if not (answers and evidence.is_data) and _yes_or_no().match(said.text):
         return "what yes or no stands for is not in the context"
-    shifted = next((term.text for term in said.terms if term.text.lower() in _shifts(said, evidence)), "")
+    shifted = "" if evidence.is_data else next((term.text for term in said.terms if term.text.lower() in _shifts(said, evidence)), "")
     if shifted:
         return f"the context does not say “{shifted}”"
     if any(not any(True in evidence.polarity.get(word, ()) for word in denial.keys) for denial in said.denials):
