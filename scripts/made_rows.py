@@ -1,3 +1,4 @@
+# ruff: noqa: E501  the sentences are easier to compare on one line
 """Makes rows with random values: a context, a right answer and one with values, roles or a word turned round.
 
 Half of the families are held out: the embedded judge's rules were never looked at with them at hand, so that figures on

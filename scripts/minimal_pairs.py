@@ -7,9 +7,9 @@ With `--made` the rows are made as well, from sentences with random values (`mad
 Rows with `context` and label `supported`, or with `reference` and label `correct`, are used; the others are left out.
 Each pair is one row as it was (label as before) and one in which a number, a name, a date, a unit or a negation
 differs, two values change places, or a word becomes its opposite (label `unsupported` or `incorrect`); with `small
-talk` a greeting or an offer of help is added, and the answer stays right. A change is made only where it makes the answer wrong: what is put in
-must not be in the context, and of an answer that is compared with a reference only what the reference says is
-changed. The same seed gives the same pairs.
+talk` a greeting or an offer of help is added, and the answer stays right. A change is made only where it makes the
+answer wrong: what is put in must not be in the context, and of an answer that is compared with a reference only what
+the reference says is changed. The same seed gives the same pairs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
-from made_rows import made_pairs  # noqa: E402
+from made_rows import made_pairs
 
 Row = dict[str, Any]
 Change = tuple[int, int, str]
@@ -57,7 +57,7 @@ ANTONYMS = (
     "|indoor outdoor|cold hot|hard soft|strong weak|most least|best worst|larger smaller|higher lower|always never"
 )
 SMALL_TALK = (
-    ("", " Is there anything else I can help you with?"), ("Hello! ", ""), ("", " Let me know if you have any questions."),
+    ("", " Is there anything else I can help you with?"), ("Hello! ", ""), ("", " Let me know if anything is unclear."),
     ("Great question! ", ""), ("", " I hope this helps!"), ("Thanks for asking! ", " Have a nice day!"),
     ("Sure, I can help with that. ", ""), ("", " Feel free to ask if you need more details."),
 )  # fmt: skip

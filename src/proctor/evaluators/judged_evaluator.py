@@ -158,7 +158,7 @@ def expected_text(evaluable: Evaluable, what: str = "an expected answer") -> str
 
 
 def known_facts(evaluable: Evaluable) -> list[str]:
-    """What an answer may repeat without a passage: the user's words, and the arguments of the agent's own tool calls."""
+    """What an answer may repeat without a passage: the user's words, and arguments of the agent's own tool calls."""
     said = [as_text(exchange.turn.input) for exchange in evaluable.turns] or [question_text(evaluable)]
     asked = [show(plain(call.arguments)) for call in evaluable.tool_calls if call.arguments]
     return list(dict.fromkeys(text for text in [*said, question_text(evaluable), *asked] if text.strip()))

@@ -88,7 +88,7 @@ async def poll(
 
 
 def _gravity(failure: JudgeFailed) -> int:
-    """Of several failures the most serious is raised: one that broke, then one that cannot tell, then a missing model."""
+    """Of several failures the gravest is raised: one that broke, then one that cannot tell, then a missing model."""
     return 2 if isinstance(failure, NeedsModel) else 1 if isinstance(failure, CannotTell) else 0
 
 

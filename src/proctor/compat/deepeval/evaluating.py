@@ -23,6 +23,7 @@ from proctor.compat.deepeval.evaluate_results import (
 from proctor.compat.deepeval.metric_base import BaseMetric, MissingTestCaseParamsError
 from proctor.compat.deepeval.test_case import ConversationalTestCase, LLMTestCase
 from proctor.running.python_api.run_application import is_being_cancelled
+from proctor.running.python_api.scorers import inconclusive
 
 ALL_AT_ONCE, SHOWN, STRICT = AsyncConfig(), DisplayConfig(), ErrorConfig()
 
@@ -60,9 +61,7 @@ async def a_assert_test(
     error_config: ErrorConfig = STRICT,
 ) -> None:
     """Raise `AssertionError` unless every metric is satisfied; what failed and what broke are told apart."""
-    complaint = await _complaint(test_case, metrics, run_async, error_config)
-    if complaint:
-        raise AssertionError(complaint)
+    _raise(*await _complaint(test_case, metrics, run_async, error_config))
 
 
 def assert_test(
@@ -74,21 +73,31 @@ def assert_test(
 ) -> None:
     """`a_assert_test`, for code without an event loop."""
     __tracebackhide__ = True
-    complaint = run_sync(_complaint(test_case, metrics, run_async, error_config))
-    if complaint:
-        raise AssertionError(complaint)
+    _raise(*run_sync(_complaint(test_case, metrics, run_async, error_config)))
+
+
+def _raise(passed: bool | None, message: str) -> None:
+    """A failure fails; what the judge cannot tell skips a test of pytest with the reason, elsewhere it is a warning."""
+    __tracebackhide__ = True
+    if passed is False:
+        raise AssertionError(message)
+    if passed is None:
+        inconclusive(message)
 
 
 evaluate = without_loop(a_evaluate, __name__)
 evaluate.__name__ = evaluate.__qualname__ = "evaluate"
 
 
-async def _complaint(case: Any, metrics: Sequence[BaseMetric], run_async: bool, errors: ErrorConfig) -> str:
-    """What is wrong with a test case; nothing if it passes."""
+async def _complaint(
+    case: Any, metrics: Sequence[BaseMetric], run_async: bool, errors: ErrorConfig
+) -> tuple[bool | None, str]:
+    """Whether a test case passes, and what is wrong with it or open."""
     _check([case], metrics)
     alone = None if run_async else asyncio.Lock()
     found = await _measure_all(case, metrics, alone, errors, in_turn=not run_async)
-    return "" if verdict(found, errors) else f"{_message(found)}\n\n{case_summary(case)}"
+    passed = verdict(found, errors)
+    return passed, "" if passed else f"{_message(found)}\n\n{case_summary(case)}"
 
 
 def _check(cases: Sequence[Any], metrics: Sequence[Any]) -> None:
@@ -166,6 +175,7 @@ def _data(metric: BaseMetric, error: str | None, skipped: str) -> MetricData:
         evaluation_cost=metric.evaluation_cost,
         verbose_logs=metric.verbose_logs,
         skipped=bool(skipped) or metric.skipped,
+        pending=not nothing and metric.pending,
     )
 
 
@@ -193,10 +203,14 @@ def _message(found: Sequence[MetricData]) -> str:
     groups = {
         "failed": [data for data in found if data.error is None and data.success is False],
         "errors, which say nothing about the application": [data for data in found if data.error is not None],
-        "skipped": [data for data in found if data.error is None and data.skipped],
+        "pending": [data for data in found if data.pending],
+        "skipped": [data for data in found if data.error is None and data.skipped and not data.pending],
     }
     lines = [f"{title}: {data}" for title, listed in groups.items() for data in listed]
     return "\n".join(lines) if lines else "nothing was measured that could pass or fail"
+
+
+_SIGNS = {True: "PASS", False: "FAIL", None: "PEND"}
 
 
 def _print(results: Sequence[TestResult], display: DisplayConfig) -> None:
@@ -206,7 +220,7 @@ def _print(results: Sequence[TestResult], display: DisplayConfig) -> None:
         if display.display_option != "all" and result.success is not (display.display_option == "passing"):
             continue
         lines = [
-            f"{'PASS' if result.success else 'FAIL'}  {result.name}",
+            f"{_SIGNS[result.success]}  {result.name}",
             *(f"  {data}" for data in result.metrics_data),
         ]
         print(visible("\n".join(lines)))  # noqa: T201  what DisplayConfig asks for

@@ -9,8 +9,8 @@ from functools import cache
 from typing import Literal
 
 from proctor.base.records import record
-from proctor.judging.rule_judge.evidence import Evidence, Library, library
 from proctor.judging.rule_judge.dates import Day
+from proctor.judging.rule_judge.evidence import Evidence, Library, library
 from proctor.judging.rule_judge.passage_reading import Reading, read
 from proctor.judging.rule_judge.quantities import Quantity
 from proctor.judging.rule_judge.relevance import noncommittal

@@ -1,6 +1,6 @@
 """Compares values under their labels: a number, date or name of a statement with those that the evidence gives.
 
-JSON, tables, lines such as `price: 12` and prose are all read alike: the label of a value is the telling words beside it.
+JSON, tables, lines such as `price: 12` and prose are read alike: the label of a value is the telling words beside it.
 """
 
 from __future__ import annotations

@@ -122,7 +122,11 @@ def _doubt(said: Reading, evidence: Evidence, found: Sequence[Finding], *, answe
         return "it speaks of its speaker"
     if not (answers and evidence.is_data) and _yes_or_no().match(said.text):
         return "what yes or no stands for is not in the context"
-    shifted = "" if evidence.is_data else next((term.text for term in said.terms if term.text.lower() in _shifts(said, evidence)), "")
+    shifted = (
+        ""
+        if evidence.is_data
+        else next((term.text for term in said.terms if term.text.lower() in _shifts(said, evidence)), "")
+    )
     if shifted:
         return f"the context does not say “{shifted}”"
     if any(not any(True in evidence.polarity.get(word, ()) for word in denial.keys) for denial in said.denials):
