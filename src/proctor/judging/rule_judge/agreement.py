@@ -75,7 +75,7 @@ def _doubt_same(best: Agreement, judged: Sequence[Agreement], asked: Reading, an
         return "the answer denies something beside it"
     if best.said.keys <= asked.keys:
         return "the question says as much as the reference"
-    if len(answer.split()) > _WORDY:
+    if len(answer.split()) > max(_WORDY, 2 * len(best.said.text.split())):
         return "the answer gives more than one thing"
     others = [found.said for found in judged if found.score < _SURELY_OTHER]
     several = _asks_for_several().search(asked.text) or _has_fact(best.said)
@@ -98,7 +98,7 @@ def _asks_for_several() -> re.Pattern[str]:
 
 def _doubt_other(best: Agreement, ways: Sequence[str], answer: str) -> str:
     """Why an answer that lacks the reference may give it in other words."""
-    if noncommittal(answer):
+    if noncommittal(answer) or (best.verdict == "contradicted" and len(best.said.terms) > _LONG):
         return ""
     if best.score > _SURELY_OTHER and (best.verdict != "contradicted" or len(ways) > 1):
         return "the answer gives a part of the reference"

@@ -73,13 +73,15 @@ def _label(reading: Reading, index: int) -> dict[str, float]:
                 near[f"<{term.text.lower()}"] = 1.0
             elif _is_date(term) and not _is_date(own):
                 (near if only_date else label)[_when(term)] = 1.0
-            elif term.weight > GRAMMAR_WEIGHT and not _is_number(term) and (label is near or not term.name):
+            elif term.weight > GRAMMAR_WEIGHT and not _is_number(term) and (label is not after or not term.name):
                 label.setdefault(term.key, _COMMON if term.weight <= COMMON_WEIGHT else 1.0)
             position += step
     if own.name:
         return {key: weight for key, weight in near.items() if key != own.key}
     names = {term.key for term in reading.terms if term.name and term.text[0].isupper()}
-    share = _BEFORE if any(key[0] != "@" and key not in names for key in near) else _INHERITED
+    if names & near.keys() or not any(key[0] == "<" for key in near):
+        before = {key: weight for key, weight in before.items() if key not in names}
+    share = _BEFORE if any(key[0] not in "@<" and key not in names for key in near) else _INHERITED
     label = {key: weight * _AFTER for key, weight in after.items()}
     label |= {key: weight * share for key, weight in before.items()}
     return label | near
