@@ -13,7 +13,7 @@ from proctor.judging.rule_judge.dates import Day
 from proctor.judging.rule_judge.evidence import Evidence, Library, library
 from proctor.judging.rule_judge.passage_reading import Reading, read
 from proctor.judging.rule_judge.quantities import Quantity
-from proctor.judging.rule_judge.relevance import noncommittal
+from proctor.judging.rule_judge.relevance import makes_claim, noncommittal
 from proctor.judging.rule_judge.statements import statements
 from proctor.judging.rule_judge.support import credit_at, weigh
 from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT
@@ -54,6 +54,8 @@ def agreement(question: str, reference: str, answer: str) -> Agreement:
     ways = alternatives(reference)
     if not ways or not statements(answer):
         return Agreement(0.0, "different", tuple(ways), (), "there is nothing to compare")
+    if not noncommittal(answer):
+        answer = "\n".join(text for text in statements(answer) if makes_claim(text)) or answer
     known = library(_unglued(answer))
     asked = read(question)
     judged = [_judged(way, known, asked) for way in ways]
