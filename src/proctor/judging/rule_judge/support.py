@@ -92,7 +92,7 @@ def weigh(said: Reading, grounds: Evidence, known: Sequence[Reading] = (), *, an
     if named and len(named) == len(covered.missing) and not evidence.is_data:
         return Support("unmentioned", absent, covered.share)
     figures = [term for term in said.terms if term.fact is not None and _is_strong(term)]
-    placed = bool(figures) and not any(term.fact is not None for term in covered.missing)
+    placed = bool(figures) and not any(_is_strong(term) and term is not said.terms[0] for term in covered.missing)
     if _is_new(said, evidence, covered) and not placed and not (evidence.is_data and _borne_out(said, covered)):
         return Support("unmentioned", absent, covered.share)
     doubt = _doubt(said, evidence, found, answers=answers)
