@@ -32,7 +32,7 @@ def test_a_metric_has_no_score_and_is_pending() -> None:
 
 
 def test_a_test_of_pytest_is_skipped_with_the_reason() -> None:
-    with pytest.raises(pytest.skip.Exception, match="pending: .*cannot tell"):
+    with pytest.raises(pytest.skip.Exception, match=r"pending: .*cannot tell"):
         assert_test(OPEN, [FaithfulnessMetric(), KeywordsMetric(any_of=["days"])])
 
 

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.judged_evaluator import Judged, expected_text, filled_passages, question_text
-from proctor.evaluators.judged_items import UNCLEAR, JudgedItem, items_as_details, reasons_of_items, score_of_items
+from proctor.evaluators.judged_items import (
+    AT_BEST,
+    UNCLEAR,
+    JudgedItem,
+    items_as_details,
+    reasons_of_items,
+    score_of_items,
+)
 from proctor.judging.judge import Judge
 from proctor.judging.questions import attributions, entities, relevant_sentences, useful_passages
 
@@ -84,7 +92,11 @@ class ContextRelevancy(Judged):
         relevant = sum(finding.credit * len(finding.text) for finding in found)
         score = min(1.0, relevant / len("\n".join(texts)))
         said = reasons_of_items(found, "statements of the passages are about the question")
-        return Evaluation(score, said, {"findings": items_as_details(found)})
+        details: dict[str, Any] = {"findings": items_as_details(found)}
+        if any(finding.unclear for finding in found):
+            best = sum((1.0 if item.unclear else item.credit) * len(item.text) for item in found)
+            details[AT_BEST] = min(1.0, best / len("\n".join(texts)))
+        return Evaluation(score, said, details)
 
 
 async def _sentences(evaluable: Evaluable, judge: Judge) -> tuple[list[JudgedItem], list[str]]:
