@@ -1,12 +1,15 @@
 """Makes minimal pairs of rows that people found right: the same answer, and it with one thing changed.
 
     python scripts/minimal_pairs.py rows.jsonl > pairs.jsonl
+    python scripts/minimal_pairs.py --made 400 > pairs.jsonl
 
+With `--made` the rows are made as well, from sentences with random values (`made_rows.py`).
 Rows with `context` and label `supported`, or with `reference` and label `correct`, are used; the others are left out.
 Each pair is one row as it was (label as before) and one in which a number, a name, a date, a unit or a negation
-differs (label `unsupported` or `incorrect`). A change is made only where it makes the answer wrong: what is put in
-must not be in the context, and of an answer that is compared with a reference only what the reference says is
-changed. The same seed gives the same pairs.
+differs, two values change places, or a word becomes its opposite (label `unsupported` or `incorrect`); with `small
+talk` a greeting or an offer of help is added, and the answer stays right. A change is made only where it makes the
+answer wrong: what is put in must not be in the context, and of an answer that is compared with a reference only what
+the reference says is changed. The same seed gives the same pairs.
 """
 
 from __future__ import annotations
@@ -17,8 +20,12 @@ import random
 import re
 import sys
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+from made_rows import made_pairs
 
 Row = dict[str, Any]
 Change = tuple[int, int, str]
@@ -43,6 +50,17 @@ UNITS = (
     "KB MB GB TB",
     "Celsius Fahrenheit",
 )
+ANTONYMS = (
+    "rose fell|increased decreased|raises lowers|before after|opened closed|largest smallest|highest lowest|first last"
+    "|oldest youngest|north south|northern southern|east west|eastern western|won lost|more fewer|inside outside"
+    "|early late|above below|longest shortest|male female|start end|began ended|public private|left right|up down"
+    "|indoor outdoor|cold hot|hard soft|strong weak|most least|best worst|larger smaller|higher lower|always never"
+)
+SMALL_TALK = (
+    ("", " Is there anything else I can help you with?"), ("Hello! ", ""), ("", " Let me know if anything is unclear."),
+    ("Great question! ", ""), ("", " I hope this helps!"), ("Thanks for asking! ", " Have a nice day!"),
+    ("Sure, I can help with that. ", ""), ("", " Feel free to ask if you need more details."),
+)  # fmt: skip
 AUXILIARIES = "is are was were can could will would should must may might has have had does do did".split()
 NOT_NAMES = set(
     """I The A An It He She They We You This That These Those In On At Of For From By With And Or But If As Yes No Well
@@ -142,12 +160,34 @@ def _already_negated(text: str, position: int) -> bool:
     return re.search(r"\b(?:no|not|never|none|nobody|nothing|neither|without|cannot)\b|n't", sentence, re.I) is not None
 
 
+def antonym_changes(text: str, random_source: random.Random) -> Iterator[Change]:
+    """A word becomes its opposite."""
+    for pair in ANTONYMS.split("|"):
+        for word, other in (pair.split(), pair.split()[::-1]):
+            for match in re.finditer(rf"\b{word}\b", text):
+                yield match.start(), match.end(), other
+
+
+def swap_changes(text: str, random_source: random.Random) -> Iterator[Change]:
+    """Two numbers of one sentence, both with the same or no unit, change places."""
+    number = r"(?<![\w.,/-])[$€£]?\d{1,9}(?:,\d{3})*(?:\.\d+)?%?(?![\w/-]|[.,]\d)"
+    found = list(re.finditer(number, text))
+    for one, other in pairwise(found):
+        between = text[one.end() : other.start()]
+        alike = re.sub(r"[\d.,]", "", one[0]) == re.sub(r"[\d.,]", "", other[0])
+        range_ = re.fullmatch(r"\s*(?:-|–|to|and|or)\s*", between)
+        if one[0] != other[0] and alike and not range_ and not re.search(r"[.!?;]\s", between):
+            yield one.start(), other.end(), other[0] + between + one[0]
+
+
 KINDS: dict[str, Callable[[str, random.Random], Iterator[Change]]] = {
     "number": number_changes,
     "name": name_changes,
     "date": date_changes,
     "unit": unit_changes,
     "negation": negation_changes,
+    "swap": swap_changes,
+    "antonym": antonym_changes,
 }
 
 
@@ -164,6 +204,11 @@ def pairs(rows: list[Row], seed: int) -> Iterator[Row]:
             if changed is not None:
                 yield _pair(row, f"{name}-as-it-was", kind, row["answer"], str(row["label"]))
                 yield _pair(row, f"{name}-changed", kind, changed, wrong)
+        before, after = random.Random(f"{seed}-{row.get('id', number)}").choice(SMALL_TALK)  # noqa: S311
+        talked = before + row["answer"].rstrip() + ("" if row["answer"].rstrip()[-1:] in ".!?" else ".") + after
+        name = f"{row.get('id', number)}-small-talk"
+        yield _pair(row, f"{name}-as-it-was", "small talk", row["answer"], str(row["label"]))
+        yield _pair(row, f"{name}-added", "small talk", talked, str(row["label"]))
 
 
 def _changed(
@@ -185,6 +230,8 @@ def _makes_wrong(row: Row, change: Change, kind: str) -> bool:
     if kind == "negation":
         quoted = answer[:start].count('"') % 2 == 1 or answer[:start].count("“") > answer[:start].count("”")
         return not quoted and ("reference" not in row or _states_reference(row, start))
+    if kind == "swap":
+        return "reference" not in row
     if _has_word(known, put):
         return False
     if "reference" not in row:
@@ -222,11 +269,15 @@ def _pair(row: Row, name: str, kind: str, answer: str, label: str) -> Row:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("rows", type=Path, help="a JSONL file of labelled rows")
+    parser.add_argument("rows", type=Path, nargs="?", help="a JSONL file of labelled rows")
+    parser.add_argument("--made", type=int, default=0, help="make so many pairs from sentences with random values")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    lines = options.rows.read_text(encoding="utf-8").splitlines()
-    for row in pairs([json.loads(line) for line in lines if line.strip()], options.seed):
+    found = list(made_pairs(options.made, options.seed)) if options.made else []
+    if options.rows:
+        lines = options.rows.read_text(encoding="utf-8").splitlines()
+        found += pairs([json.loads(line) for line in lines if line.strip()], options.seed)
+    for row in found:
         sys.stdout.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 

@@ -53,7 +53,7 @@ def test_the_embedded_judge_is_compared_with_people(proctor: Command, here: Path
     ended = proctor("calibrate", "embedded", write(here / "rows.jsonl", rows()))
     assert ended.code == 0
     assert (
-        "embedded as judge of Faithfulness at 0.5, on 20 rows of rows.jsonl, of which people passed 50.0%" in ended.out
+        "embedded as judge of Faithfulness at 0.8, on 20 rows of rows.jsonl, of which people passed 50.0%" in ended.out
     )
     for title in ("accuracy", "Cohen's kappa", "true-positive rate", "true-negative rate", "AUC", "word overlap"):
         assert title in ended.out
@@ -70,7 +70,7 @@ def test_json_has_every_number_with_its_interval(proctor: Command, here: Path) -
     assert found["auc"]["mean"] > 0.9
     assert found["suggestion"]["chosen_on"]["count"] == found["suggestion"]["checked_on"]["count"] == 10
     assert found["baseline"]["auc"]["count"] == 20
-    assert found["prompt_versions"] == {"statements": 1, "claims": 1}
+    assert found["prompt_versions"] == {"statements": 1, "claims": 2}
 
 
 def test_rows_with_a_reference_are_judged_by_whether_answers_agree(proctor: Command, here: Path) -> None:
@@ -243,7 +243,7 @@ cases:
     input: The train goes to Oslo every morning.
     retrieval_context: [The train goes to Oslo every morning.]
   - id: two
-    input: The train goes to Bergen every morning.
+    input: The train does not go to Oslo every morning.
     retrieval_context: [The train goes to Oslo every morning.]
 """
 
@@ -255,7 +255,7 @@ def test_later_runs_show_the_corrected_pass_rate_in_every_report(proctor: Comman
     assert json.loads((here / "before.json").read_text())["run"]["corrections"] == []
     proctor("calibrate", "embedded", write(here / "rows.jsonl", rows(40)))
     ended = proctor("test", "trains.yaml", "--md", "r.md", "--html", "r.html", "--json", "r.json")
-    said = "Faithfulness at 0.5 passed 50.0%; corrected by embedded's agreement with people on 40 rows: 50.0% ["
+    said = "Faithfulness at 0.8 passed 50.0%; corrected by embedded's agreement with people on 40 rows: 50.0% ["
     assert said in ended.out
     for report in ("r.md", "r.html"):
         assert "Corrected pass rate" in (here / report).read_text(encoding="utf-8")

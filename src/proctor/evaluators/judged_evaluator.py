@@ -11,9 +11,11 @@ from proctor.agents.agent import ToolCall, Usage
 from proctor.base.errors import JudgeFailed, NeedsModel
 from proctor.base.json_data import UNSET, Json, plain, show
 from proctor.base.secrets import mask
-from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
+from proctor.cases.suite import passes
+from proctor.evaluators.evaluation import Evaluable, Evaluation, EvaluationPending, NothingToCompare
+from proctor.evaluators.judged_items import AT_BEST, UNCLEAR
 from proctor.judging.context import EMBEDDED, call_log, current_judge_context, models_are_left_out
-from proctor.judging.judge import InvalidReply, Judge, JudgeCall
+from proctor.judging.judge import CannotTell, InvalidReply, Judge, JudgeCall, abstention
 from proctor.judging.panel import Panel, Vote, poll
 
 LONGEST_REPLY = 10_000
@@ -28,6 +30,14 @@ class ModelLeftOut(NothingToCompare):
 
 class NoVerdict(JudgeFailed):
     """A judge was asked and gave no verdict; `account` has the judge, its calls and their cost."""
+
+    def __init__(self, message: str, account: Mapping[str, Json]) -> None:
+        self.account = account
+        super().__init__(message)
+
+
+class Undecided(EvaluationPending):
+    """A judge was asked and cannot tell, so a model or a person has to; `account` has the judge and its calls."""
 
     def __init__(self, message: str, account: Mapping[str, Json]) -> None:
         self.account = account
@@ -70,14 +80,30 @@ class Judged:
         votes: list[Vote] = []
         with call_log() as calls:
             try:
-                opinion = await poll(panel, threshold, partial(self.assess, evaluable), votes)
+                opinion = await poll(panel, threshold, partial(self._opinion, evaluable), votes)
             except NeedsModel as error:
                 raise NeedsModel(f"{self._title()} needs a model; name one with --judge{_hint()} ({error})") from error
+            except CannotTell as error:
+                raise Undecided(_why(error, votes), _account(panel, votes, calls)) from error
             except JudgeFailed as error:
                 raise NoVerdict(_why(error, votes), _account(panel, votes, calls) | _unfit(error)) from error
         if opinion is None:
             return None
         return replace(opinion, details={**opinion.details, JUDGE: _account(panel, votes, calls)})
+
+    async def _opinion(self, evaluable: Evaluable, judge: Judge) -> Evaluation | None:
+        """What `assess` says, unless the verdict hangs on something that the judge could not tell."""
+        opinion = await self.assess(evaluable, judge)
+        if opinion is None or AT_BEST not in opinion.details:
+            return opinion
+        given, best = current_judge_context().threshold, opinion.details[AT_BEST]
+        usual = self.default_threshold if given is None else given
+        # Without a threshold in force, the caller may compare with any, so that only a clear failure is settled.
+        if passes(best, usual) and (given is None or not passes(opinion.score, usual)):
+            found = [item for item in opinion.details.get("findings", ()) if item["verdict"] == UNCLEAR]
+            placed = [": ".join(filter(None, (item["text"], item.get("reason", "")))) for item in found]
+            raise CannotTell(abstention(judge.name, placed))
+        return opinion
 
     def _title(self) -> str:
         return str(getattr(self, "name", None) or type(self).__name__)
@@ -159,6 +185,13 @@ def expected_text(evaluable: Evaluable, what: str = "an expected answer") -> str
     if evaluable.expectation is UNSET or evaluable.expectation is None or evaluable.expectation == "":
         raise NothingToCompare(f"needs {what} (`expected`), and the case has none")
     return as_text(evaluable.expectation)
+
+
+def known_facts(evaluable: Evaluable) -> list[str]:
+    """What an answer may repeat without a passage: the user's words, and arguments of the agent's own tool calls."""
+    said = [as_text(exchange.turn.input) for exchange in evaluable.turns] or [question_text(evaluable)]
+    asked = [show(plain(call.arguments)) for call in evaluable.tool_calls if call.arguments]
+    return list(dict.fromkeys(text for text in [*said, question_text(evaluable), *asked] if text.strip()))
 
 
 def passages(evaluable: Evaluable, *, ideal_first: bool = False) -> list[str]:

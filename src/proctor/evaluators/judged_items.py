@@ -13,6 +13,9 @@ from proctor.evaluators.evaluation import Evaluation
 NAMED = 5
 """How many items a reason names; the details have them all."""
 LONGEST_ITEM = 200
+AT_BEST = "at_best"
+"""The detail of an evaluation with the score if everything held of which the judge could not tell."""
+UNCLEAR = "cannot tell"
 
 
 @record
@@ -24,6 +27,8 @@ class JudgedItem:
     holds: bool
     reason: str = ""
     partial_credit: float | None = None
+    unclear: bool = False
+    """Whether the judge could not tell."""
 
     @property
     def credit(self) -> float:
@@ -34,7 +39,10 @@ class JudgedItem:
 def score_of_items(items: Sequence[JudgedItem], what: str, **details: Any) -> Evaluation:
     """The mean credit. `what` completes "2 of 3 …"; items that do not hold are named with their reasons."""
     score = mean(item.credit for item in items)
-    return Evaluation(score, reasons_of_items(items, what), {**details, "findings": items_as_details(items)})
+    details |= {"findings": items_as_details(items)}
+    if any(item.unclear for item in items):
+        details[AT_BEST] = mean(1.0 if item.unclear else item.credit for item in items)
+    return Evaluation(score, reasons_of_items(items, what), details)
 
 
 def mean(values: Iterable[float]) -> float:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from proctor.agents.agent import Usage
 from proctor.base.errors import JudgeFailed
 from proctor.base.errors import NeedsModel as NeedsModel
-from proctor.base.json_data import Json
+from proctor.base.json_data import Json, show
 from proctor.base.records import record
 from proctor.cases.suite import NOTHING
 
@@ -41,6 +41,8 @@ class Question(Generic[ReplyT]):
     reply: type[ReplyT]
     check: Callable[[ReplyT], str | None] | None = None
     """What is wrong with a reply of the right shape (three verdicts for four statements), or `None`."""
+    accepts_unclear: bool = False
+    """Whether the asker looks at the mark `unclear` of each item; otherwise one such item makes the judge abstain."""
 
 
 class Judge(Protocol):
@@ -52,7 +54,8 @@ class Judge(Protocol):
     async def ask(self, question: Question[ReplyT], *, sample: int = 0) -> ReplyT:
         """The reply, validated and checked; `sample` tells independent answers to one question apart.
 
-        Raises `JudgeFailed` when no usable reply can be had, `NeedsModel` when the question is not one it can answer.
+        Raises `JudgeFailed` when no usable reply can be had, `NeedsModel` when the question is not one it can answer,
+        `CannotTell` when it is, and this material does not settle it.
         """
         ...
 
@@ -111,6 +114,18 @@ class Endpoint(Protocol):
     async def complete(self, prompt: Prompt, schema: Mapping[str, Json], *, timeout: float) -> Completion:
         """One request, never retried here; raises `EndpointFailed`."""
         ...
+
+
+class CannotTell(JudgeFailed):
+    """The judge read the material and knows that it cannot tell; the outcome is `pending`, never a pass or a fail."""
+
+
+def abstention(judge: str, what: Sequence[str]) -> str:
+    """The sentence of every abstention: who cannot tell, who can, and what could not be placed."""
+    placed = "; ".join(f"“{show(text.strip(), 300)}”" for text in what[:5] if text.strip())
+    more = f"; and {len(what) - 5} more" if len(what) > 5 else ""
+    said = f"the {judge} judge cannot tell; a model (`--judge`) or a person (`proctor grade`) can"
+    return f"{said}: {placed}{more}" if placed else said
 
 
 class EndpointFailed(JudgeFailed):

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, TypeVar
 from proctor.base.errors import JudgeFailed, NeedsModel
 from proctor.base.records import record
 from proctor.cases.suite import TOLERANCE, passes
-from proctor.judging.judge import Judge, Question, ReplyT
+from proctor.judging.judge import CannotTell, Judge, Question, ReplyT
 
 
 class Scored(Protocol):
@@ -83,8 +83,13 @@ async def poll(
         if heard and abs(_median(heard).score - threshold) > panel.band + TOLERANCE:
             break
     if not decisive:
-        raise next((failure for failure in failures if not isinstance(failure, NeedsModel)), failures[0])
+        raise min(failures, key=_gravity)
     return _median(decisive)
+
+
+def _gravity(failure: JudgeFailed) -> int:
+    """Of several failures the gravest is raised: one that broke, then one that cannot tell, then a missing model."""
+    return 2 if isinstance(failure, NeedsModel) else 1 if isinstance(failure, CannotTell) else 0
 
 
 async def _hear(

@@ -32,6 +32,8 @@ class Graded(BaseModel):
     partial_credit: SkipJsonSchema[float | None] = Field(None, ge=0, le=1)
     """From 0 to 1, how far the verdict holds: by the rules of the embedded judge, or the expected score over the
     probabilities of a model that shows them."""
+    unclear: SkipJsonSchema[bool] = False
+    """Whether the judge could not tell; only the embedded judge says so, and the verdict beside it is no verdict."""
     choice_scores: ClassVar[Mapping[str, float]] = {"yes": 1.0, "partly": 1.0, "supported": 1.0}
     """The score of each verdict, to average over a model's probabilities; a verdict that is missing here scores 0."""
 
@@ -113,18 +115,22 @@ class ClaimVerdicts(Graded):
     verdicts: list[ClaimVerdict]
 
 
-def claims(statements: Sequence[str], passages: Sequence[str]) -> Question[ClaimVerdicts]:
-    """Which statements the passages support, which they contradict, and which they do not mention."""
+def claims(statements: Sequence[str], passages: Sequence[str], known: Sequence[str] = ()) -> Question[ClaimVerdicts]:
+    """Which statements the passages support, which they contradict, and which they do not mention.
+
+    `known` is what the user said and what the agent asked of its tools: a statement may repeat it.
+    """
+    given = {"known": list(known)} if known else {}
     return Question(
         kind="claims",
-        version=1,
+        version=2,
         instructions=(
             "For each numbered statement decide whether the passages bear it out. 'supported': it follows from "
             "the passages alone, every part of it. 'contradicted': the passages say otherwise; another number, "
             "date, name, unit, or the opposite. 'unmentioned': the passages neither say nor exclude it, however "
-            "true it may be elsewhere. Use no knowledge of your own."
+            "true it may be elsewhere. Use no knowledge of your own." + (_KNOWN if known else "")
         ),
-        material={"passage": list(passages), "statement": list(statements)},
+        material={"passage": list(passages), **given, "statement": list(statements)},
         reply=ClaimVerdicts,
         check=EachOnce(len(statements)),
     )
@@ -140,17 +146,24 @@ class PassageVerdicts(BaseModel):
     verdicts: list[PassageVerdict]
 
 
-def agreements(answer: str, passages: Sequence[str]) -> Question[PassageVerdicts]:
-    """Which passages the answer agrees with; leaving something out is no disagreement."""
+_KNOWN = (
+    " What is given as known (the user's words, what the agent asked of its tools) may be repeated as if a passage "
+    "said it."
+)
+
+
+def agreements(answer: str, passages: Sequence[str], known: Sequence[str] = ()) -> Question[PassageVerdicts]:
+    """Which passages the answer agrees with; leaving something out is no disagreement, nor is repeating `known`."""
+    given = {"known": list(known)} if known else {}
     return Question(
         kind="agreements",
-        version=1,
+        version=2,
         instructions=(
             "For each numbered passage decide whether the answer agrees with it: 'no' only if the answer says "
             "something that the passage contradicts, 'yes' otherwise. What the answer leaves out is not held "
-            "against it."
+            "against it." + (_KNOWN if known else "")
         ),
-        material={"passage": list(passages), "answer": answer},
+        material={"passage": list(passages), **given, "answer": answer},
         reply=PassageVerdicts,
         check=EachOnce(len(passages)),
     )

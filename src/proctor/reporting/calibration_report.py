@@ -18,7 +18,8 @@ from proctor.results.agreement import (
     retest,
     suggest_threshold,
 )
-from proctor.results.statistics import Estimate
+from proctor.results.judge_calibration import Calibration
+from proctor.results.statistics import Estimate, estimate
 from proctor.running.people.calibrating import Measurement, Unjudged
 from proctor.running.people.calibration_rows import word_overlap
 
@@ -47,6 +48,36 @@ class CalibrationReport:
     """At the evaluator's own threshold, on the half that the suggested one is checked on."""
     retest: Retest | None
     baseline: Baseline | None
+    coverage: Estimate | None
+    """The share of rows that the judge gave a verdict on, of those it gave one on or abstained from."""
+    risk_coverage: tuple[RiskAtCoverage, ...]
+
+
+@record
+class RiskAtCoverage:
+    """How often the judge is wrong if it is heard only where its score is furthest from the threshold."""
+
+    coverage: float
+    rows: int
+    risk: float
+
+
+def _risk_coverage(found: Calibration, asked: int) -> tuple[RiskAtCoverage, ...]:
+    """At each tenth of the rows, the surest first, up to those that were judged at all."""
+    surest = sorted(
+        ((abs(score - found.threshold), passes(score, found.threshold) != label) for score, label in _pairs(found)),
+        key=lambda pair: -pair[0],
+    )
+    counts = sorted({*(asked * tenth // 10 for tenth in range(1, 11)), len(surest)})
+    return tuple(
+        RiskAtCoverage(count / asked, count, sum(wrong for _, wrong in surest[:count]) / count)
+        for count in counts
+        if 0 < count <= len(surest)
+    )
+
+
+def _pairs(found: Calibration) -> list[tuple[float, bool]]:
+    return list(zip(found.scores, found.labels, strict=True))
 
 
 def report_on(measured: Measurement) -> CalibrationReport:
@@ -64,7 +95,13 @@ def report_on(measured: Measurement) -> CalibrationReport:
         if again
         else None,
         _baseline(measured),
+        estimate([*(1.0 for _ in found.rows), *(0.0 for _ in range(_abstained(measured)))]),
+        _risk_coverage(found, len(found.rows) + _abstained(measured)),
     )
+
+
+def _abstained(measured: Measurement) -> int:
+    return sum(row.outcome == "pending" for row in measured.unjudged)
 
 
 def _baseline(measured: Measurement) -> Baseline | None:
@@ -102,6 +139,7 @@ def calibration_lines(measured: Measurement, unlabelled: int) -> list[str]:
         f"{found.judge} as judge of {found.evaluator} at {found.threshold:g}, on {counted(len(found.rows), 'row')} "
         f"of {found.source}, of which people passed {agreement.base_rate:.1%}",
         "",
+        _line("coverage", report.coverage, f"the judge abstained from {counted(_abstained(measured), 'row')}"),
         _line("accuracy", agreement.accuracy, f"always the same verdict: {single:.3f}"),
         _line("Cohen's kappa", agreement.kappa, "0 is what chance would give"),
         _line("true-positive rate", agreement.true_positive_rate, "of what people passed, the judge passed"),
@@ -111,6 +149,9 @@ def calibration_lines(measured: Measurement, unlabelled: int) -> list[str]:
         *_baseline_lines(report.baseline),
         "",
         *_threshold_lines(report),
+        "",
+        "risk by coverage, the surest verdicts first:",
+        *(f"  {at.coverage:7.1%} of rows  {at.risk:6.1%} wrong" for at in report.risk_coverage),
     ]
     return [*lines, *_left_out(measured.unjudged, unlabelled)]
 
@@ -155,7 +196,11 @@ def _threshold_lines(report: CalibrationReport) -> list[str]:
 
 def _left_out(unjudged: tuple[Unjudged, ...], unlabelled: int) -> list[str]:
     lines = []
-    for outcome, noun in (("error", "not judged because of an error"), ("skipped", "with nothing to judge")):
+    for outcome, noun in (
+        ("pending", "left open by the judge"),
+        ("error", "not judged because of an error"),
+        ("skipped", "with nothing to judge"),
+    ):
         reasons = Counter(show(row.reason, 200) for row in unjudged if row.outcome == outcome)
         if reasons:
             lines.append(f"{counted(reasons.total(), 'row')} {noun}, and counted neither as right nor as wrong:")

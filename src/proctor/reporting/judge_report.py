@@ -194,8 +194,9 @@ def correction_text(item: Correction) -> str:
 
 def judge_text(judge: JudgeSummary) -> str:
     """`12 calls (30 from cache), 15,210 tokens, $0.0040`; a judge without a model has only given scores."""
+    open_ = f", abstained from {judge.abstained:,}" if judge.abstained else ""
     if not judge.calls and not judge.cached:
-        return f"{counted(judge.scores, 'score')}, no model"
+        return f"{counted(judge.scores, 'score')}{open_}, no model"
     parts = [counted(judge.calls, "call") + (f" ({judge.cached:,} from cache)" if judge.cached else "")]
     if judge.tokens:
         parts.append(counted(judge.tokens, "token"))
@@ -205,4 +206,4 @@ def judge_text(judge: JudgeSummary) -> str:
         parts.append(money(judge.cost_usd))
     elif judge.calls:
         parts.append("cost not known")
-    return ", ".join(parts)
+    return ", ".join(parts) + open_

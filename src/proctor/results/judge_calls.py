@@ -16,7 +16,7 @@ from proctor.cases.scenario import SIMULATED
 from proctor.results.case_encoding import dumps
 from proctor.results.database import Database
 from proctor.results.encoding import encode_text
-from proctor.results.run import Score, TrialResult
+from proctor.results.run import Outcome, Score, TrialResult
 
 
 class JudgeCalls:
@@ -75,6 +75,8 @@ class JudgeSummary:
     """`None` is not known, which differs from zero."""
     unpriced: int = 0
     """Calls that were answered and whose cost is not known; `cost_usd` leaves them out."""
+    abstained: int = 0
+    """Scores that the judge could not give."""
 
     @property
     def tokens(self) -> int | None:
@@ -112,12 +114,14 @@ class Tally:
 
     def add(self, trial: TrialResult) -> None:
         accounts = [(account_of(score), int(score.value is not None)) for score in trial.scores]
+        open_ = [score.value is None and score.outcome in (Outcome.PENDING, Outcome.SKIPPED) for score in trial.scores]
         if trial.case.scenario is not None and not trial.reused:  # else nothing was asked of the player again
             accounts.append((player_of(trial), 0))
-        for account, scores in accounts:
+            open_.append(False)
+        for (account, scores), abstained in zip(accounts, open_, strict=True):
             if account is not None:
                 known = self._by_model.get(account["model"]) or JudgeSummary(account["model"])
-                self._by_model[known.model] = _with(known, account, scores)
+                self._by_model[known.model] = _with(known, account, scores, int(abstained))
 
 
 def player_of(trial: TrialResult) -> Mapping[str, Json] | None:
@@ -126,7 +130,7 @@ def player_of(trial: TrialResult) -> Mapping[str, Json] | None:
     return account if isinstance(account, Mapping) and isinstance(account.get("model"), str) else None
 
 
-def _with(known: JudgeSummary, account: Mapping[str, Json], scores: int) -> JudgeSummary:
+def _with(known: JudgeSummary, account: Mapping[str, Json], scores: int, abstained: int) -> JudgeSummary:
     calls = [call for call in calls_of(account) if call.get("model") != EMBEDDED]
     cached = sum(bool(call.get("cached")) for call in calls)
     usage = account.get("usage")
@@ -140,6 +144,7 @@ def _with(known: JudgeSummary, account: Mapping[str, Json], scores: int) -> Judg
         _sum(known.output_tokens, usage.get("output_tokens")),
         _sum(known.cost_usd, _cost(account, calls)),
         known.unpriced + sum(_is_unpriced(call) for call in calls),
+        known.abstained + abstained,
     )
 
 

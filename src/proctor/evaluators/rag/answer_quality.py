@@ -7,13 +7,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from proctor.base.errors import UsageError
 from proctor.base.json_data import show
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
-from proctor.evaluators.judged_evaluator import Judged, answer_text, expected_text, filled_passages, question_text
-from proctor.evaluators.judged_items import JudgedItem, items_as_details, score_of_items
+from proctor.evaluators.judged_evaluator import (
+    Judged,
+    answer_text,
+    expected_text,
+    filled_passages,
+    known_facts,
+    question_text,
+)
+from proctor.evaluators.judged_items import UNCLEAR, JudgedItem, items_as_details, score_of_items
 from proctor.evaluators.semantic import SIMILAR_FROM, require_embeddings, scaled, similarity
 from proctor.judging.embeddings import NoEmbeddings, embeddings_of
 from proctor.judging.judge import Judge
@@ -33,11 +40,15 @@ class AnswerRelevancy(Judged):
             raise NothingToCompare("needs a question (`input`), and there is none")
         if not answer.strip():
             return Evaluation(0.0, "the answer is empty")
-        reply = await judge.ask(statements(question, answer))
+        reply = await judge.ask(replace(statements(question, answer), accepts_unclear=True))
         if not reply.statements:
             return Evaluation(0.0, "the answer says nothing")
         found = [
-            JudgedItem(item.text, _RELEVANT[item.relevant], item.relevant != "no", item.reason, item.partial_credit)
+            JudgedItem(item.text, UNCLEAR, False, item.reason, unclear=True)
+            if item.unclear
+            else JudgedItem(
+                item.text, _RELEVANT[item.relevant], item.relevant != "no", item.reason, item.partial_credit
+            )
             for item in reply.statements
         ]
         return score_of_items(found, "statements address the question")
@@ -53,6 +64,9 @@ class Faithfulness(Judged):
     mode: Mode = "grounded"
     """`grounded`: only what is supported counts. `contradicted`: only what is contradicted counts against it."""
 
+    default_threshold: ClassVar[float] = 0.8
+    """One made-up claim among four fails an answer: half of the truth is not faithful."""
+
     def __post_init__(self) -> None:
         if self.mode not in MODES:
             raise UsageError(f"Faithfulness: mode is one of {', '.join(MODES)}, not {self.mode!r}")
@@ -62,35 +76,26 @@ class Faithfulness(Judged):
         answer = answer_text(evaluable)
         if not answer.strip():
             raise NothingToCompare("the answer is empty and claims nothing that the passages could bear out")
-        split = await judge.ask(statements(question_text(evaluable), answer))
+        split = await judge.ask(replace(statements(question_text(evaluable), answer), accepts_unclear=True))
         claimed = [item.text for item in split.statements if item.claim == "yes"]
         if not claimed:
             raise NothingToCompare("the answer claims nothing that the passages could bear out")
-        reply = await judge.ask(claims(claimed, texts))
+        question = claims(claimed, texts, known_facts(evaluable))
+        reply = await judge.ask(replace(question, accepts_unclear=True))
         found = [
-            JudgedItem(
-                claimed[item.number - 1],
-                item.verdict,
-                self._holds(item.verdict),
-                item.reason,
-                self._partial_credit(item),
-            )
+            self._item(claimed[item.number - 1], item)
             for item in sorted(reply.verdicts, key=lambda verdict: verdict.number)
         ]
         what = "claims are supported" if self.mode == "grounded" else "claims are not contradicted"
-        evaluation = score_of_items(found, f"{what} by the passages", mode=self.mode)
-        return (
-            evaluation
-            if reply.partial_credit is None or self.mode != "grounded"
-            else replace(evaluation, score=reply.partial_credit)
-        )
+        return score_of_items(found, f"{what} by the passages", mode=self.mode)
 
-    def _holds(self, verdict: str) -> bool:
-        return verdict == "supported" if self.mode == "grounded" else verdict != "contradicted"
-
-    def _partial_credit(self, item: ClaimVerdict) -> float | None:
-        """A degree says how far a claim is supported, which is not how far it is contradicted."""
-        return item.partial_credit if self.mode == "grounded" else None
+    def _item(self, text: str, item: ClaimVerdict) -> JudgedItem:
+        if item.unclear:
+            return JudgedItem(text, UNCLEAR, False, item.reason, unclear=True)
+        if self.mode == "grounded":
+            return JudgedItem(text, item.verdict, item.verdict == "supported", item.reason, item.partial_credit)
+        # A degree says how far a claim is supported, which is not how far it is contradicted.
+        return JudgedItem(text, item.verdict, item.verdict != "contradicted", item.reason)
 
 
 @dataclass(frozen=True)
@@ -102,9 +107,11 @@ class Hallucination(Judged):
         answer = answer_text(evaluable)
         if not answer.strip():
             raise NothingToCompare("the answer is empty and contradicts nothing")
-        reply = await judge.ask(agreements(answer, texts))
+        reply = await judge.ask(replace(agreements(answer, texts, known_facts(evaluable)), accepts_unclear=True))
         found = [
-            JudgedItem(
+            JudgedItem(texts[item.number - 1], UNCLEAR, False, item.reason, unclear=True)
+            if item.unclear
+            else JudgedItem(
                 texts[item.number - 1], _AGREES[item.verdict], item.verdict == "yes", item.reason, item.partial_credit
             )
             for item in sorted(reply.verdicts, key=lambda verdict: verdict.number)

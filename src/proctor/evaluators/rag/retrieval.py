@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.judged_evaluator import Judged, expected_text, filled_passages, question_text
-from proctor.evaluators.judged_items import JudgedItem, items_as_details, reasons_of_items, score_of_items
+from proctor.evaluators.judged_items import (
+    AT_BEST,
+    UNCLEAR,
+    JudgedItem,
+    items_as_details,
+    reasons_of_items,
+    score_of_items,
+)
 from proctor.judging.judge import Judge
 from proctor.judging.questions import attributions, entities, relevant_sentences, useful_passages
 
@@ -47,9 +55,11 @@ class ContextualRecall(Judged):
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         texts = filled_passages(evaluable)
-        reply = await judge.ask(attributions(expected_text(evaluable), texts))
+        reply = await judge.ask(replace(attributions(expected_text(evaluable), texts), accepts_unclear=True))
         found = [
-            JudgedItem(
+            JudgedItem(item.text, UNCLEAR, False, item.reason, unclear=True)
+            if item.unclear
+            else JudgedItem(
                 item.text,
                 _ATTRIBUTABLE[item.attributable],
                 item.attributable == "yes",
@@ -82,7 +92,11 @@ class ContextRelevancy(Judged):
         relevant = sum(finding.credit * len(finding.text) for finding in found)
         score = min(1.0, relevant / len("\n".join(texts)))
         said = reasons_of_items(found, "statements of the passages are about the question")
-        return Evaluation(score, said, {"findings": items_as_details(found)})
+        details: dict[str, Any] = {"findings": items_as_details(found)}
+        if any(finding.unclear for finding in found):
+            best = sum((1.0 if item.unclear else item.credit) * len(item.text) for item in found)
+            details[AT_BEST] = min(1.0, best / len("\n".join(texts)))
+        return Evaluation(score, said, details)
 
 
 async def _sentences(evaluable: Evaluable, judge: Judge) -> tuple[list[JudgedItem], list[str]]:
@@ -90,9 +104,11 @@ async def _sentences(evaluable: Evaluable, judge: Judge) -> tuple[list[JudgedIte
     question = question_text(evaluable)
     if not question.strip():
         raise NothingToCompare("needs a question (`input`), and there is none")
-    reply = await judge.ask(relevant_sentences(question, texts))
+    reply = await judge.ask(replace(relevant_sentences(question, texts), accepts_unclear=True))
     found = [
-        JudgedItem(item.text, _RELEVANT[item.relevant], item.relevant == "yes", item.reason, item.partial_credit)
+        JudgedItem(item.text, UNCLEAR, False, item.reason, unclear=True)
+        if item.unclear
+        else JudgedItem(item.text, _RELEVANT[item.relevant], item.relevant == "yes", item.reason, item.partial_credit)
         for item in reply.sentences
     ]
     return found, texts

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Literal
 
 from proctor.base.records import record
+from proctor.judging.rule_judge.dates import Day
 from proctor.judging.rule_judge.evidence import Evidence, Library, library
 from proctor.judging.rule_judge.passage_reading import Reading, read
-from proctor.judging.rule_judge.relevance import noncommittal
+from proctor.judging.rule_judge.quantities import Quantity
+from proctor.judging.rule_judge.relevance import makes_claim, noncommittal
 from proctor.judging.rule_judge.statements import statements
 from proctor.judging.rule_judge.support import credit_at, weigh
 from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT
@@ -21,10 +24,16 @@ _IN_QUESTION = 0.25
 """What a word of the reference weighs that the question already says."""
 _LONG = 12
 """A reference with more telling words is a text of several statements rather than one answer."""
-_EVASIVE = 0.3
+_SURELY_SAME, _SURELY_OTHER = 0.95, 0.3
+_WORDY = 40
+_ROUNDED = 0.02
+"""Between these shares of the reference, and beyond so many words of an answer, rules cannot tell."""
 _DENIED = 0.3
 _REPLACED = 0.5
-"""What is left of the score of an evasive answer and of a denial, and the most that another name or number gets."""
+"""What is left of the score of a denial, and the most that another name or number gets."""
+
+
+EMPTY = read("")
 
 
 @record
@@ -32,10 +41,12 @@ class Agreement:
     """Whether an answer agrees with a reference, and what of the reference it lacks or denies."""
 
     score: float
-    verdict: Literal["same", "different", "contradicted"]
+    verdict: Literal["same", "different", "contradicted", "unclear"]
     missing: tuple[str, ...]
     contradicted: tuple[str, ...]
     reason: str
+    said: Reading = EMPTY
+    """What was looked for."""
 
 
 def agreement(question: str, reference: str, answer: str) -> Agreement:
@@ -43,13 +54,94 @@ def agreement(question: str, reference: str, answer: str) -> Agreement:
     ways = alternatives(reference)
     if not ways or not statements(answer):
         return Agreement(0.0, "different", tuple(ways), (), "there is nothing to compare")
+    if not noncommittal(answer):
+        answer = "\n".join(text for text in statements(answer) if makes_claim(text)) or answer
     known = library(_unglued(answer))
     asked = read(question)
-    best = max((_judged(way, known, asked) for way in ways), key=lambda found: found.score)
-    if best.verdict != "same" and noncommittal(answer):
-        score = best.score * _EVASIVE
-        return Agreement(score, "different", best.missing, best.contradicted, "the answer does not commit itself")
+    judged = [_judged(way, known, asked) for way in ways]
+    best = max(judged, key=lambda found: found.score)
+    doubt = _doubt_same(best, judged, asked, answer) if best.verdict == "same" else _doubt_other(best, ways, answer)
+    if doubt:
+        return replace(best, verdict="unclear", reason=f"{doubt}; {best.reason}")
     return best
+
+
+def _doubt_same(best: Agreement, judged: Sequence[Agreement], asked: Reading, answer: str) -> str:
+    """Why an answer that has the words of the reference may not give it."""
+    if noncommittal(answer):
+        return "the answer does not commit itself"
+    if best.score < _SURELY_SAME:
+        return "the answer gives a part of the reference"
+    sayings = [reading for reading in map(read, statements(answer)) if reading.keys & best.said.keys]
+    if not best.said.denials and not asked.denials and any(reading.denials for reading in sayings):
+        return "the answer denies something beside it"
+    if best.said.keys <= asked.keys:
+        return "the question says as much as the reference"
+    if len(answer.split()) > max(_WORDY, 2 * len(best.said.text.split())):
+        return "the answer gives more than one thing"
+    others = [found.said for found in judged if found.score < _SURELY_OTHER]
+    several = _asks_for_several().search(asked.text) or _has_fact(best.said)
+    told = {term.key for term in best.said.terms if term.weight > GRAMMAR_WEIGHT}
+    if several and any(said.keys.isdisjoint(told) and _has_fact(said) == _has_fact(best.said) for said in others):
+        return "the reference may be a list, of which the answer gives a part"
+    return ""
+
+
+def _has_fact(said: Reading) -> bool:
+    return any(term.fact is not None for term in said.terms)
+
+
+@cache
+def _asks_for_several() -> re.Pattern[str]:
+    return re.compile(
+        r"\b(?:list|name the|what are|who are|which are|what were|who were|where is|both)\b", re.IGNORECASE
+    )
+
+
+def _doubt_other(best: Agreement, ways: Sequence[str], answer: str) -> str:
+    """Why an answer that lacks the reference may give it in other words."""
+    if noncommittal(answer) or (best.verdict == "contradicted" and len(best.said.terms) > _LONG):
+        return ""
+    if best.score > _SURELY_OTHER and (best.verdict != "contradicted" or len(ways) > 1):
+        return "the answer gives a part of the reference"
+    if not all(_is_specific(way) for way in ways) or len(ways) > 3:
+        return "the reference may be said in other words"
+    given = read(answer)
+    if any(_near(ours, theirs) for way in ways for ours in _facts(read(way)) for theirs in _facts(given)):
+        return "the answer gives it less exactly"
+    return "the answer may say it in other words" if len(answer.split()) > _WORDY else ""
+
+
+def _is_specific(way: str) -> bool:
+    """A name, a number or a date can hardly be said in other words."""
+    terms = read(way).terms
+    return any(
+        term.fact is not None or term.name or (index and term.text[0].isupper()) for index, term in enumerate(terms)
+    )
+
+
+def _facts(reading: Reading) -> list[Quantity | Day]:
+    return [*reading.days, *reading.quantities]
+
+
+def _near(one: Quantity | Day, other: Quantity | Day) -> bool:
+    """The year of a date, the decade or century of a year, a number that is rounded."""
+    years = [_years(fact) for fact in (one, other)]
+    if years[0] and years[1]:
+        return years[0][0] <= years[1][1] and years[1][0] <= years[0][1]
+    if isinstance(one, Quantity) and isinstance(other, Quantity):
+        return abs(one.amount - other.amount) <= _ROUNDED * max(abs(one.amount), abs(other.amount))
+    return False
+
+
+def _years(fact: Quantity | Day) -> tuple[float, float] | None:
+    if isinstance(fact, Day):
+        return (fact.year, fact.year) if fact.year else None
+    if fact.unit == "decade":
+        return fact.value, fact.value + 9
+    if fact.unit == "ordinal" and 10 <= fact.value <= 21:
+        return fact.value * 100 - 100, fact.value * 100
+    return (fact.value, fact.value) if not fact.unit and 1000 <= fact.value < 2200 else None
 
 
 def alternatives(reference: str) -> list[str]:
@@ -76,6 +168,10 @@ def _unglued(answer: str) -> str:
 
 def _judged(way: str, known: Library, asked: Reading) -> Agreement:
     said = read(way)
+    return replace(_compared(way, said, known, asked), said=said)
+
+
+def _compared(way: str, said: Reading, known: Library, asked: Reading) -> Agreement:
     if sum(term.weight > GRAMMAR_WEIGHT for term in said.terms) > _LONG:
         return _statement_by_statement(way, known)
     evidence = known.evidence(said)
@@ -130,7 +226,12 @@ def _replaced(said: Reading, evidence: Evidence, asked: frozenset[str]) -> Itera
     told = [term for term in said.terms if term.weight > GRAMMAR_WEIGHT]
     ours = {term.key for term in told}
     for index, term in enumerate(told):
-        if not term.text[0].isupper() or term.key in asked or credit_at(tuple(told), index, evidence):
+        if (
+            len(term.text) == 1
+            or not term.text[0].isupper()
+            or term.key in asked
+            or credit_at(tuple(told), index, evidence)
+        ):
             continue
         for neighbour, step in ((index - 1, 1), (index + 1, -1)):
             if 0 <= neighbour < len(told) and told[neighbour].key in evidence.polarity:
@@ -161,10 +262,10 @@ def _statement_by_statement(way: str, known: Library) -> Agreement:
     for statement in statements(way):
         said = read(statement)
         judged = weigh(said, known.evidence(said))
-        scores.append(judged.score)
+        scores.append(judged.share)
         if judged.verdict == "contradicted":
             denied.append(statement)
-        elif judged.verdict == "unmentioned":
+        elif judged.verdict != "supported":
             missing.append(statement)
     score = sum(scores) / len(scores)
     if denied:

@@ -1,16 +1,15 @@
-"""Finds what contradicts a statement in the evidence: another number, an opposite word, a negation, swapped roles."""
+"""Finds what contradicts a statement in the evidence: an opposite word, a negation, swapped roles."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 
 from proctor.judging.rule_judge.evidence import Evidence
 from proctor.judging.rule_judge.passage_reading import Reading, Term
-from proctor.judging.rule_judge.quantities import Quantity, same
-from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT, opposites
+from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT, key, opposites
 
 _NEIGHBOURS = 2
+_ENDS = frozenset(key(word) for word in ("open", "opens", "closed", "start", "valid"))
 _NEAREST = 3
 """How many terms after a negation are tried for one that the other side mentions; one fewer in the evidence, which
 says more than the statement repeats."""
@@ -19,7 +18,6 @@ says more than the statement repeats."""
 def contradictions(statement: Reading, evidence: Evidence) -> Iterator[str]:
     """Each thing that the evidence says otherwise, in words for a report."""
     yield from _denials(statement, evidence)
-    yield from _other_numbers(statement, evidence)
     yield from _opposites(statement, evidence)
     yield from _swapped_roles(statement, evidence)
 
@@ -28,11 +26,12 @@ def _denials(statement: Reading, evidence: Evidence) -> Iterator[str]:
     """The nearest telling term of a negation decides: it is denied on one side and said plainly on the other."""
     for denial in statement.denials:
         flipped = _decided(denial.keys[:_NEAREST], evidence.polarity)
-        if flipped:
+        # `Dogs are not allowed` denies as much as `you cannot bring a dog`, of another word.
+        if flipped and not all(reading.denials for reading in evidence.readings if flipped in reading.keys):
             yield f"it denies “{_shown(flipped, statement.terms)}”, which the context states"
     plain = {term.key: {term.denied} for term in statement.terms if term.weight > GRAMMAR_WEIGHT}
     for reading in evidence.readings:
-        for denial in reading.denials:
+        for denial in () if statement.denials else reading.denials:
             flipped = _decided(denial.keys[: _NEAREST - 1], plain)
             if flipped and evidence.polarity.get(flipped) == {True}:
                 yield f"it states “{_shown(flipped, statement.terms)}”, which the context denies"
@@ -50,27 +49,11 @@ def _shown(term_key: str, terms: tuple[Term, ...]) -> str:
     return next((term.text for term in terms if term.key == term_key), term_key)
 
 
-def counted(reading: Reading) -> list[tuple[Quantity, str]]:
-    """Each number without a unit and the thing it counts: the telling word right after it."""
-    found: list[tuple[Quantity, str]] = []
-    for term, after in pairwise(reading.terms):
-        if isinstance(term.fact, Quantity) and after.fact is None and after.weight > GRAMMAR_WEIGHT:
-            found.append((term.fact, after.key))
-    return found
-
-
-def _other_numbers(statement: Reading, evidence: Evidence) -> Iterator[str]:
-    """A count of something of which the evidence gives only other counts."""
-    known = [pair for reading in evidence.readings for pair in counted(reading)]
-    for said, thing in counted(statement):
-        rivals = [quantity for quantity, counts in known if counts == thing]
-        if rivals and not any(same(said, rival) for rival in rivals):
-            yield f"the number {said.text} is not in the context (it says {rivals[0].text})"
-
-
 def _opposites(statement: Reading, evidence: Evidence) -> Iterator[str]:
     """A word where the evidence has its opposite beside the same neighbours."""
     for index, term in enumerate(statement.terms):
+        if term.key in _ENDS and {"until", "till"} & {other.text.lower() for other in statement.terms}:
+            continue  # what is open until six closes at six
         against = opposites().get(term.key, frozenset()) & evidence.polarity.keys()
         if not against or term.key in evidence.polarity or against & statement.keys:
             continue
@@ -105,7 +88,7 @@ def _swapped_roles(statement: Reading, evidence: Evidence) -> Iterator[str]:
 def _active(reading: Reading) -> tuple[str, str, str] | None:
     """Subject, verb and object of a plain active sentence: two names with one telling word between them."""
     told = [term for term in reading.terms if term.weight > GRAMMAR_WEIGHT]
-    names = [index for index, term in enumerate(told) if term.name]
+    names = [index for index, term in enumerate(told) if term.name or term.text[0].isupper()]
     if len(names) < 2 or names[0] != 0 or any(term.text.lower() == "by" for term in reading.terms):
         return None
     first_run = _run(names, 0)

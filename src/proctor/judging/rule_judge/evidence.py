@@ -12,7 +12,7 @@ from itertools import pairwise
 from proctor.judging.rule_judge.dates import Day
 from proctor.judging.rule_judge.passage_reading import Reading, Term, read
 from proctor.judging.rule_judge.quantities import Quantity
-from proctor.judging.rule_judge.statements import statements
+from proctor.judging.rule_judge.statements import is_data, statements
 from proctor.judging.rule_judge.stemming import root
 from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT, key
 
@@ -27,8 +27,10 @@ _MOST_CANDIDATES = 16
 class Evidence:
     """The sentences that a statement is compared with, looked up in one go."""
 
-    def __init__(self, readings: Sequence[Reading], *, is_data: bool = False) -> None:
+    def __init__(self, readings: Sequence[Reading], *, is_data: bool = False, has_speaker: bool = False) -> None:
         self.readings = tuple(readings)
+        self.has_speaker = has_speaker
+        """Whether a passage says `I`: then a statement may, too."""
         self.is_data = is_data
         """All of it comes from data, such as a tool's result, which has values and no sentences."""
 
@@ -109,13 +111,14 @@ class Library:
     def __init__(self, passages: Sequence[str]) -> None:
         self.readings: list[Reading] = []
         self._records: dict[int, range] = {}
-        self._is_data = bool(passages) and all(passage.lstrip()[:1] in ("{", "[") for passage in passages)
+        self._is_data = bool(passages) and all(map(is_data, passages))
         for passage in passages:
             before = len(self.readings)
             self.readings.extend(read(sentence) for sentence in statements(passage))
             entries = range(before, len(self.readings))
-            if len(entries) <= _LARGEST_RECORD and passage.lstrip()[:1] in ("{", "["):
+            if len(entries) <= _LARGEST_RECORD and is_data(passage):
                 self._records |= dict.fromkeys(entries, entries)
+        self._has_speaker = any(reading.first_person for reading in self.readings)
         self._where: dict[str, list[int]] = {}
         for index, reading in enumerate(self.readings):
             for term_key in reading.keys:
@@ -123,7 +126,7 @@ class Library:
 
     @cached_property
     def _all(self) -> Evidence:
-        return Evidence(self.readings, is_data=self._is_data)
+        return Evidence(self.readings, is_data=self._is_data, has_speaker=self._has_speaker)
 
     def evidence(self, statement: Reading) -> Evidence:
         """What the statement is compared with: all of few sentences, otherwise those that share most with it."""
@@ -132,7 +135,8 @@ class Library:
         chosen = dict.fromkeys(
             other for index in self._chosen(statement) for other in self._records.get(index, (index,))
         )
-        return Evidence([self.readings[index] for index in chosen], is_data=self._is_data)
+        readings = [self.readings[index] for index in chosen]
+        return Evidence(readings, is_data=self._is_data, has_speaker=self._has_speaker)
 
     def _chosen(self, statement: Reading) -> list[int]:
         told = {term.key: term.weight for term in statement.terms if term.weight > GRAMMAR_WEIGHT}

@@ -48,12 +48,14 @@ class Reading:
     days: tuple[Day, ...]
     keys: frozenset[str]
     first_person: bool
+    pauses: frozenset[int] = frozenset()
+    """The positions of terms before which one part of the sentence ends: after a comma, at `and` or `while`."""
 
 
 @cache
 def _word() -> re.Pattern[str]:
     return re.compile(
-        r"n't\b|[A-Za-z]{1,60}(?=n't\b)"
+        r"n't\b|[A-Za-z]{1,60}(?=n't\b)|[A-Za-z]{2,20}-(?:in|out|up|off|on|down)\b"
         r"|[A-Za-z0-9]{1,60}(?:'[A-Za-z]{1,20})?|[^\W\d_A-Za-z\u3005-\u9fff\uac00-\ud7af]{1,60}|[\u3005-\u9fff\uac00-\ud7af]"
         r"|[,;:.!?()\[\]\"]"
     )
@@ -66,22 +68,25 @@ def read(statement: str) -> Reading:
     taken = [(day.start, day.end) for day in days]
     numbers = [item for item in quantities(text) if not _overlaps(item.start, item.end, taken)]
     facts: list[Quantity | Day] = sorted([*days, *numbers], key=lambda fact: fact.start)
-    terms, breaks, stops = _terms(text, facts)
+    terms, breaks, stops, pauses = _terms(text, facts)
     terms, denials = _denied(text, terms, breaks, stops)
     keys = frozenset(term.key for term in terms)
     first_person = any(term.text.lower().partition("'")[0] in lexicon.FIRST_PERSON for term in terms)
-    return Reading(text, tuple(terms), tuple(denials), tuple(numbers), tuple(days), keys, first_person)
+    return Reading(
+        text, tuple(terms), tuple(denials), tuple(numbers), tuple(days), keys, first_person, frozenset(pauses)
+    )
 
 
 def _overlaps(start: int, end: int, taken: list[tuple[int, int]]) -> bool:
     return any(start < last and first < end for first, last in taken)
 
 
-def _terms(text: str, facts: list[Quantity | Day]) -> tuple[list[Term], set[int], set[int]]:
-    """The terms in order, and the positions before which there is a pause, and before which a clause ends."""
+def _terms(text: str, facts: list[Quantity | Day]) -> tuple[list[Term], set[int], set[int], set[int]]:
+    """The terms in order, and the positions before which there is a mark, a clause ends, and a part ends."""
     terms: list[Term] = []
     breaks: set[int] = set()
     stops: set[int] = set()
+    pauses: set[int] = set()
     cased = any(character.isupper() for character in text) and text != text.upper()
     starts_sentence = True
     position = 0
@@ -90,6 +95,8 @@ def _terms(text: str, facts: list[Quantity | Day]) -> tuple[list[Term], set[int]
             word = match[0]
             if not (word[0].isalnum() or word == "n't"):
                 breaks.add(len(terms))
+                if word in ",;.!?()":
+                    pauses.add(len(terms))
                 if word in ".!?;:":
                     stops.add(len(terms))
                 starts_sentence = starts_sentence or word in ".!?"
@@ -98,17 +105,22 @@ def _terms(text: str, facts: list[Quantity | Day]) -> tuple[list[Term], set[int]
             if word.lower() in lexicon.CLAUSE_BREAKS:
                 breaks.add(len(terms) - 1)
                 stops.add(len(terms) - 1)
+            if word.lower() in lexicon.PART_BREAKS:
+                pauses.add(len(terms) - 1)
             starts_sentence = False
         if fact:
             terms.append(_fact_term(fact))
             position, starts_sentence = fact.end, False
-    return terms, breaks, stops
+    return terms, breaks, stops, pauses
 
 
 @lru_cache(maxsize=1 << 15)
 def _term(word: str, *, cased: bool, starts_sentence: bool) -> Term:
+    word = word.replace("-", "")
     low = word.lower()
     told = weight(low.removesuffix("'s"))
+    if len(word) == 1 and word.isupper() and word != "I" and not starts_sentence and cased:
+        return Term(word, f"{low}.", SPECIFIC_WEIGHT, True, False)  # `plan A`
     if told == GRAMMAR_WEIGHT:
         return Term(word, key(word), told, False, False)
     if any(letter.isdigit() for letter in word) or any(letter.isupper() for letter in word[1:]):

@@ -11,8 +11,9 @@ from functools import cache
 from proctor.base.records import record
 
 _UNITS = """
-time: second secs sec s=1; minute mins min=60; hour hrs hr h=3600; day=86400; night=86400; week wk=604800
-calendar: month mo=1; year yr yrs=12; decade=120; century centuries=1200; millennium millennia=12000; quarter=3
+time: second secs sec s=1; ms millisecond=0.001; minute mins min=60; hour hrs hr h=3600; day=86400; night=86400;
+  week wk=604800; fortnight=1209600; month mo=2629800; quarter=7889400; year yr yrs=31557600; decade=315576000;
+  century centuries=3155760000; millennium millennia=31557600000
 length: mm millimetre millimeter=0.001; cm centimetre centimeter=0.01; m metre meter=1; km kms kilometre kilometer=1000;
   inch inches in=0.0254; foot feet ft=0.3048; yard yd=0.9144; mile mi=1609.344; nm nanometre nanometer=0.000000001;
   lightyear=9460730472580800
@@ -162,7 +163,7 @@ def _pattern() -> re.Pattern[str]:
     return re.compile(
         r"(?P<clock>(?<![\w.:])\d{1,2}(?::\d{2}){1,2}(?![\w:])(?:\s?(?P<half>[ap])\.?m\b\.?)?"
         r"|(?<![\w.:])\d{1,2}\s?(?P<half2>[ap])\.?m\b\.?)"
-        r"|(?P<digits>(?<![\w.])(?:(?<![\w)])[-−])?(?P<sign>(?:us|ca|au)?[$€£¥₹]\s?)?"
+        r"|(?P<digits>(?<![\w.])(?<!(?-i:[A-Z])-)(?:(?<![\w)])[-−])?(?P<sign>(?:us|ca|au)?[$€£¥₹]\s?)?"
         r"(?P<number>\d{1,3}(?:[,\u202f\u2009']\d{3}){1,8}(?:\.\d{1,20})?|\d{1,3}(?:\.\d{3}){1,8},\d{1,2}"
         r"|\d{1,20}(?:\.\d{1,20})?|\.\d{1,20})(?![\d])(?!\.\d))"
         rf"|(?P<word>(?<![\w'-])(?:{number_word})(?:[ -](?:and )?(?:{number_word})){{0,6}}(?![\w']))"

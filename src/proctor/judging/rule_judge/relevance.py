@@ -1,90 +1,64 @@
-"""Whether a statement addresses a question, and whether it claims anything."""
+"""Whether a statement claims anything, and whether it addresses a question."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from functools import cache
+from typing import Literal
 
-from proctor.judging.rule_judge.evidence import Evidence, library
+from proctor.base.records import record
 from proctor.judging.rule_judge.passage_reading import Reading, read
-from proctor.judging.rule_judge.support import coverage
-from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT
+from proctor.judging.rule_judge.statements import without_courtesy
+from proctor.judging.rule_judge.stemming import root
+from proctor.judging.rule_judge.support import asks_yes_or_no
+from proctor.judging.rule_judge.words import COMMON_WEIGHT, GRAMMAR_WEIGHT
 
-RELEVANT_FROM = 0.35
-"""From this score on a statement counts as speaking to the question, and a passage as useful for it."""
-DECLINES = "it does not commit itself to an answer"
 _SHORT = 4
 """Telling words of an answer that is no more than the answer."""
-_PROMISED = 0.35
-"""What a statement earns that has the kind of thing asked for: a number for `how many`, a name for `who`."""
 
 
-def relevance(question: str, statement: str) -> tuple[float, str]:
-    """How far a statement addresses the question, with the reason."""
-    if noncommittal(statement):
-        return 0.0, DECLINES
-    asked, said = read(question), read(statement)
-    if not any(term.weight > GRAMMAR_WEIGHT for term in said.terms):
-        return (0.5, "it answers yes or no") if _yes_or_no(question, statement) else (0.0, "it says nothing")
-    shared = _shared(asked, said)
-    promised = _kind_asked_for(question, said) or _figure_like_those_asked_about(asked, said)
-    score = min(1.0, shared + (_PROMISED if promised else 0.0))
-    if score >= RELEVANT_FROM:
-        return score, f"it gives {promised}" if promised and not shared else "it speaks of what the question asks"
-    return score, "it shares little with the question"
+@record
+class Relevance:
+    """Whether a statement addresses a question; a courtesy belongs to an answer without being one."""
+
+    verdict: Literal["relevant", "courtesy", "irrelevant", "unclear"]
+    reason: str
 
 
-def relevances(question: str, texts: Sequence[str]) -> list[tuple[float, str]]:
-    """How far each statement of an answer addresses the question.
+def makes_claim(text: str) -> bool:
+    """Whether it claims anything: no greeting, thanks, offer, question, heading or remark such as `that is great`.
 
-    A statement that carries on what a relevant one says is relevant too, however little it repeats of the question; and
-    a short answer that commits itself is an answer.
+    `I am not sure, but …` claims what comes after it.
     """
-    own = [relevance(question, text) for text in texts]
-    if len(texts) == 1 and own[0][0] < RELEVANT_FROM and own[0][1] != DECLINES and _is_short_answer(texts[0]):
-        return [(RELEVANT_FROM, "a short answer")]
-    readings = [read(text) for text in texts]
-    reached = {i for i, (score, _) in enumerate(own) if score >= RELEVANT_FROM}
-    while further := {
-        i
-        for i, (score, reason) in enumerate(own)
-        if i not in reached and reason != DECLINES and any(_carries_on(readings[i], readings[j]) for j in reached)
-    }:
-        reached |= further
-    return [
-        (RELEVANT_FROM, "it carries on what was said") if i in reached and found[0] < RELEVANT_FROM else found
-        for i, found in enumerate(own)
-    ]
+    last = re.split(r"\b(?:but|however|though)\b", text, flags=re.IGNORECASE)[-1]
+    if text.rstrip(" \"'*_)”").endswith(("?", ":")) or noncommittal(last):
+        return False
+    bare = without_courtesy(text)
+    if any(term.weight > GRAMMAR_WEIGHT for term in read(bare).terms):
+        return not _remark().fullmatch(bare.strip())
+    # `He did` claims something, although it names nothing.
+    return (
+        re.search(
+            r"\b(?:he|she|they|it|we|i|you)(?: really)? (?:did|do|does|is|are|was|were|would|will|can|could)\b",
+            bare,
+            re.I,
+        )
+        is not None
+    )
 
 
-def _is_short_answer(text: str) -> bool:
-    """A name, a date or a figure, with hardly a word around it."""
-    said = read(text)
-    telling = [term for term in said.terms if term.weight > GRAMMAR_WEIGHT]
-    names = any(term.name for term in telling)
-    return len(telling) <= _SHORT and bool(names or said.quantities or said.days)
-
-
-def _carries_on(one: Reading, other: Reading) -> bool:
-    """Whether two statements speak of the same thing, or both give figures."""
-    mine = {term.key for term in one.terms if term.weight > GRAMMAR_WEIGHT}
-    theirs = {term.key for term in other.terms if term.weight > GRAMMAR_WEIGHT}
-    return bool(mine & theirs) or bool(one.quantities and other.quantities)
-
-
-def context_relevance(question: str, passage: str) -> tuple[float, str]:
-    """How far a passage holds what the question asks about, with the reason."""
-    asked = read(question)
-    found = coverage(asked, library(passage).evidence(asked))
-    if not found.claims:
-        return 0.0, "the question names nothing to look for"
-    lacking = {term.key for term in found.missing}
-    told = [term for term in asked.terms if term.weight > GRAMMAR_WEIGHT]
-    score = sum(term.weight for term in told if term.key not in lacking) / sum(term.weight for term in told)
-    if score >= RELEVANT_FROM:
-        return score, "it speaks of what the question asks"
-    return score, "it does not mention " + ", ".join(f"“{term.text}”" for term in found.missing[:5])
+@cache
+def _remark() -> re.Pattern[str]:
+    """An opinion on what was said, such as `that's so cool` or `it is quite nice`."""
+    return re.compile(
+        r"\W*(?:(?:yes|yeah|oh|ah|wow|well|haha|lol)\W{1,3})*(?:that|it|this|they|those)"
+        r"\s?(?:'s|'re| is| are| was| sounds?| seems?)"
+        r"(?: (?:so|really|quite|very|pretty|such|a|an|too|definitely|certainly|absolutely|always|all))*"
+        r" (?:cool|nice|great|true|good|awesome|amazing|interesting|right|fun|funny|lovely|fantastic|wonderful|bad|sad"
+        r"|crazy|weird|neat|correct|impressive|terrible|awful|fine|ok|okay|best|thing|one|fact|idea|shame|pity)\W*",
+        re.IGNORECASE,
+    )
 
 
 def noncommittal(text: str) -> bool:
@@ -108,17 +82,74 @@ def _declining() -> re.Pattern[str]:
     )
 
 
+def relevances(question: str, texts: Sequence[str], *, answer: bool = True) -> list[Relevance]:
+    """Whether each statement of an answer addresses the question.
+
+    A statement that carries on what a relevant one says is relevant too, however little it repeats of the question.
+    """
+    own = [_relevance(question, text, alone=answer and len(texts) == 1) for text in texts]
+    readings = [read(text) for text in texts]
+    reached = {i for i, found in enumerate(own) if found.verdict == "relevant"}
+    while further := {
+        i
+        for i, found in enumerate(own)
+        if i not in reached
+        and found.verdict in ("irrelevant", "unclear")
+        and found.reason != DECLINES
+        and any(_carries_on(readings[i], readings[j]) for j in reached)
+    }:
+        reached |= further
+    carried = Relevance("relevant", "it carries on what was said")
+    return [
+        carried
+        if i in reached and found.verdict != "relevant"
+        # A greeting with no answer beside it is no answer.
+        else Relevance("irrelevant", "it says nothing")
+        if found.verdict == "courtesy" and not reached and not any(other.verdict == "unclear" for other in own)
+        else found
+        for i, found in enumerate(own)
+    ]
+
+
+DECLINES = "it does not commit itself to an answer"
+
+
+def _relevance(question: str, text: str, *, alone: bool) -> Relevance:
+    if noncommittal(text):
+        return Relevance("irrelevant", DECLINES)
+    asked, said = read(question), read(text)
+    telling = [term for term in said.terms if term.weight > GRAMMAR_WEIGHT]
+    direct = asks_yes_or_no(question) and (
+        bool(re.match(r"\W*(?:yes|no|yeah|nope|sure|of course)\b", text, re.I)) or len(telling) <= 2
+    )
+    if direct and telling + list(said.terms):
+        return Relevance("relevant", "it answers yes or no")
+    if not makes_claim(text) and not (alone and telling):
+        return Relevance("courtesy", "it is a courtesy") if said.terms else Relevance("irrelevant", "it says nothing")
+    shared = _shared(asked, said)
+    if shared > COMMON_WEIGHT:
+        return Relevance("relevant", "it speaks of what the question asks")
+    promised = _kind_asked_for(question, said) or _figure_like_those_asked_about(asked, said)
+    if promised and (shared or len(telling) <= _SHORT):
+        return Relevance("relevant", f"it gives {promised}")
+    if alone and len(telling) <= _SHORT and all(term.name or term.fact is not None for term in telling):
+        return Relevance("relevant", "it is a short answer")
+    if shared or (promised and alone):
+        return Relevance("unclear", "it shares little with the question")
+    return Relevance("irrelevant", "it shares nothing with the question")
+
+
+def _carries_on(one: Reading, other: Reading) -> bool:
+    """Whether two statements speak of the same thing, or both give figures."""
+    mine = {term.key for term in one.terms if term.weight > COMMON_WEIGHT}
+    theirs = {term.key for term in other.terms if term.weight > COMMON_WEIGHT}
+    return bool(mine & theirs) or bool(one.quantities and other.quantities)
+
+
 def _shared(asked: Reading, said: Reading) -> float:
-    """The larger of two shares: of the question in the statement, and of the statement in the question."""
-    forth, back = coverage(asked, Evidence([said])), coverage(said, Evidence([asked]))
-    return max(_told(asked, forth.missing), _told(said, back.missing))
-
-
-def _told(reading: Reading, missing: tuple[object, ...]) -> float:
-    told = [term for term in reading.terms if term.weight > GRAMMAR_WEIGHT]
-    lacking = sum(getattr(term, "weight", 0.0) for term in missing)
-    total = sum(term.weight for term in told)
-    return 1 - lacking / total if total else 0.0
+    """The weight of the weightiest word that question and statement share, in whatever form."""
+    roots = {root(term.key) for term in asked.terms if term.weight > GRAMMAR_WEIGHT}
+    return max((term.weight for term in said.terms if root(term.key) in roots), default=0.0)
 
 
 def _figure_like_those_asked_about(asked: Reading, said: Reading) -> str:
@@ -140,10 +171,3 @@ def _kind_asked_for(question: str, said: Reading) -> str:
     if re.search(r"\b(?:who|whose|where|which)\b", low):
         return "a name" if any(term.name for term in said.terms) else ""
     return ""
-
-
-def _yes_or_no(question: str, statement: str) -> bool:
-    asks = re.match(
-        r"\s*(?:is|are|was|were|do|does|did|can|could|will|would|should|has|have|had|may)\b", question, re.I
-    )
-    return bool(asks and re.match(r"\W*(?:yes|no|yeah|nope|sure|of course)\b", statement, re.I))

@@ -5,10 +5,8 @@
 
 from __future__ import annotations
 
-import math
-import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from proctor.agents.agent import Usage
@@ -16,13 +14,12 @@ from proctor.base.errors import JudgeFailed, NeedsModel
 from proctor.base.json_data import fingerprint, plain
 from proctor.base.threads import call_in_thread
 from proctor.judging.context import EMBEDDED, log_call
-from proctor.judging.judge import JudgeCall, Question, ReplyT, Texts, as_list
-from proctor.judging.rule_judge.agreement import AGREES_FROM, Agreement, agreement
-from proctor.judging.rule_judge.passage_reading import entities, read
-from proctor.judging.rule_judge.relevance import RELEVANT_FROM, noncommittal, relevance, relevances
+from proctor.judging.judge import CannotTell, JudgeCall, Question, ReplyT, Texts, abstention, as_list
+from proctor.judging.rule_judge.agreement import Agreement, agreement
+from proctor.judging.rule_judge.passage_reading import entities
+from proctor.judging.rule_judge.relevance import Relevance, makes_claim, relevances
 from proctor.judging.rule_judge.statements import statements
-from proctor.judging.rule_judge.support import SUPPORTED_FROM, Support, support
-from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT
+from proctor.judging.rule_judge.support import Support, support
 
 NOTHING_SPENT = Usage(input_tokens=0, output_tokens=0, cost_usd=0.0, model_calls=0)
 IN_THREAD_FROM = 4_000
@@ -43,6 +40,9 @@ class EmbeddedJudge:
             said = rule(question.material)
         else:
             said = await call_in_thread(rule, question.material)
+        unclear = _unclear(said)
+        if unclear and not question.accepts_unclear:
+            raise CannotTell(abstention(self.name, unclear))
         reply = question.reply.model_validate(said)
         complaint = question.check(reply) if question.check else None
         if complaint:
@@ -57,6 +57,13 @@ class EmbeddedJudge:
         return reply
 
 
+def _unclear(said: Reply) -> list[str]:
+    """The items, or the whole, of which the rules cannot tell, each with the reason."""
+    items = [said, *(item for items in said.values() if isinstance(items, list) for item in items)]
+    marked = [item for item in items if isinstance(item, dict) and item.get("unclear")]
+    return [": ".join(filter(None, (item.get("text", ""), item.get("reason", "")))) for item in marked]
+
+
 def _size(question: Question[ReplyT]) -> int:
     return sum(
         len(texts) if isinstance(texts, str) else sum(len(text) for text in texts)
@@ -67,84 +74,53 @@ def _size(question: Question[ReplyT]) -> int:
 Material: TypeAlias = Mapping[str, Texts]
 Reply: TypeAlias = dict[str, Any]
 
-HOLDS_FROM = 0.85
-FAILS_UP_TO = 0.5
-"""Partial credit avoids the middle: a verdict that holds counts nearly in full, one that does not less than half."""
-_PARTLY_FROM = 0.3
-
-
-def graded(score: float, line: float, low: float = FAILS_UP_TO, high: float = HOLDS_FROM) -> float:
-    """A score of the rules as partial credit, in the same order: at most `low` below `line`, at least `high` above."""
-    if score >= line:
-        return min(1.0, high + (1.0 - high) * (score - line) / (1.0 - line))
-    return max(0.0, min(low * score / line, math.nextafter(low, 0.0)))
-
 
 def answer_statements(material: Material) -> Reply:
     question = _text(material, "question")
-    found = []
     texts = statements(_text(material, "answer"))
-    for text, (score, reason) in zip(texts, relevances(question, texts), strict=True):
-        relevant = score >= RELEVANT_FROM
-        found.append(
-            {
-                "text": text,
-                "claim": "yes" if _claims(text) else "no",
-                "relevant": "yes" if relevant else "no",
-                "reason": "" if relevant else reason,
-                "partial_credit": graded(score, RELEVANT_FROM),
-            }
-        )
+    found = [
+        {"text": text, "claim": "yes" if makes_claim(text) else "no", **_marked("relevant", judged)}
+        for text, judged in zip(texts, relevances(question, texts), strict=True)
+    ]
     return {"statements": found}
 
 
-def _claims(text: str) -> bool:
-    """Whether it claims anything; `I am not sure, but …` claims what comes after it."""
-    last = re.split(r"\b(?:but|however|though)\b", text, flags=re.IGNORECASE)[-1]
-    return bool(_meaningful_words(last)) and not noncommittal(last)
-
-
-def _meaningful_words(text: str) -> int:
-    """How many words of a text carry meaning."""
-    return sum(term.weight > GRAMMAR_WEIGHT for term in read(text).terms)
+def _marked(field: str, judged: Relevance) -> Reply:
+    """A judgement of relevance in the words of a reply; a courtesy is part of an answer, not beside the point."""
+    words = {"relevant": "yes", "courtesy": "partly" if field == "relevant" else "no"}
+    reason = "" if judged.verdict == "relevant" else judged.reason
+    return {field: words.get(judged.verdict, "no"), "reason": reason, "unclear": judged.verdict == "unclear"}
 
 
 def claim_verdicts(material: Material) -> Reply:
-    """The whole scores half by the average claim and half by the worst: people forgive no invented claim."""
-    passages = _several(material, "passage")
-    claims = _several(material, "statement")
-    judged = [support(text, passages) for text in claims]
-    weights = [max(1, _meaningful_words(text)) for text in claims]
-    average = sum(found.score * weight for found, weight in zip(judged, weights, strict=True)) / max(1, sum(weights))
-    whole = (average + min((found.score for found in judged), default=0.0)) / 2
-    verdicts = [
-        {"number": number, "verdict": found.verdict, "reason": found.reason, "partial_credit": _partial_credit(found)}
-        for number, found in enumerate(judged, 1)
-    ]
-    return {"verdicts": verdicts, "partial_credit": graded(whole, SUPPORTED_FROM)}
+    passages, known = _several(material, "passage"), _several(material, "known")
+    judged = [support(text, passages, known) for text in _several(material, "statement")]
+    return {"verdicts": [{"number": number, **_verdict(found)} for number, found in enumerate(judged, 1)]}
 
 
-def _partial_credit(found: Support) -> float:
-    """On the side of the line that the verdict says: the verdict knows more than the score."""
-    line = SUPPORTED_FROM
-    score = max(found.score, line) if found.verdict == "supported" else min(found.score, line * 0.999)
-    return graded(score, line)
+def _verdict(found: Support) -> Reply:
+    unclear = found.verdict == "unclear"
+    return {"verdict": "unmentioned" if unclear else found.verdict, "reason": found.reason, "unclear": unclear}
 
 
 def passage_agreements(material: Material) -> Reply:
-    """A passage disagrees with a statement that it contradicts and that no other passage supports."""
-    passages = _several(material, "passage")
-    doubtful = [
-        text for text in statements(_text(material, "answer")) if support(text, passages).verdict == "contradicted"
-    ]
+    """A passage disagrees with a claim that it contradicts and that no other passage supports."""
+    passages, known = _several(material, "passage"), _several(material, "known")
+    claims = [text for text in statements(_text(material, "answer")) if makes_claim(text)]
+    judged = [(text, support(text, passages, known).verdict) for text in claims]
     verdicts = []
     for number, passage in enumerate(passages, 1):
-        found = ((text, support(text, [passage])) for text in doubtful)
-        against = next(((text, judged) for text, judged in found if judged.verdict == "contradicted"), None)
-        reason = (
-            "nothing in the answer speaks against it" if against is None else f"“{against[0]}”: {against[1].reason}"
+        found = [(text, support(text, [passage], known)) for text, whole in judged if whole == "contradicted"]
+        against = next((f"“{text}”: {said.reason}" for text, said in found if said.verdict == "contradicted"), "")
+        open_ = next((f"“{text}”" for text, whole in judged if whole == "unclear"), "")
+        verdicts.append(
+            {
+                "number": number,
+                "verdict": "no" if against else "yes",
+                "reason": against or open_ or "nothing in the answer speaks against it",
+                "unclear": bool(open_) and not against,
+            }
         )
-        verdicts.append({"number": number, "verdict": "yes" if against is None else "no", "reason": reason})
     return {"verdicts": verdicts}
 
 
@@ -154,22 +130,21 @@ def useful_passages(material: Material) -> Reply:
     parts = statements(expected)
     verdicts = []
     for number, passage in enumerate(_several(material, "passage"), 1):
-        whole = agreement(question, expected, passage)
-        useful = whole.verdict == "same" or any(support(part, [passage]).verdict == "supported" for part in parts)
+        found = {support(part, [passage]).verdict for part in parts} | {agreement(question, expected, passage).verdict}
+        useful = not found.isdisjoint(("same", "supported"))
+        unclear = not useful and "unclear" in found
         reason = "it bears out the expected answer" if useful else "it holds nothing of the expected answer"
-        verdicts.append({"number": number, "verdict": "yes" if useful else "no", "reason": reason})
+        reason = "it may hold a part of the expected answer" if unclear else reason
+        verdicts.append({"number": number, "verdict": _yes(useful), "reason": reason, "unclear": unclear})
     return {"verdicts": verdicts}
 
 
 def attributions(material: Material) -> Reply:
     passages, expected = _several(material, "passage"), _text(material, "expected")
-    sentences = []
-    for text in statements(expected) or [expected]:
-        found = support(text, passages)
-        verdict = "yes" if found.verdict == "supported" else "no"
-        sentences.append(
-            {"text": text, "attributable": verdict, "reason": found.reason, "partial_credit": _partial_credit(found)}
-        )
+    judged = [(text, support(text, passages)) for text in statements(expected) or [expected]]
+    sentences = [
+        {"text": text, **_verdict(found), "attributable": _yes(found.verdict == "supported")} for text, found in judged
+    ]
     return {"sentences": sentences}
 
 
@@ -177,37 +152,45 @@ def relevant_sentences(material: Material) -> Reply:
     question = _text(material, "question")
     sentences = []
     for number, passage in enumerate(_several(material, "passage"), 1):
-        for text in statements(passage) or [passage]:
-            score, reason = relevance(question, text)
-            relevant = score >= RELEVANT_FROM
-            verdict = {"relevant": "yes" if relevant else "no", "reason": "" if relevant else reason}
-            sentences.append({"passage": number, "text": text, **verdict})
+        texts = statements(passage) or [passage]
+        judged = zip(texts, relevances(question, texts, answer=False), strict=True)
+        sentences += [{"passage": number, "text": text, **_marked("relevant", found)} for text, found in judged]
+    for sentence in sentences:
+        sentence["relevant"] = "no" if sentence["relevant"] == "no" else "yes"
     return {"sentences": sentences}
 
 
 def named_entities(material: Material) -> Reply:
     """An entity of the expected answer is found if the passages support its bare name."""
     passages = _several(material, "passage")
-    found = [(name, support(name, passages)) for name in entities(_text(material, "expected"))]
+    found = [(name, support(name, passages).verdict) for name in entities(_text(material, "expected"))]
     return {
         "entities": [
-            {"text": name, "found": "yes" if judged.verdict == "supported" else "no"} for name, judged in found
+            {"text": name, "found": _yes(verdict == "supported"), "unclear": verdict == "unclear"}
+            for name, verdict in found
         ]
     }
 
 
 def sentence_labels(material: Material) -> Reply:
     """Labels sentences by comparing them with all other material."""
-    grounds = [text for name in material if name != "sentence" for text in _several(material, name)]
+    known = _several(material, "question")
+    grounds = [text for name in material if name not in ("sentence", "question") for text in _several(material, name)]
     verdicts = []
     for number, text in enumerate(_several(material, "sentence"), 1):
-        found = support(text, grounds)
-        label = _LABELS[found.verdict] if _claims(text) else "not_applicable"
-        verdicts.append({"number": number, "label": label, "reason": found.reason})
+        found = support(text, grounds, known)
+        label = _LABELS[found.verdict] if makes_claim(text) else "not_applicable"
+        unclear = found.verdict == "unclear" and label != "not_applicable"
+        verdicts.append({"number": number, "label": label, "reason": found.reason, "unclear": unclear, "text": text})
     return {"verdicts": verdicts}
 
 
-_LABELS = {"supported": "supported", "contradicted": "contradictory", "unmentioned": "unsupported"}
+_LABELS = {
+    "supported": "supported",
+    "contradicted": "contradictory",
+    "unmentioned": "unsupported",
+    "unclear": "unsupported",
+}
 
 
 def compared(material: Material) -> Reply:
@@ -216,40 +199,24 @@ def compared(material: Material) -> Reply:
     same = found.verdict == "same"
     return {
         "shared": [reference] if same else [],
-        "only_answer": _beyond(reference, answer),
+        "only_answer": [] if same else statements(answer),
         "only_reference": list(found.missing) if same else list(found.missing or (reference,)),
         "contradictions": [found.reason] if found.verdict == "contradicted" else [],
-        "partial_credit": graded(found.score, AGREES_FROM)
-        if same
-        else graded(min(found.score, AGREES_FROM * 0.999), AGREES_FROM),
+        **_open(found),
     }
-
-
-def _beyond(reference: str, answer: str) -> list[str]:
-    """What the answer says that the reference does not."""
-    return [text for text in statements(answer) if support(text, [reference]).verdict != "supported"]
 
 
 def factuality(material: Material) -> Reply:
     question, reference, answer = (_text(material, name) for name in ("question", "reference", "answer"))
     found = agreement(question, reference, answer)
-    choice = _choice(found, lambda: _beyond(reference, answer))
-    least, most = _BANDS[choice]
-    return {
-        "choice": choice,
-        "reason": found.reason,
-        "partial_credit": least + (most - least) * min(1.0, max(0.0, found.score)),
-    }
+    beyond = [text for text in statements(answer) if makes_claim(text)]
+    choice = "D" if found.verdict != "same" else "C" if len(beyond) <= max(1, len(statements(reference))) else "B"
+    return {"choice": choice, "reason": found.reason, **_open(found)}
 
 
-def _choice(found: Agreement, beyond: Callable[[], Sequence[str]]) -> str:
-    if found.verdict == "same":
-        return "B" if beyond() else "C"
-    return "A" if found.verdict == "different" and found.score >= _PARTLY_FROM else "D"
+def _open(found: Agreement) -> Reply:
+    return {"unclear": found.verdict == "unclear"}
 
-
-_BANDS = {"A": (0.25, 0.45), "B": (0.5, 0.7), "C": (0.9, 1.0), "D": (0.0, 0.24)}
-"""The range of scores of each choice: around the score a model's choice has, in the order of the rules' own score."""
 
 ANSWERS: Mapping[str, Callable[[Material], Reply]] = {
     "statements": answer_statements,
@@ -264,6 +231,10 @@ ANSWERS: Mapping[str, Callable[[Material], Reply]] = {
     "sentence-labels": sentence_labels,
 }
 """The rules, by kind of question."""
+
+
+def _yes(holds: bool) -> str:
+    return "yes" if holds else "no"
 
 
 def _text(material: Material, name: str) -> str:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+from proctor.judging.rule_judge.quantities import units
+
 LONGEST = 600
 """A stretch without a full stop is cut here, so that no text makes one statement too large to compare."""
 
@@ -17,6 +19,8 @@ _ABBREVIATIONS = frozenset(
     capt rev hon gov sen rep mt ft ave blvd rd min max ca c b d s""".split()
 )
 _DEEPEST = 50
+_SHORT = 40
+"""The longest text that can be the name of a record or of a section."""
 
 
 def statements(text: str) -> list[str]:
@@ -26,8 +30,24 @@ def statements(text: str) -> list[str]:
         return documents
     found: list[str] = []
     for block in _blocks(text):
-        found.extend(piece for piece in _sentences(block) if _has_words(piece))
+        for piece in _sentences(block):
+            if found and _bare_reply().fullmatch(found[-1]):
+                found[-1] = f"{found[-1]} {piece}"  # `Yes. It is open.` says one thing
+            elif _has_words(piece):
+                found.append(piece)
     return found
+
+
+@cache
+def _bare_reply() -> re.Pattern[str]:
+    return re.compile(r"\W*(?:yes|no|yeah|yep|nope)\W*", re.IGNORECASE)
+
+
+def is_data(text: str) -> bool:
+    """JSON, a table, or lines such as `price: 12`: values and their names, with no sentences around them."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    rows = (line.strip().startswith("|") or bool(_pair().fullmatch(line)) for line in lines)
+    return text.lstrip()[:1] in ("{", "[") or (len(lines) > 1 and all(rows))
 
 
 def _json_statements(text: str) -> list[str] | None:
@@ -50,11 +70,22 @@ def _entries(value: Any, name: str, depth: int) -> Iterator[str]:
             yield from _entries(item, f"{name} {_spoken(key)}".strip(), depth + 1)
     elif isinstance(value, list):
         for item in value:
-            yield from _entries(item, name, depth + 1)
+            yield from _entries(item, f"{name} {_identity(item)}".strip(), depth + 1)
     else:
         said = value if isinstance(value, str) else json.dumps(value)
         for piece in statements(said) if isinstance(value, str) and len(said) > LONGEST else [said]:
-            yield f"{name}: {piece}" if name else piece
+            words = name.split()
+            if words and words[-1] in units() and isinstance(value, (int, float)):
+                yield f"{' '.join(words[:-1])}: {piece} {words[-1]}"  # `term_months: 36` is a term of 36 months
+            else:
+                yield f"{name}: {piece}" if name else piece
+
+
+def _identity(item: Any) -> str:
+    """What tells one record of a list from the others: its first short text."""
+    found = list(item.values()) if isinstance(item, dict) else []
+    found += [text for part in found if isinstance(part, dict) for text in part.values()]
+    return next((text for text in found if isinstance(text, str) and 0 < len(text) <= _SHORT), "")
 
 
 def _spoken(key: str) -> str:
@@ -67,25 +98,50 @@ def _bullet() -> re.Pattern[str]:
     return re.compile(r"^\s{0,40}(?:[-*+•‣◦–]|\(?[0-9]{1,3}[.)]|\(?[a-zA-Z][.)]|#{1,6}|>{1,4})\s{1,10}")
 
 
+@cache
+def _pair() -> re.Pattern[str]:
+    """A line such as `Price: 12` or `price = 12`."""
+    return re.compile(r"\s{0,40}\**[^\s:=|.!?][^:=|.!?]{0,40}\**\s?(?::\**|=)\s{1,10}\S.{0,200}")
+
+
 def _blocks(text: str) -> Iterator[str]:
-    """Lines that belong together: bullets, headings and table rows stand alone, wrapped lines are joined."""
+    """Lines that belong together: bullets, headings, pairs and table rows stand alone, wrapped lines are joined."""
     gathered: list[str] = []
+    header: list[str] = []
+    number = 0
     for line in text.splitlines():
         bare = _bullet().sub("", line, count=1)
-        alone = bare != line
+        counted = re.match(r"\s*\(?(\d+)", line) if bare != line else None
+        if counted and int(counted[1]) not in (1, number + 1):
+            bare = line  # `16. Let me know` begins with an answer and not with the sixteenth point
+        number = int(counted[1]) if counted else number
         row = bare.strip()
-        heading = alone and line.lstrip().startswith("#")
-        if row.startswith("|") and row.endswith("|") and len(row) > 1:
-            bare, alone = ", ".join(cell.strip() for cell in row.strip("|").split("|") if cell.strip(" -:")), True
+        heading = bare != line and line.lstrip().startswith("#")
+        is_row = row.startswith("|") and row.endswith("|") and len(row) > 1
+        alone = bare != line or is_row or bool(_pair().fullmatch(bare))
         if alone or not row or row.startswith("```"):
             yield " ".join(gathered)
             gathered = []
-        if not row.startswith("```") and bare.strip():
-            gathered.append(bare.strip())
-        if heading or row.startswith("|"):
+        if is_row:
+            header, row = _row([cell.strip() for cell in row.strip("|").split("|")], header)
+        else:
+            header = []
+        if row and not row.startswith("```"):
+            gathered.append(f"{row}:" if heading and not row.endswith((":", ".", "!", "?")) else row)
+        if heading or is_row or _pair().fullmatch(bare):
             yield " ".join(gathered)
             gathered = []
     yield " ".join(gathered)
+
+
+def _row(cells: list[str], header: list[str]) -> tuple[list[str], str]:
+    """The header that holds from here on, and what a table row says: every cell with its row's and column's name."""
+    if not any(cell.strip(" -:") for cell in cells):
+        return header, ""
+    if not header:
+        return cells, ", ".join(cells) + ":"
+    named = [f"{cells[0]} {name} {cell}" for name, cell in zip(header[1:], cells[1:], strict=False) if cell]
+    return header, ", ".join(named) or cells[0]
 
 
 @cache
@@ -125,3 +181,34 @@ def _bounded(piece: str) -> Iterator[str]:
 
 def _has_words(piece: str) -> bool:
     return any(character.isalnum() for character in piece)
+
+
+def without_courtesy(text: str) -> str:
+    """A statement without greeting, thanks, regret or offer of help around what it says."""
+    bare = text.replace("’", "'")
+    for _ in range(2):
+        bare = _courtesy().sub(" ", bare).strip()
+    return bare
+
+
+@cache
+def _courtesy() -> re.Pattern[str]:
+    """What people say around an answer, up to the end of the sentence where it goes on about the talk itself."""
+    return re.compile(
+        r"^\W{0,5}(?:(?:hi|hello|hey|dear|good (?:morning|afternoon|evening|day))(?: there| again)?(?:,? \w{1,20})?"
+        r"|(?:many )?thanks?(?: you)?(?: so much| very much| a lot)?(?: for [^,.!]{1,80})?"
+        r"|you(?:'re| are)(?: very| most)? welcome|(?:great|good|excellent|interesting) (?:question|point)"
+        r"|good (?:news|luck)|congratulations|sure(?: thing)?|of course|certainly|absolutely|no (?:problem|worries)"
+        r"|my pleasure|(?:i(?: am|'m) )?(?:so |very )?sorry(?: to hear that| about that| for [^,.!]{1,60})?"
+        r")\s{0,2}(?:[,.!:;-]|$)"
+        r"|\b(?:please )?(?:let me know|feel free|don't hesitate|do not hesitate|get in touch|reach out"
+        r"|contact (?:us|me))\b.{0,300}$"
+        r"|\b(?:if (?:you|there)\b[^.!?]{0,120}, )?(?:i|we)(?: am|'m| are|'re|'d be|'ll be| would be| will be)"
+        r" (?:always |very |so |more than )?(?:happy|glad|delighted|pleased|here) to\b.{0,200}$"
+        r"|\b(?:i )?hope (?:this|that|it|you)\b.{0,200}$"
+        r"|\b(?:have|enjoy) (?:a|your) (?:nice|great|good|lovely|wonderful|rest)\b.{0,60}$"
+        r"|\b(?:take care|best regards|kind regards|cheers)\b.{0,60}$"
+        r"|^\W{0,5}(?:here (?:is|are|you go)|here's|below (?:is|are)|let me (?:help|check|see|explain|walk|show)"
+        r"|(?:i|we)(?: can| will|'ll| would be able to) (?:gladly )?(?:help|assist|explain|check|look))\b.{0,200}$",
+        re.IGNORECASE,
+    )

@@ -72,7 +72,7 @@ def stem(word: str) -> str:
     """The form that `ships`, `shipped` and `shipping` share; names and short words stay as they are."""
     known = _IRREGULAR.get(word)
     if known is not None:
-        return known
+        return _without_e(known)
     if len(word) <= 3 or not word.isascii():
         return word
     return _without_e(_verb_form(_plural(word)))

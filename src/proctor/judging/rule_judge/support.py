@@ -1,52 +1,43 @@
-"""Whether passages support a statement: which parts they mention, and what in them contradicts it."""
+"""Whether passages support a statement, contradict it, or do not say it, or whether rules cannot tell."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from functools import cache
 from typing import Literal
 
 from proctor.base.records import record
 from proctor.judging.rule_judge.contradictions import contradictions
 from proctor.judging.rule_judge.dates import Day, within
 from proctor.judging.rule_judge.evidence import Evidence, library
+from proctor.judging.rule_judge.labelled_values import Finding, compared
 from proctor.judging.rule_judge.passage_reading import Reading, Term, read
 from proctor.judging.rule_judge.quantities import Quantity, same
-from proctor.judging.rule_judge.statements import statements
+from proctor.judging.rule_judge.statements import without_courtesy
 from proctor.judging.rule_judge.stemming import root
-from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT, key, opposites
+from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT, QUANTIFIERS, key, opposites
 
-Verdict = Literal["supported", "contradicted", "unmentioned"]
+Verdict = Literal["supported", "contradicted", "unmentioned", "unclear"]
 
-SUPPORTED_FROM = 0.67
-"""From this score on a statement counts as supported."""
-_SPECIFIC_MISSING = 0.66
-"""The most that a statement gets of which a name, a number or a date is nowhere in the evidence."""
-_CONTRADICTED = 0.5
-_ABOUT_THE_SPEAKER = 0.8
-"""What is left of the score when the evidence speaks against a statement, and when it is about its speaker, whom the
-evidence does not know."""
-_REMARK = 0.7
-"""The least that words without a claim get, such as a greeting: they are not from the evidence, yet do no harm."""
+_NEW = ((0.6, 1.5), (0.75, 2.0))
+"""Below these shares, and with at least so much weight missing, the evidence does not say a statement."""
+_MENTIONED = 0.85
+_RESTATED = 0.75
+"""From these shares on its words are there, and it may be no more than the question put as a statement."""
+_LENT = 6
+"""One word in so many may be from the question alone; numbers always may."""
 _DENYING_PREFIXES = ("un", "in", "im", "ir", "il", "dis", "non")
 
 
 @record
 class Support:
-    """How well passages back a statement, and why."""
+    """What passages say of a statement, and why."""
 
-    score: float
     verdict: Verdict
     reason: str
-
-
-@record
-class Grounding:
-    """How well passages back a whole answer."""
-
-    score: float | None
-    """`None` of an answer that claims nothing."""
-    statements: tuple[tuple[str, Support], ...]
-    """Each statement with its own verdict."""
+    share: float
+    """How much of it they mention."""
 
 
 @record
@@ -59,67 +50,113 @@ class Coverage:
     """Whether there is anything to support at all."""
 
 
-def support(statement: str, passages: str | Sequence[str]) -> Support:
-    """Whether the passages back the statement; a statement that claims nothing is supported."""
-    said = read(statement)
-    evidence = library(passages).evidence(said)
-    return weigh(said, evidence)
+def support(statement: str, passages: str | Sequence[str], known: Sequence[str] = ()) -> Support:
+    """What the passages say of the statement; `known` may be repeated, and contradicts nothing."""
+    said = read(without_courtesy(statement))
+    asked = any(asks_yes_or_no(text) for text in known)
+    alone = library(passages).evidence(said)
+    judged = weigh(said, alone, answers=asked)
+    if not known or judged.verdict == "supported":
+        return judged
+    with_known = weigh(said, alone, library(known).evidence(said).readings, answers=asked)
+    lent = [term for term in coverage(said, alone).missing if term.fact is None]
+    mostly_lent = not alone.is_data and _LENT * len(lent) > sum(term.weight > GRAMMAR_WEIGHT for term in said.terms)
+    if mostly_lent and with_known.verdict == "supported":
+        return Support("unclear", f"only the question says {_listed(lent)}", judged.share)
+    stands = judged.verdict == "contradicted" or with_known.share < _RESTATED
+    return judged if stands and with_known.verdict == "unclear" else with_known
 
 
-def attributable(statement: str, passages: str | Sequence[str]) -> tuple[int | None, Support]:
-    """The first passage that backs the statement by itself, and how well; `None` and the best try if none does."""
-    best = Support(0.0, "unmentioned", "there is no passage")
-    for index, passage in enumerate([passages] if isinstance(passages, str) else passages):
-        judged = support(statement, passage)
-        if judged.verdict == "supported":
-            return index, judged
-        best = max(best, judged, key=lambda found: found.score)
-    return None, best
+def asks_yes_or_no(question: str) -> bool:
+    last = re.split(r"[.!?,:]\s", question.strip())[-1]
+    opens = r"\s*(?:and |so |but )?(?:is|are|was|were|am|do|does|did|can|could|will|would|should|has|have|had|may)\b"
+    return last.endswith("?") and re.match(opens, last, re.IGNORECASE) is not None
 
 
-def grounding(answer: str, passages: str | Sequence[str]) -> Grounding:
-    """Whether the passages back a whole answer: half its average statement, half its worst."""
-    found: list[tuple[str, Support]] = []
-    weights: list[int] = []
-    for statement in statements(answer):
-        said = read(statement)
-        found.append((statement, weigh(said, library(passages).evidence(said))))
-        weights.append(sum(term.weight > GRAMMAR_WEIGHT for term in said.terms))
-    if not any(weights):
-        return Grounding(None, tuple(found))
-    scores = [judged.score for _, judged in found]
-    average = sum(score * weight for score, weight in zip(scores, weights, strict=True)) / sum(weights)
-    return Grounding((average + min(scores)) / 2, tuple(found))
+def weigh(said: Reading, grounds: Evidence, known: Sequence[Reading] = (), *, answers: bool = False) -> Support:
+    """What `grounds` say of a statement; `known` may be repeated, and contradicts nothing.
 
-
-def weigh(said: Reading, evidence: Evidence) -> Support:
+    `answers`: a yes or no was asked for, so that it says no more than the words after it.
+    """
+    told = [*grounds.readings, *known]
+    evidence = Evidence(told, is_data=grounds.is_data, has_speaker=grounds.has_speaker) if known else grounds
     covered = coverage(said, evidence)
     if not covered.claims:
-        return Support(covered.share, "supported", "makes no claim")
-    score = covered.share
-    if said.first_person and not any(reading.first_person for reading in evidence.readings):
-        score *= _ABOUT_THE_SPEAKER
-    specific = [term for term in covered.missing if term.name or term.fact is not None]
-    against = next(iter(contradictions(said, evidence)), "")
-    if specific and not against:
-        near = _about_the_same(said, evidence)
-        against = next((found for term in specific if (found := _rival(term, near))), "")
+        return Support("unclear", "it names nothing that could be looked up", covered.share)
+    found = list(compared(said, grounds.readings, known))
+    against = next(contradictions(said, grounds), "") or next((f.reason for f in found if f.verdict == "other"), "")
     if against:
-        return Support(_CONTRADICTED * score, "contradicted", against)
-    if specific:
-        return Support(min(_SPECIFIC_MISSING, score), "unmentioned", _absent(specific))
-    if score < SUPPORTED_FROM and evidence.is_data and _borne_out(said, covered):
-        return Support(SUPPORTED_FROM, "supported", "the data says so, as far as data can")
-    if score < SUPPORTED_FROM:
-        return Support(score, "unmentioned", _absent(covered.missing))
-    return Support(score, "supported", "the context says so")
+        return Support("contradicted", against, covered.share)
+    absent = _absent(covered.missing)
+    named = [term for term in covered.missing if _is_strong(term)]
+    if named and len(named) == len(covered.missing) and not evidence.is_data:
+        return Support("unmentioned", absent, covered.share)
+    figures = [term for term in said.terms if term.fact is not None and _is_strong(term)]
+    placed = bool(figures) and not any(_is_strong(term) and term is not said.terms[0] for term in covered.missing)
+    if _is_new(said, evidence, covered) and not placed and not (evidence.is_data and _borne_out(said, covered)):
+        return Support("unmentioned", absent, covered.share)
+    doubt = _doubt(said, evidence, found, answers=answers)
+    if doubt:
+        return Support("unclear", doubt, covered.share)
+    if (not covered.missing and covered.share >= _MENTIONED) or (evidence.is_data and _borne_out(said, covered)):
+        return Support("supported", "the context says so", covered.share)
+    return Support("unclear", absent, covered.share)
+
+
+def _is_strong(term: Term) -> bool:
+    """A name with a capital or a number in digits: where all else is there, it is what was made up."""
+    if term.name:
+        return term.text[0].isupper() and not (term.text.isupper() and len(term.text) <= 5)  # no abbreviation
+    return term.fact is not None and any(map(str.isdigit, term.text))
+
+
+def _is_new(said: Reading, evidence: Evidence, covered: Coverage) -> bool:
+    """Whether the evidence hardly mentions a statement; one about its speaker, whom it does not know, with less."""
+    if said.first_person and not evidence.has_speaker and len(covered.missing) > 1 and covered.share < _RESTATED:
+        return True
+    missing = sum(term.weight for term in covered.missing)
+    return any(covered.share < share and missing >= least for share, least in _NEW)
+
+
+def _doubt(said: Reading, evidence: Evidence, found: Sequence[Finding], *, answers: bool) -> str:
+    """Why a statement is not supported although its words are there; empty if nothing speaks against it."""
+    if said.first_person and not evidence.has_speaker:
+        return "it speaks of its speaker"
+    if not (answers and evidence.is_data) and _yes_or_no().match(said.text):
+        return "what yes or no stands for is not in the context"
+    shifted = (
+        ""
+        if evidence.is_data
+        else next((term.text for term in said.terms if term.text.lower() in _shifts(said, evidence)), "")
+    )
+    if shifted:
+        return f"the context does not say “{shifted}”"
+    if any(not any(True in evidence.polarity.get(word, ()) for word in denial.keys) for denial in said.denials):
+        return "the context does not deny it in the same words"
+    mixed = next((item.term.text for item in found if item.verdict == "doubtful" and not item.term.name), "")
+    return f"“{mixed}” may be said of something else" if mixed else ""
+
+
+def _shifts(said: Reading, evidence: Evidence) -> set[str]:
+    """`all`, `only`, `because`: small words that change a claim, where the evidence has none of them."""
+    mine = {term.text.lower() for term in said.terms} & QUANTIFIERS
+    return mine - {term.text.lower() for term in evidence.terms}
+
+
+@cache
+def _yes_or_no() -> re.Pattern[str]:
+    return re.compile(
+        r"\W{0,5}(?:(?:ah|oh|well|ok|okay)\W{1,3}){0,2}(?:yes|no|yeah|yea|yep|yup|nope)(?:\s{0,2}[,.!;:-]|\s+(?:but|it|they|he|she|i|we|you)\b|$)",
+        re.IGNORECASE,
+    )
 
 
 def _borne_out(said: Reading, covered: Coverage) -> bool:
-    """Data has no words around its values: all facts of a statement are there, or at least half of its words."""
+    """Data has no words around its values: all names and numbers are there, and a number or half of the words."""
+    if any(term.name or term.fact is not None for term in covered.missing):
+        return False
     telling = [term for term in said.terms if term.weight > GRAMMAR_WEIGHT]
-    facts = [term for term in telling if term.fact is not None]
-    return bool(facts) or 2 * len(covered.missing) <= len(telling)
+    return any(term.fact is not None for term in telling) or 2 * len(covered.missing) <= len(telling)
 
 
 def coverage(said: Reading, evidence: Evidence) -> Coverage:
@@ -138,7 +175,7 @@ def coverage(said: Reading, evidence: Evidence) -> Coverage:
         if not credit:
             missing.append(term)
     alike = found / words if words else 1.0
-    share = (told / total + alike) / 2 if total else _REMARK + (1 - _REMARK) * alike
+    share = (told / total + alike) / 2 if total else 1.0
     return Coverage(share, tuple(missing), total > 0)
 
 
@@ -217,30 +254,11 @@ def _beside_another(terms: tuple[Term, ...], index: int, evidence: Evidence) -> 
     return 0.0
 
 
-def _rival(term: Term, near: Evidence) -> str:
-    """What the evidence has in the place of a number or date that it does not mention."""
-    if isinstance(term.fact, Day) and near.days:
-        return f"the date {term.text} is not in the context (it says {near.days[0].text})"
-    if isinstance(term.fact, Quantity):
-        for known in near.quantities:
-            if known.value == term.fact.value and known.unit != term.fact.unit and known.unit and term.fact.unit:
-                return f"the context says {known.text}, not {term.text}"
-        alike = [known for known in near.quantities if known.unit == term.fact.unit]
-        for known in alike or near.quantities:
-            if not known.unit or not term.fact.unit or known.unit == term.fact.unit:
-                return f"the number {term.text} is not in the context (it says {known.text})"
-    return ""
-
-
-def _about_the_same(said: Reading, evidence: Evidence) -> Evidence:
-    """The sentences of the evidence that share at least half of the words it has in common with the statement."""
-    told = {term.key for term in said.terms if term.weight > GRAMMAR_WEIGHT and term.fact is None}
-    common = told & evidence.polarity.keys()
-    if told and not common:
-        return Evidence([])
-    return Evidence([reading for reading in evidence.readings if 2 * len(common & reading.keys) >= len(common)])
-
-
 def _absent(terms: Sequence[Term]) -> str:
-    shown = ", ".join(dict.fromkeys(f"“{term.text}”" for term in terms[:5]))
-    return f"the context does not mention {shown}" if shown else "the context says it in other words, if at all"
+    return (
+        f"the context does not mention {_listed(terms)}" if terms else "the context says it in other words, if at all"
+    )
+
+
+def _listed(terms: Sequence[Term]) -> str:
+    return ", ".join(dict.fromkeys(f"“{term.text}”" for term in terms[:5]))

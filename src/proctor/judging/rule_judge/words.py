@@ -31,6 +31,9 @@ def fold(text: str) -> str:
     if not text.isascii():
         text = unicodedata.normalize("NFKD", text.translate(_QUOTES).translate(_INVISIBLE))
         text = "".join(character for character in text if not unicodedata.combining(character))
+    if "n't" in text:
+        text = text.replace("can't", "cannot").replace("Can't", "Cannot").replace("won't", "will not")
+        text = re.sub(r"(?<=[a-z])\s?n't\b", " not", text)
     for pattern, name in _countries():
         text = pattern.sub(name, text)
     return re.sub(r"\b(the|in) US\b|\bU\.? S\.", r"\1 usa", text)
@@ -58,8 +61,12 @@ def opposites() -> dict[str, frozenset[str]]:
     """The keys that mean the opposite of a key."""
     found: dict[str, set[str]] = {}
     for word, others in antonyms().items():
-        found.setdefault(key(word), set()).update(key(other) for other in others)
+        found.setdefault(_antonym_key(word), set()).update(_antonym_key(other) for other in others)
     return {word: frozenset(others - {word}) for word, others in found.items()}
+
+
+def _antonym_key(word: str) -> str:
+    return "#1" if word == "first" else key(word)
 
 
 @cache
@@ -160,6 +167,12 @@ NOT_NEGATING = (
     "not least", "nothing but", "not limited to", "never mind", "no worries", "not until", "no longer than",
 )  # fmt: skip
 CLAUSE_BREAKS = frozenset("but however although though because while whereas unless except if when which who".split())
+PART_BREAKS = CLAUSE_BREAKS | frozenset("and or plus versus vs with".split())
+QUANTIFIERS = frozenset(
+    """all every each always only most many some few several more less never especially because any half both very
+    up down before after above below inside outside""".split()
+)
+"""Small words that change a claim: `some` is not `all`, and two facts side by side are no cause."""
 
 _SYNONYMS = """buy purchase|begin start commence|film movie|big large huge|show display|end finish conclude
 help assist aid|doctor physician|car automobile|price cost fee charge|refund reimburse reimbursement
@@ -196,7 +209,8 @@ legal illegal|guilty innocent|strengthen weaken|benign malignant|acute chronic|o
 upgrade downgrade|ascend descend|push pull|majority minority|major minor|strong weak|hard soft|easy difficult
 rich poor|alive dead|born died|ancient modern|upper lower|wet dry|light dark|thick thin|wide narrow|deep shallow
 near far|love hate|agree disagree|improve worsen|expand contract|appear disappear|attack defend|teach learn
-pre-tax after-tax|gross net|inbound outbound|online offline|indoor outdoor|summer winter|spring autumn"""
+pre-tax after-tax|gross net|inbound outbound|online offline|indoor outdoor|summer winter|spring autumn|raise lower
+raise reduce|longest shortest|cheapest expensive|up down|sell buy|more few|widen narrow|warm cool|heat cool"""
 
 
 @cache

@@ -364,13 +364,14 @@ def _unscored(bound: Bound, turn: int | None, error: BaseException, criteria: Cr
     elif isinstance(error, EvaluationPending):
         outcome, reason = Outcome.PENDING, str(error)
         details = {"criteria": error.criteria} if error.criteria else NOTHING
+        details = {JUDGED: account} if (account := getattr(error, "account", None)) else details
     elif isinstance(error, (BadVerdict, JudgeFailed, ProctorError)):
         outcome, reason = Outcome.ERROR, str(error)
         account = getattr(error, "account", None)
         details = NOTHING if account is None else {JUDGED: account}
     else:
         outcome, reason = Outcome.ERROR, f"raised {describe(error)}{place_of(error)}"
-    if bound.spec.optional and outcome is Outcome.ERROR:
+    if bound.spec.optional and (outcome is Outcome.ERROR or JUDGED in details):
         outcome, reason = Outcome.SKIPPED, f"could not be measured: {reason}"
     return Score(
         evaluator=bound.title,

@@ -13,7 +13,7 @@ from proctor.base.json_data import Json
 from proctor.base.records import record
 from proctor.base.references import describe
 from proctor.cases.suite import EvaluatorSpec
-from proctor.evaluators.evaluation import BadVerdict, Evaluation, NothingToCompare
+from proctor.evaluators.evaluation import BadVerdict, Evaluation, EvaluationPending, NothingToCompare
 from proctor.evaluators.registry import Bound, build
 from proctor.results.judge_calibration import Calibration, Calibrations, Measured, prompt_versions
 from proctor.running.engine.judges import refusal, with_judge
@@ -31,7 +31,7 @@ class Unjudged:
 
     id: str
     outcome: str
-    """`error` or `skipped`."""
+    """`error`, `skipped`, or `pending` where the judge cannot tell."""
     reason: str
 
 
@@ -151,6 +151,8 @@ class _RowJudging:
                 JudgeContext(_MeasuredJudges(self._judges, self._judge, panel), self._judge, self._bound.threshold)
             ):
                 said = await evaluate(self._bound.call, row.evaluable)
+        except EvaluationPending as error:
+            return Unjudged(row.id, "pending", str(error))
         except NothingToCompare as error:
             return Unjudged(row.id, "skipped", str(error))
         except (JudgeFailed, BadVerdict) as error:

@@ -29,11 +29,14 @@ from proctor.running.python_api.run_application import (
     question_of_entry,
 )
 from proctor.running.python_api.scorers import (
+    ABSTAINED,
     EvalAssertionError,
     EvaluatorLike,
     PassCriteria,
     Scorer,
+    at_best,
     explain,
+    inconclusive,
     judge_matrix,
     scorer_of,
     scorers_of,
@@ -149,7 +152,12 @@ class Examination:
             return
         titles = [scorer.title for scorer in self._scorers]
         lines = [explain(message, matrix, [question.known for question in questions], titles, criteria), afterwards]
-        raise EvalAssertionError("\n".join(filter(None, lines)), matrix)
+        text = "\n".join(filter(None, lines))
+        abstained = any(ABSTAINED in cell.details for row in matrix for cell in row)
+        if abstained and not afterwards and judge_matrix(at_best(matrix), criteria)[0]:
+            inconclusive(text)
+            return
+        raise EvalAssertionError(text, matrix)
 
     async def _row(self, question: Question) -> list[Evaluation]:
         async with self._gate:

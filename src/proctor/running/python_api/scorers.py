@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import functools
 import math
+import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -27,6 +29,7 @@ from proctor.evaluators.evaluation import (
     NothingToCompare,
     evaluate,
 )
+from proctor.evaluators.judged_evaluator import Undecided
 from proctor.results.passing import ScoreThreshold
 from proctor.results.run import Outcome
 from proctor.running.python_api.run_application import is_being_cancelled
@@ -39,6 +42,8 @@ LONGEST = 40
 """Lines of one kind that a message has."""
 SHOWN = 80
 
+ABSTAINED = "abstained"
+"""The detail of a cell whose judge cannot tell."""
 NOTHING_MEASURED = "Fail: nothing was measured"
 
 
@@ -61,6 +66,19 @@ def unanswered(reason: str) -> Evaluation:
     return Evaluation(math.nan, reason, {"outcome": Outcome.ERROR.value, "unanswered": True})
 
 
+class Inconclusive(UserWarning):
+    """Nothing failed, and a judge could not tell: neither a pass nor a failure."""
+
+
+def inconclusive(message: str) -> None:
+    """Say that nothing is decided: a test of pytest is skipped with the reason, elsewhere it is a warning."""
+    if "PYTEST_CURRENT_TEST" in os.environ:
+        import pytest
+
+        raise pytest.skip.Exception(f"pending: {message}")
+    warnings.warn(f"pending: {message}", Inconclusive, stacklevel=3)
+
+
 def outcome_of(cell: Evaluation) -> Outcome | None:
     """Why there is no score; `None` where there is one."""
     return Outcome(cell.details["outcome"]) if math.isnan(cell.score) else None
@@ -78,6 +96,11 @@ def judge_matrix(matrix: Matrix, criteria: PassCriteria) -> tuple[bool, str]:
         passed = criteria(worst)[0]
         message = message if passed else f"Fail: what could not be measured might have failed ({message})"
     return passed, message
+
+
+def at_best(matrix: Matrix) -> Matrix:
+    """What could have been, had every judge that abstained found nothing wrong."""
+    return [[replace(cell, score=1.0) if ABSTAINED in cell.details else cell for cell in row] for row in matrix]
 
 
 def _at_worst(row: list[Evaluation]) -> list[Evaluation]:
@@ -158,7 +181,9 @@ class Scorer:
         except NothingToCompare as error:
             return unmeasured(Outcome.SKIPPED, str(error) or "it had nothing to compare")
         except EvaluationPending as error:
-            return unmeasured(Outcome.PENDING, str(error) or "its verdict is yet to come")
+            cell = unmeasured(Outcome.PENDING, str(error) or "its verdict is yet to come")
+            abstained = isinstance(error, Undecided)
+            return replace(cell, details={**cell.details, ABSTAINED: True}) if abstained else cell
         except (BadVerdict, ProctorError) as error:
             return unmeasured(Outcome.ERROR, str(error))
         except (Exception, SystemExit) as error:

@@ -1,0 +1,165 @@
+"""Compares values under their labels: a number, date or name of a statement with those that the evidence gives.
+
+JSON, tables, lines such as `price: 12` and prose are read alike: the label of a value is the telling words beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from proctor.base.records import record
+from proctor.judging.rule_judge.dates import Day, within
+from proctor.judging.rule_judge.passage_reading import Reading, Term
+from proctor.judging.rule_judge.quantities import MONEY, Quantity, same
+from proctor.judging.rule_judge.words import COMMON_WEIGHT, GRAMMAR_WEIGHT
+
+_BEFORE, _AFTER, _INHERITED = 0.6, 0.1, 0.9
+"""What a word of the sentence counts that is not beside the value: before it, after it, and before it if none is."""
+_COMMON = 0.9
+_SIDES = frozenset("from to until till since before after".split())
+"""Small words before a number that say which of two it is."""
+_STRONG = 0.6
+"""The share of a label that another value must have to be the value of the same thing."""
+_ALL = 0.99
+"""The same for names, of which a sentence may have several for one thing."""
+_ENOUGH = 1.5
+_CLEARLY = 0.4
+"""How much better another value's label must fit than that of the same value."""
+
+
+@record
+class Value:
+    """A value with the words that say what it is the value of, each with how much it counts."""
+
+    term: Term
+    label: dict[str, float]
+
+
+@record
+class Finding:
+    """What the evidence says of one value: the same, another one for the same thing, nothing, or hard to tell."""
+
+    term: Term
+    verdict: Literal["same", "other", "absent", "doubtful"]
+    reason: str = ""
+
+
+def values(reading: Reading) -> tuple[Value, ...]:
+    """Every value of a sentence with its label; names are values where there is something to say of them."""
+    found = [index for index, term in enumerate(reading.terms) if term.fact is not None or term.name]
+    return tuple(Value(reading.terms[index], _label(reading, index)) for index in found)
+
+
+def _label(reading: Reading, index: int) -> dict[str, float]:
+    """Words up to the next value or pause on both sides count in full, the others of the sentence hardly.
+
+    A part that has no words of its own takes those of the sentence: `A costs 5 and B 7`. A date says when anywhere.
+    """
+    own = reading.terms[index]
+    near: dict[str, float] = {}
+    before: dict[str, float] = {}
+    after: dict[str, float] = {}
+    only_date = sum(_is_date(term) for term in reading.terms) == 1
+    for step, far in ((-1, before), (1, after)):
+        label = near
+        position = index + step
+        while 0 <= position < len(reading.terms):
+            term = reading.terms[position]
+            paused = (position if step > 0 else position + 1) in reading.pauses
+            if paused or (_is_number(term) and _is_number(own) and _comparable(term, own)):
+                label = far
+            if term.text.lower() in _SIDES and _is_number(own) and position == index - 1:
+                near[f"<{term.text.lower()}"] = 1.0
+            elif _is_date(term) and not _is_date(own):
+                (near if only_date else label)[_when(term)] = 1.0
+            elif term.weight > GRAMMAR_WEIGHT and not _is_number(term) and (label is not after or not term.name):
+                label.setdefault(term.key, _COMMON if term.weight <= COMMON_WEIGHT else 1.0)
+            position += step
+    if own.name:
+        return {key: weight for key, weight in near.items() if key != own.key}
+    names = {term.key for term in reading.terms if term.name and term.text[0].isupper()}
+    if names & near.keys() or not any(key[0] == "<" for key in near):
+        before = {key: weight for key, weight in before.items() if key not in names}
+    share = _BEFORE if any(key[0] not in "@<" and key not in names for key in near) else _INHERITED
+    label = {key: weight * _AFTER for key, weight in after.items()}
+    label |= {key: weight * share for key, weight in before.items()}
+    return label | near
+
+
+def _is_date(term: Term) -> bool:
+    return isinstance(term.fact, Day) or _is_year(term)
+
+
+def _when(term: Term) -> str:
+    year = term.fact.year if isinstance(term.fact, Day) else None
+    return f"@{year or term.text.lower()}"
+
+
+def _is_number(term: Term) -> bool:
+    return term.fact is not None and term.weight > COMMON_WEIGHT
+
+
+def compared(statement: Reading, evidence: Sequence[Reading], repeatable: Sequence[Reading] = ()) -> Iterator[Finding]:
+    """What the evidence says of each value of the statement; what is `repeatable` is the same or nothing."""
+    known = [value for reading in evidence for value in values(reading)]
+    lent = [value for reading in repeatable for value in values(reading)]
+    for value in values(statement):
+        if value.term.weight <= COMMON_WEIGHT:
+            continue  # `one` is as often a pronoun as a number
+        own = [other for other in lent if _comparable(value.term, other.term) and _same(value.term, other.term)]
+        yield _compared(value, [other for other in known if _comparable(value.term, other.term)] + own)
+
+
+def _comparable(one: Term, other: Term) -> bool:
+    if isinstance(one.fact, Quantity) and isinstance(other.fact, Quantity):
+        if one.fact.unit == other.fact.unit:
+            return True
+        bare, other_unit = sorted((one.fact, other.fact), key=lambda fact: bool(fact.unit))
+        # Data leaves out the sign of an amount and writes a share for a percentage; it names other units.
+        fits = other_unit.unit in MONEY or (other_unit.unit == "percent" and bare.value <= 1)
+        return not bare.unit and fits and not _is_year(one) and not _is_year(other)
+    if isinstance(one.fact, Day):
+        return isinstance(other.fact, Day) or _is_year(other)
+    return _is_year(one) if isinstance(other.fact, Day) else one.name and other.name
+
+
+def _is_year(term: Term) -> bool:
+    fact = term.fact
+    plain = isinstance(fact, Quantity) and not fact.unit and fact.text.isdigit()
+    return plain and isinstance(fact, Quantity) and 1000 <= fact.value < 2200
+
+
+def _same(one: Term, other: Term) -> bool:
+    if isinstance(one.fact, Quantity) and isinstance(other.fact, Quantity):
+        return same(one.fact, other.fact)
+    if isinstance(one.fact, Day):
+        return isinstance(other.fact, Day) and within(one.fact, [other.fact])
+    if isinstance(other.fact, Day):
+        return isinstance(one.fact, Quantity) and one.fact.value == other.fact.year
+    return one.key == other.key
+
+
+def _compared(value: Value, known: Sequence[Value]) -> Finding:
+    term = value.term
+    fits = [(_fit(value.label, other.label), other) for other in known if other.term.key not in value.label]
+    own = max((fit for fit, other in fits if _same(term, other.term)), default=None)
+    rival_fit, rival = max(
+        ((fit, other) for fit, other in fits if not _same(term, other.term)),
+        key=lambda pair: pair[0],
+        default=(0.0, None),
+    )
+    if rival is None or (own is not None and own >= rival_fit):
+        return Finding(term, "absent" if own is None else "same")
+    total = sum(value.label.values())
+    strong = total > (_ENOUGH if term.name else 0) and rival_fit >= (_ALL if term.name else _STRONG) * total
+    reason = f"the context says {rival.term.text}, not {term.text}"
+    if own is None:
+        return Finding(term, "other", reason) if strong and not term.name else Finding(term, "absent")
+    if strong and rival_fit - own >= _CLEARLY:
+        return Finding(term, "other", f"{reason} ({term.text} is said of something else)")
+    return Finding(term, "doubtful") if rival_fit - own >= _CLEARLY else Finding(term, "same")
+
+
+def _fit(label: dict[str, float], other: dict[str, float]) -> float:
+    return sum(min(weight, other[word]) for word, weight in label.items() if word in other)
