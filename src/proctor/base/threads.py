@@ -11,6 +11,7 @@ import contextlib
 import contextvars
 import functools
 import inspect
+import os
 import queue
 import threading
 import weakref
@@ -19,6 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from proctor.base.errors import AgentFailed, UnreadableReply
+from proctor.base.guard import end_fork_of
 from proctor.base.references import describe
 
 _IDLE_SECONDS = 10.0
@@ -101,6 +103,7 @@ async def call_in_thread(function: Callable[..., Any], /, *args: Any, **kwargs: 
     future: asyncio.Future[Any] = loop.create_future()
     deliveries = _DELIVERIES.get(loop) or _DELIVERIES.setdefault(loop, _Deliveries(loop))
     context = contextvars.copy_context()
+    pid = os.getpid()
 
     def job() -> None:
         try:
@@ -109,6 +112,7 @@ async def call_in_thread(function: Callable[..., Any], /, *args: Any, **kwargs: 
             result, error = None, raised
         except BaseException as raised:
             result, error = None, AgentFailed(f"raised {describe(raised)}")
+        end_fork_of(pid)
         deliveries.put(future, result, error)
 
     _WORKERS.submit(job)

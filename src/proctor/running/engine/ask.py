@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import os
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from proctor.agents.agent import Agent, Reply, ToolCall, Usage
 from proctor.agents.tool_doubles import DOUBLES, Doubles
 from proctor.base.errors import AgentFailed, UnreadableReply
+from proctor.base.guard import end_fork_of
 from proctor.base.records import record
 from proctor.base.references import describe, place_of
 from proctor.cases.suite import Case, NamedData, Turn
@@ -102,7 +104,7 @@ async def ask(
         user = new_user()
         with capturing() as seen:
             conversation = _converse(agent, case, user, replies, warnings, seen.spans)
-            outcome, reason, again = await _attempt(conversation, limits.timeout, watchdog, user)
+            outcome, reason, again = await _attempt(conversation, limits.timeout, watchdog, user, case.id)
         duration_ms = (time.perf_counter() - clock - user.seconds) * 1000
         if again is None or attempt > limits.retries:
             if again is not None and attempt > 1:
@@ -129,11 +131,11 @@ def _pause(backoff: float, attempt: int) -> float:
 
 
 async def _attempt(
-    conversation: Coroutine[Any, Any, None], timeout: float, watchdog: Watchdog, user: User
+    conversation: Coroutine[Any, Any, None], timeout: float, watchdog: Watchdog, user: User, label: str
 ) -> tuple[Outcome | None, str, float | None]:
     """One try: the outcome if it is settled, why, and, if trying again may help, after how many seconds (0: any)."""
     try:
-        await in_time(conversation, timeout, watchdog, lambda: user.seconds)
+        await in_time(conversation, timeout, watchdog, lambda: user.seconds, label)
     except ConversationSpoiled as error:
         return Outcome.ERROR, str(error), None
     except TooLate:
@@ -165,7 +167,11 @@ async def _converse(
                 recording = Recording(inputs)
                 CURRENT.set(recording)  # never reset: the conversation is a task, whose context ends with it
                 clock, before = time.perf_counter(), len(spans)
-                reply = await session.send(turn)
+                pid = os.getpid()
+                try:
+                    reply = await session.send(turn)
+                finally:
+                    end_fork_of(pid)
                 recording.over = True
                 duration_ms = (time.perf_counter() - clock) * 1000
                 replies.append(_complete(reply, recording, duration_ms, spans[before:]))

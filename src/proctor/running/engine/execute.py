@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from proctor.agents.agent import BaseAgent
 from proctor.base.errors import StoreError
+from proctor.base.guard import is_guarded
 from proctor.base.references import describe
 from proctor.base.secrets import mask
 from proctor.cases.suite import Case
@@ -317,11 +318,13 @@ class _Execution:
         finally:
             for number, handler in before.items():
                 loop.remove_signal_handler(number)
-                signal.signal(number, handler)
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    signal.signal(number, handler)
 
     def _on_signal(self, number: signal.Signals) -> None:
         asyncio.get_running_loop().remove_signal_handler(number)
-        signal.signal(number, signal.SIG_DFL)
+        # The guard ends the process at the second signal, and passes on one that the whole group got already.
+        signal.signal(number, signal.SIG_IGN if is_guarded() else signal.SIG_DFL)
         self._stop("interrupted; run the same command with --resume to continue", interrupted=True)
 
 
