@@ -171,7 +171,7 @@ class HttpChatConnection(HttpSession):
             body["tools"] = [tool.offer for tool in tools]
         try:
             response = await self._exchange(plain(body))
-            return read_completion(response.content.decode("utf-8", "replace"))
+            return read_completion(response.text)
         except UnreadableReply as error:
             raise UnreadableReply(self._hide(f"{self._agent.name}: {error}")) from None
 

@@ -19,9 +19,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from proctor.base.errors import AgentFailed, UnreadableReply
+from proctor.base.errors import AgentFailed
 from proctor.base.guard import end_fork_of
 from proctor.base.references import describe
+from proctor.base.reply_size import Pieces
 
 _IDLE_SECONDS = 10.0
 
@@ -171,7 +172,10 @@ async def invoke_as(
     if inspect.isawaitable(result):
         result = await result
     if inspect.isasyncgen(result):
-        return join_chunks([chunk async for chunk in result])
+        pieces = Pieces()
+        async for chunk in result:
+            pieces.add(chunk)
+        return pieces.text()
     if inspect.isgenerator(result):
         return await call_in_thread(join_chunks, result)
     return result
@@ -185,9 +189,7 @@ def _call_and_drain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) 
 
 def join_chunks(chunks: Iterable[Any]) -> str:
     """The whole text of an answer that came in pieces."""
-    texts: list[str] = []
+    pieces = Pieces()
     for chunk in chunks:
-        if not isinstance(chunk, str):
-            raise UnreadableReply(f"the agent streamed a {type(chunk).__name__}; a stream is read as chunks of text")
-        texts.append(chunk)
-    return "".join(texts)
+        pieces.add(chunk)
+    return pieces.text()

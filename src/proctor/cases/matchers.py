@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from proctor.base.json_data import Json, show
+from proctor.base.patterns import check_pattern, fullmatch
 from proctor.base.records import record
 
 
@@ -51,19 +52,15 @@ class Equals:
         return {"$equals": literal} if is_form else literal
 
 
-@dataclass(frozen=True)
+@record
 class Regex:
     """Text that the pattern matches from end to end."""
 
     pattern: str
 
-    @cached_property
-    def compiled(self) -> re.Pattern[str]:
-        return re.compile(self.pattern)
-
     def mismatch(self, actual: Json) -> str | None:
         text = actual if isinstance(actual, str) else show(actual)
-        return None if self.compiled.fullmatch(text) else f"{show(actual, 80)} does not match /{self.pattern}/"
+        return None if fullmatch(self.pattern, text) else f"{show(actual, 80)} does not match /{self.pattern}/"
 
     def to_json(self) -> Json:
         return {"$regex": self.pattern}
@@ -226,13 +223,9 @@ def _build(form: str, operand: Json, options: dict[str, Json], base: Path | None
 
 
 def _pattern(text: str) -> str:
-    import warnings
-
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            re.compile(text)
-    except (re.error, OverflowError, RecursionError) as error:
+        check_pattern(text)
+    except ValueError as error:
         raise ValueError(f"$regex {text!r} is not a pattern: {error}") from None
     return text
 

@@ -80,6 +80,8 @@ def main() -> NoReturn:
     except (click.Abort, KeyboardInterrupt):
         _complain("interrupted")
         code = 130
+    except SystemExit as ended:  # click's way to end on a closed pipe; 0 would come from elsewhere, and be no result
+        code = ended.code if isinstance(ended.code, int) and ended.code else 4
     except BrokenPipeError:
         code = _end_of_pipe()
     except OSError as error:

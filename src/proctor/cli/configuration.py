@@ -21,12 +21,13 @@ KEYS: dict[str, Callable[[str], Any]] = {
     "timeout": float,
     "evaluator_timeout": float,
     "retries": int,
+    "max_reply_bytes": int,
     "judge": str,
     "budget": float,
     "keep_secrets": bool,
 }
 NOUNS = {"budget": "an amount of dollars"}
-LEAST = {"repeat": 1, "parallel": 1, "retries": 0}
+LEAST = {"repeat": 1, "parallel": 1, "retries": 0, "max_reply_bytes": 1}
 
 
 @record

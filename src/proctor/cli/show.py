@@ -58,7 +58,7 @@ def _read(kept: Store, wanted: str) -> Run:
         state = status_of(kept, kept.find_run(run.id))
         run.interrupted = state in ("interrupted", "died")
         notes = {"running": "the run is still going on", "died": "the process died before the run was over"}
-        run.note = run.note or notes.get(state, "")
+        run.note = notes.get(state, run.note)
     return run
 
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from proctor.base.errors import UsageError
 from proctor.base.json_data import show
 from proctor.base.records import record
+from proctor.base.reply_size import DEFAULT_BYTES
 from proctor.cases.suite import Settings
 from proctor.results.run import Run, TrialResult
 from proctor.results.verdict import RunVerdict
@@ -18,7 +19,9 @@ VARIABLE = "PROCTOR_JUDGE"
 GIVEN = "--judge"
 
 NO_SETTINGS = Settings()
-DEFAULTS = Settings(repeat=1, parallel=8, timeout=300.0, evaluator_timeout=60.0, retries=2)
+DEFAULTS = Settings(
+    repeat=1, parallel=8, timeout=300.0, evaluator_timeout=60.0, retries=2, max_reply_bytes=DEFAULT_BYTES
+)
 JUDGED_SECONDS = 300.0
 """Default timeout of evaluators that ask a judge: models think, and are asked again."""
 
@@ -55,6 +58,7 @@ class Limits:
     timeout: float
     evaluator_timeout: float
     retries: int
+    max_reply_bytes: int = DEFAULT_BYTES
     judged_timeout: float = JUDGED_SECONDS
     """The evaluator timeout of those that ask a judge; waiting for the judge to be free does not count."""
 

@@ -15,6 +15,7 @@ from proctor.base.errors import AgentFailed, UnreadableReply
 from proctor.base.guard import end_fork_of
 from proctor.base.records import record
 from proctor.base.references import describe, place_of
+from proctor.base.reply_size import LIMIT, ReplyTooLarge, check_size
 from proctor.cases.suite import Case, NamedData, Turn
 from proctor.results.run import Outcome
 from proctor.running.engine.deadline import Cancelled, TooLate, Watchdog, in_time
@@ -103,6 +104,7 @@ async def ask(
         warnings: list[str] = []
         user = new_user()
         with capturing() as seen:
+            LIMIT.set(limits.max_reply_bytes)
             conversation = _converse(agent, case, user, replies, warnings, seen.spans)
             outcome, reason, again = await _attempt(conversation, limits.timeout, watchdog, user, case.id)
         duration_ms = (time.perf_counter() - clock - user.seconds) * 1000
@@ -115,7 +117,7 @@ async def ask(
         await asyncio.sleep(again or _pause(backoff, attempt))
 
 
-def _said(error: Exception) -> str:
+def _said(error: BaseException) -> str:
     """What went wrong, as a sentence about the agent."""
     if not isinstance(error, AgentFailed):
         return f"the agent raised {describe(error)}{place_of(error)}"
@@ -151,6 +153,10 @@ async def _attempt(
         if is_transient(error):
             return Outcome.ERROR, reason, _wish(error)
         return Outcome.FAILED, reason, None
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:  # such as GeneratorExit: whatever an agent raises is its own trial's
+        return Outcome.FAILED, _said(error), None
     return None, "", None
 
 
@@ -170,11 +176,19 @@ async def _converse(
                 pid = os.getpid()
                 try:
                     reply = await session.send(turn)
+                except ReplyTooLarge as error:
+                    replies.append(Reply(error.head))
+                    raise
                 finally:
                     end_fork_of(pid)
                 recording.over = True
                 duration_ms = (time.perf_counter() - clock) * 1000
-                replies.append(_complete(reply, recording, duration_ms, spans[before:]))
+                replies.append(whole := _complete(reply, recording, duration_ms, spans[before:]))
+                try:
+                    check_size(whole)
+                except ReplyTooLarge as error:
+                    replies[-1] = Reply(error.head, duration_ms=duration_ms)
+                    raise
                 if inputs:
                     unused = recording.unused()
                     warnings += [f"the application never asked for the input {name!r}" for name in unused]

@@ -179,7 +179,9 @@ class _Execution:
         while (planned := await self._dispatcher.take()) is not None:
             try:
                 trial = await self._trial(planned)
-            except Exception as error:
+            except asyncio.CancelledError:
+                raise
+            except BaseException as error:
                 trial = _result(planned, _unasked(Outcome.ERROR, _unforeseen(error)))
             finally:
                 self._dispatcher.give_back(planned)
@@ -375,7 +377,7 @@ async def _problem(step: Callable[[], Any], seconds: float) -> str | None:
     return None
 
 
-def _unforeseen(error: Exception) -> str:
+def _unforeseen(error: BaseException) -> str:
     """The reason of a trial that broke in an unforeseen way, even if the exception itself cannot say it."""
     import traceback
 

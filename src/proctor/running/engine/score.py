@@ -14,7 +14,7 @@ from proctor.agents.agent import Reply, Usage
 from proctor.base.errors import JudgeFailed, ProctorError
 from proctor.base.json_data import UNSET, Json, plain
 from proctor.base.records import record
-from proctor.base.references import describe, place_of
+from proctor.base.references import describe, place_of, shortened
 from proctor.base.threads import call_in_thread
 from proctor.base.threshold import passes
 from proctor.cases.suite import NOTHING, Case, Criteria, ExpectedCall, NamedData
@@ -253,7 +253,9 @@ async def _score_apart(
             return _unscored(bound, turn, BadVerdict("cancelled itself"), criteria, clock)
         except NothingThere as error:
             return _scored(bound, turn, Evaluation(0.0, str(error)), criteria, clock, warnings)
-        except Exception as error:
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # such as GeneratorExit: whatever an evaluator raises is its own score's
             return _unscored(bound, turn, error, criteria, clock)
 
 
@@ -294,9 +296,16 @@ async def _call_once(bound: Bound, seen: Evaluable) -> Evaluation | None:
     try:
         with untraced():
             verdict = call(seen, **extra) if bound.asynchronous else await call_in_thread(call, seen, **extra)
-            return read_verdict(await verdict if inspect.isawaitable(verdict) else verdict)
+            return _in_plain_words(read_verdict(await verdict if inspect.isawaitable(verdict) else verdict))
     except (SystemExit, KeyboardInterrupt) as error:
         raise BadVerdict(f"raised {describe(error)}{place_of(error)}") from error
+
+
+def _in_plain_words(verdict: Evaluation | None) -> Evaluation | None:
+    """The evaluation as text and data, made while the evaluator's time still runs: a `__str__` may take long."""
+    if verdict is None or (type(verdict.reasoning) is str and not verdict.details):
+        return verdict
+    return replace(verdict, reasoning=str(verdict.reasoning or ""), details=plain(verdict.details))
 
 
 def _scored(
@@ -313,7 +322,7 @@ def _scored(
         outcome=Outcome.PASSED if passes(verdict.score, threshold) else Outcome.FAILED,
         value=verdict.score,
         threshold=threshold,
-        reasoning=str(verdict.reasoning or ""),
+        reasoning=shortened(str(verdict.reasoning or "")),
         turn=turn,
         gates=bound.spec.gates,
         details=details,
@@ -342,7 +351,7 @@ def _unscored(bound: Bound, turn: int | None, error: BaseException, criteria: Cr
         evaluator=bound.title,
         outcome=outcome,
         threshold=_threshold(bound, criteria),
-        reasoning=reason,
+        reasoning=shortened(reason),
         turn=turn,
         gates=bound.spec.gates,
         details=details,
