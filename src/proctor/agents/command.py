@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import json
 import os
 import shlex
 import shutil
 import signal
-import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +22,7 @@ from proctor.agents.replies import to_reply
 from proctor.agents.sessions import BaseSession, Conversation
 from proctor.base.errors import AgentFailed, UnreadableReply, UsageError
 from proctor.base.json_data import Json, fingerprint, plain
+from proctor.base.processes import MARK, kill_tree, new_mark
 from proctor.base.records import record
 from proctor.base.reply_size import HEAD_BYTES, LIMIT, ReplyTooLarge, read_limited
 from proctor.cases.suite import Case, Turn
@@ -33,8 +32,6 @@ _GRACE_SECONDS = 2.0
 _LATE_SECONDS = 0.25
 """How long the output of a program that has ended may still come in; children of it may hold it open forever."""
 _LAST_LINES = 8
-_MARK = "PROCTOR_TRIAL_PROCESS"
-_NUMBERS = itertools.count(1)
 
 
 @record
@@ -55,7 +52,7 @@ class Program:
 
 async def launch(program: Program, *, stderr: Any) -> asyncio.subprocess.Process:
     """The running program, in a process group of its own; no shell is involved."""
-    mark = f"{os.getpid()}-{next(_NUMBERS)}"
+    mark = new_mark()
     try:
         process = await asyncio.create_subprocess_exec(
             *program.argv,
@@ -63,7 +60,7 @@ async def launch(program: Program, *, stderr: Any) -> asyncio.subprocess.Process
             stdout=asyncio.subprocess.PIPE,
             stderr=stderr,
             cwd=program.cwd,
-            env={**program.env, _MARK: mark},
+            env={**program.env, MARK: mark},
             start_new_session=True,
         )
         process.mark = mark  # type: ignore[attr-defined]
@@ -86,27 +83,10 @@ async def stop(process: asyncio.subprocess.Process, *, politely: bool = False) -
 
 
 def kill_group(process: asyncio.subprocess.Process) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        if hasattr(os, "killpg"):
-            os.killpg(process.pid, signal.SIGKILL)
-        elif process.returncode is None:
-            process.kill()
-    _kill_marked(getattr(process, "mark", ""))
-
-
-def _kill_marked(mark: str) -> None:
-    """End descendants that left the process group (`setsid`): they have inherited the environment of their trial."""
-    wanted = f"{_MARK}={mark}".encode()
-    if not mark or not sys.platform.startswith("linux"):
-        return
-    for folder in os.scandir("/proc"):
-        if not folder.name.isdigit():
-            continue
-        with contextlib.suppress(OSError):
-            with open(f"/proc/{folder.name}/environ", "rb") as file:  # noqa: PTH123  quicker, and there are many
-                environment = file.read()
-            if wanted in environment.split(b"\0"):
-                os.kill(int(folder.name), signal.SIGKILL)
+    if hasattr(os, "killpg"):
+        kill_tree(process.pid, getattr(process, "mark", ""))
+    elif process.returncode is None:
+        process.kill()
 
 
 async def _wait(process: asyncio.subprocess.Process) -> None:

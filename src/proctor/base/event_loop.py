@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable, Coroutine
 from typing import Any, ParamSpec, TypeVar
 
+from proctor.base.clock import CLOCK
 from proctor.base.threads import executor_apart
 
 T = TypeVar("T")
@@ -28,6 +29,7 @@ def run_sync(main: Coroutine[Any, Any, T]) -> T:
         raise RuntimeError("an event loop is running here already: await the asynchronous form instead")
     loop = asyncio.new_event_loop()
     loop.set_default_executor(executor_apart())
+    loop.time = CLOCK.monotonic  # type: ignore[method-assign]
     try:
         return _run(loop, loop.create_task(main))
     finally:

@@ -78,7 +78,7 @@ def _found(reference: str, where: str, name: str, base: Path | None) -> Any:
     first = name.partition(".")[0]
     if names is not None and first not in names:
         raise UsageError(f"{reference!r}: {where} has no {first!r}{_nearest(first, sorted(names))}")
-    return stand_in
+    return stand_in(name.rpartition(".")[2])
 
 
 def find_file(where: str, base: Path | None) -> Path:

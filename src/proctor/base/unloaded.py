@@ -12,9 +12,20 @@ from typing import Any
 from proctor.base.errors import UsageError
 
 
-def stand_in(*args: Any, **kwargs: Any) -> Any:
-    """Stands for a function that was found and not loaded: it takes anything and is never called."""
-    raise UsageError("this was found, but not loaded")
+def stand_in(name: str) -> Any:
+    """Stands for a function that was found and not loaded: it takes anything, and what a factory gives is the same."""
+
+    def found(*args: Any, **kwargs: Any) -> Any:
+        return found
+
+    found.__name__ = found.__qualname__ = name
+    found.is_stand_in = True  # type: ignore[attr-defined]
+    return found
+
+
+def is_stand_in(target: Any) -> bool:
+    """Whether this only stands for what a reference names."""
+    return getattr(target, "is_stand_in", False) is True
 
 
 def names_in(path: Path) -> set[str] | None:

@@ -43,6 +43,8 @@ class RunOptions:
     budget_usd: float | None = None
     """What agents and judges may cost before no further trial is begun."""
     maxfail: int | None = None
+    isolate: bool = False
+    """Whether every trial has a process of its own."""
     keep_secrets: bool = False
     """Whether the store and reports keep secrets in answers, tool calls, prompts and errors as they are."""
     backoff: float = 0.5

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-import time
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from proctor.agents.agent import Agent, Reply, ToolCall, Usage
 from proctor.agents.tool_doubles import DOUBLES, Doubles
+from proctor.base.clock import CLOCK
 from proctor.base.errors import AgentFailed, UnreadableReply
 from proctor.base.guard import end_fork_of
 from proctor.base.records import record
@@ -99,7 +99,7 @@ async def ask(
     attempt = 0
     while True:
         attempt += 1
-        started_at, clock = time.time(), time.perf_counter()
+        started_at, clock = CLOCK.time(), CLOCK.perf_counter()
         replies: list[Reply] = []
         warnings: list[str] = []
         user = new_user()
@@ -107,7 +107,7 @@ async def ask(
             LIMIT.set(limits.max_reply_bytes)
             conversation = _converse(agent, case, user, replies, warnings, seen.spans)
             outcome, reason, again = await _attempt(conversation, limits.timeout, watchdog, user, case.id)
-        duration_ms = (time.perf_counter() - clock - user.seconds) * 1000
+        duration_ms = (CLOCK.perf_counter() - clock - user.seconds) * 1000
         if again is None or attempt > limits.retries:
             if again is not None and attempt > 1:
                 reason = f"{reason} (after {attempt} attempts)"
@@ -172,7 +172,7 @@ async def _converse(
             while (turn := await user.next_turn(replies)) is not None:
                 recording = Recording(inputs)
                 CURRENT.set(recording)  # never reset: the conversation is a task, whose context ends with it
-                clock, before = time.perf_counter(), len(spans)
+                clock, before = CLOCK.perf_counter(), len(spans)
                 pid = os.getpid()
                 try:
                     reply = await session.send(turn)
@@ -182,8 +182,8 @@ async def _converse(
                 finally:
                     end_fork_of(pid)
                 recording.over = True
-                duration_ms = (time.perf_counter() - clock) * 1000
-                replies.append(whole := _complete(reply, recording, duration_ms, spans[before:]))
+                duration_ms = (CLOCK.perf_counter() - clock) * 1000
+                replies.append(whole := complete_reply(reply, recording, duration_ms, spans[before:]))
                 try:
                     check_size(whole)
                 except ReplyTooLarge as error:
@@ -198,7 +198,7 @@ async def _converse(
         raise AgentFailed(f"the agent raised {describe(error)}{place_of(error)}") from error
 
 
-def _complete(reply: Any, recording: Recording, duration_ms: float, spans: list[Span]) -> Reply:
+def complete_reply(reply: Any, recording: Recording, duration_ms: float, spans: list[Span]) -> Reply:
     """The reply with what was recorded on the way; what an adapter reports itself comes first, then `@tool`."""
     if not isinstance(reply, Reply):
         raise UnreadableReply(f"the session returned {type(reply).__name__} instead of a Reply")

@@ -12,12 +12,12 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
-import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any, TypeVar
 
+from proctor.base.clock import CLOCK
 from proctor.base.guard import tell_alive
 
 T = TypeVar("T")
@@ -69,7 +69,7 @@ class Watchdog:
     ) -> None:
         """From now on, `task` may run for `timeout` seconds, not counting those it `waited`."""
         if task is not None:
-            end = time.monotonic() + timeout
+            end = CLOCK.monotonic() + timeout
             self._allowances[task] = _Allowance(end, timeout, self._blocked, waited=waited, label=label)
             if label:
                 self._longest = max(self._longest, timeout)
@@ -90,7 +90,7 @@ class Watchdog:
         lost = max(0.0, self._blocked - own.blocked_before - own.own_blocking)
         given_back = lost if self._signals else min(lost, own.timeout)
         waited = 0.0 if own.waited is None else own.waited()
-        return own.end + given_back + waited - time.monotonic()
+        return own.end + given_back + waited - CLOCK.monotonic()
 
     def __enter__(self) -> Watchdog:
         self._loop = asyncio.get_running_loop()

@@ -6,13 +6,13 @@ import asyncio
 import contextlib
 import signal
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from proctor.agents.agent import BaseAgent
+from proctor.base.clock import CLOCK
 from proctor.base.errors import StoreError
 from proctor.base.guard import is_guarded
 from proctor.base.references import describe
@@ -111,6 +111,7 @@ class _Execution:
             open_run.store, open_run.no, listener, self._keeping_failed, keep_secrets=options.keep_secrets
         )
         self._dispatcher = Dispatcher(self._waiting())
+        self._missing = sum(1 for _ in self._waiting()) if open_run.kept else len(plan.trials)
         self._note = ""
         self._interrupted = False
         self._bad = 0
@@ -145,18 +146,21 @@ class _Execution:
             self._listener.started(run, len(self._plan.trials), len(open_run.kept))
         with self._watchdog, self._signals():
             try:
-                await self._stoppable([self._start_agents()])
+                if self._missing:
+                    await self._stoppable([self._start_agents()])
                 await self._stoppable([self._worker() for _ in range(min(self._parallel, len(self._plan.trials)))])
             finally:
                 self._writer.flush()
-                await self._stop_agents()
+                if self._missing:
+                    await self._stop_agents()
+                self._check_store()
                 if self._costs is not None:
                     await self._costs.close()
         if self._writer.listener_error is not None:
             raise self._writer.listener_error
         self._writer.summaries.sort(key=lambda summary: summary.position)
         run.note = self._note if self._options.keep_secrets else mask(self._note)
-        run.finished_at, run.interrupted = time.time(), self._interrupted
+        run.finished_at, run.interrupted = CLOCK.time(), self._interrupted
         if self._costs is not None:
             self._costs.sum_up(run, len(self._plan.trials))
         verdict = judge(run)
@@ -287,6 +291,15 @@ class _Execution:
         else:
             self._stop("the results could not be shown")
 
+    def _check_store(self) -> None:
+        """What was kept must still be there, or the verdict would be all that is left of the run."""
+        if self._booking.store is None:
+            return
+        try:
+            self._booking.store.check_present()
+        except StoreError as error:
+            self._note = self._note or f"{error}; the results are only in this report"
+
     def _stop(self, note: str, *, interrupted: bool = False) -> None:
         """Make no further trials; those under way are dropped, so that a resumed run makes them again."""
         self._note = self._note or note
@@ -385,7 +398,7 @@ def _unforeseen(error: BaseException) -> str:
 
 
 def _unasked(outcome: Outcome, reason: str) -> Answer:
-    return Answer((), outcome, reason, attempts=0, started_at=time.time(), duration_ms=0.0)
+    return Answer((), outcome, reason, attempts=0, started_at=CLOCK.time(), duration_ms=0.0)
 
 
 def broke_down(past: TrialResult) -> bool:

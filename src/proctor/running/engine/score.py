@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from proctor.agents.agent import Reply, Usage
+from proctor.base.clock import CLOCK
 from proctor.base.errors import JudgeFailed, ProctorError
 from proctor.base.json_data import UNSET, Json, plain
 from proctor.base.records import record
@@ -211,7 +211,7 @@ def _score_inline(
     criteria = suite.suite.criteria
     timeout = bound.spec.timeout or suite.limits.evaluator_timeout
     task = asyncio.current_task()
-    clock = time.perf_counter()
+    clock = CLOCK.perf_counter()
     try:
         try:
             watchdog.watch(task, timeout)
@@ -243,7 +243,7 @@ async def _score_apart(
     criteria = suite.suite.criteria
     timeout = bound.spec.timeout or (suite.limits.judged_timeout if bound.judged else suite.limits.evaluator_timeout)
     async with contextlib.nullcontext() if bound.judged else scoring.gate:
-        clock = time.perf_counter()
+        clock = CLOCK.perf_counter()
         try:
             verdict = await _in_time(bound, evaluable, suite, scoring, timeout)
             return _scored(bound, turn, verdict, criteria, clock, warnings)
@@ -327,7 +327,7 @@ def _scored(
         gates=bound.spec.gates,
         details=details,
         fingerprint=bound.fingerprint,
-        duration_ms=(time.perf_counter() - clock) * 1000,
+        duration_ms=(CLOCK.perf_counter() - clock) * 1000,
     )
 
 
@@ -356,7 +356,7 @@ def _unscored(bound: Bound, turn: int | None, error: BaseException, criteria: Cr
         gates=bound.spec.gates,
         details=details,
         fingerprint=bound.fingerprint,
-        duration_ms=(time.perf_counter() - clock) * 1000,
+        duration_ms=(CLOCK.perf_counter() - clock) * 1000,
     )
 
 

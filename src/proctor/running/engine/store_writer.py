@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from typing import Any
 
+from proctor.base.clock import CLOCK
 from proctor.base.errors import StoreError
 from proctor.base.guard import allow_at_least, end_fork_of
 from proctor.base.locks import FileLock
@@ -133,7 +134,7 @@ class OpenRun:
 def start_run(plan: Plan, store: Store | None, info: RunInfo) -> OpenRun:
     """A run of its own. Ids sort by time and never meet, also when two runs start in the same second."""
     run_id = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.urandom(3).hex()}"
-    started_at = time.time()
+    started_at = CLOCK.time()
     if store is None:
         return OpenRun(run_id, started_at)
     lock = _take(store, run_id)
