@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from proctor.base.errors import ProctorError
 
-LIMIT_SECONDS = 2.0
+LIMIT_SECONDS = 1.0
 LONGEST_PATTERN = 10_000
 LARGEST_REPEAT = 100_000
 """How often a part may be asked for, nested repeats multiplied: `((a{1000}){1000}){1000}` would fill the memory."""

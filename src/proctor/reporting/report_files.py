@@ -125,7 +125,7 @@ def _write_to_standard_output(run: Run, verdict: RunVerdict, writer: Writer) -> 
     document = io.StringIO()
     try:
         writer(run, verdict, document)
-        outlet.write(without_commands(document.getvalue()))
+        outlet.write(without_commands(document.getvalue()).replace("\x1b", "\\x1b"))
     finally:
         outlet.flush()
         with suppress(OSError):
