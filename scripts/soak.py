@@ -231,11 +231,11 @@ def _kill(process: subprocess.Popen[str], *, worker: bool) -> None:
     process.kill()
 
 
-WORDS = (
-    "cases input expected turns name agent evaluators $regex $approx $subset tools args test_cases eval_cases".split()
-)
-BITS = ["{", "}", "[", "]", ":", ",", '"', "\n", "- ", "&a ", "*a", "<<: ", "!!python/object ", "\\", "\0", "\ud800", "::",
-        "1e999", "NaN", "null", "true", "0" * 50, "sk-abcdefghijklmnopqrstuvwx", "password=", "é", "\u202e", "|", ">", "#"]  # fmt: skip
+WORDS = "cases input expected turns name agent evaluators $regex $approx $subset tools args test_cases".split()
+BITS = [
+    *("{", "}", "[", "]", ":", ",", '"', "\n", "- ", "&a ", "*a", "<<: ", "!!python/object ", "\\", "\0", "\ud800"),
+    *("::", "1e999", "NaN", "null", "true", "0" * 50, "sk-abcdefghijklmnopqrstuvwx", "password=", "é", "\u202e", "|"),
+]
 
 
 def _fuzzers(here: Path, dice: random.Random) -> dict[str, Callable[[], None]]:
@@ -255,10 +255,13 @@ def _fuzzers(here: Path, dice: random.Random) -> dict[str, Callable[[], None]]:
 
     question = Question("soak", 1, "judge", {"answer": "x"}, Verdict)
     seeds = [
-        'name: a\nagent: nop\ncases:\n  - {id: a, input: hello, expected: {tools: [{name: t, args: {x: {$regex: "a+"}}}]}}\n',
-        '{"eval_set_id": "x", "eval_cases": [{"eval_id": "a", "conversation": [{"user_content": {"parts": [{"text": "hi"}]}}]}]}',
+        "name: a\nagent: nop\ncases:\n"
+        '  - {id: a, input: hello, expected: {tools: [{name: t, args: {x: {$regex: "a+"}}}]}}\n',
+        '{"eval_set_id": "x", "eval_cases": [{"eval_id": "a", "conversation": '
+        '[{"user_content": {"parts": [{"text": "hi"}]}}]}]}',
         '{"name": "x", "entries": [{"eval_input": "a", "expected_output": "b"}]}',
-        "name: x\nmodel: {provider: openai, name: gpt}\ninstructions: {inline: hi}\ntest_cases: [{name: a, input: b}]\n",
+        "name: x\nmodel: {provider: openai, name: gpt}\ninstructions: {inline: hi}\n"
+        "test_cases: [{name: a, input: b}]\n",
         '{"id": "a", "input": "b", "expected": "c"}\n{"id": "b", "input": "b"}\n',
         "id,input,expected\na,b,c\n",
     ]
