@@ -142,9 +142,10 @@ for number in (1, 2):
             main()
         except SystemExit as ended:
             assert not ended.code, (command, ended.code)
-    for path in (".proctor/results.db", ".proctor", "."):
-        os.chmod(path, 0o555)
-    os.getuid() or os.setuid(65534)  # everything is loaded by now, which another user might not be able to
+    if number == 1:
+        for path in (".proctor/results.db", ".proctor", "."):
+            os.chmod(path, 0o555)
+        os.getuid() or os.setuid(65534)  # everything is loaded by now, which another user might not be able to
 """
 
 
