@@ -50,7 +50,9 @@ class Soak:
         self.kills, self.inputs = kills, inputs
         self.rows: list[tuple[str, str, str]] = []
         self.bad = 0
-        self.random = random.Random(20_26)
+        seed = int(os.environ.get("SOAK_SEED", time.time_ns() % 1_000_000))
+        print(f"SOAK_SEED={seed} repeats the choices of this run", file=sys.stderr)
+        self.random = random.Random(seed)
 
     def run(self) -> int:
         with tempfile.TemporaryDirectory() as folder:

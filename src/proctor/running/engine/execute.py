@@ -15,14 +15,13 @@ from proctor.agents.agent import BaseAgent
 from proctor.base.clock import CLOCK
 from proctor.base.errors import StoreError
 from proctor.base.guard import is_guarded
-from proctor.base.references import describe
 from proctor.base.secrets import mask
 from proctor.cases.suite import Case
 from proctor.results.masking import with_masked_note
 from proctor.results.run import Outcome, Run, Score, TrialResult
 from proctor.results.verdict import NOTHING_SCORES, RunVerdict, judge, trial_outcome
 from proctor.running.engine.ask import Answer, User, WrittenUser, ask
-from proctor.running.engine.deadline import Watchdog
+from proctor.running.engine.deadline import Watchdog, problem_of_step
 from proctor.running.engine.plan import Plan, PlannedTrial, limits_of
 from proctor.running.engine.run_budget import RunCosts
 from proctor.running.engine.score import ScoringContext, needs_only_a_judge, score
@@ -273,7 +272,7 @@ class _Execution:
         """An agent that cannot start leaves its own suites unmeasured, and no others."""
         for agent, item in self._agents.items():
             self._broken_agents[agent] = f"the agent {agent.name} was not started"
-            problem = await _problem(agent.start, max(item.limits.timeout, agent.start_seconds))
+            problem = await problem_of_step(agent.start, max(item.limits.timeout, agent.start_seconds))
             if problem is None:
                 del self._broken_agents[agent]
             else:
@@ -281,7 +280,7 @@ class _Execution:
 
     async def _stop_agents(self) -> None:
         for agent in self._agents:
-            problem = None if agent in self._broken_agents else await _problem(agent.stop, STOP_SECONDS)
+            problem = None if agent in self._broken_agents else await problem_of_step(agent.stop, STOP_SECONDS)
             if problem is not None:
                 self._note = self._note or f"the agent {agent.name} could not stop: {problem}"
 
@@ -373,21 +372,6 @@ def _result(
 def _case_of(planned: PlannedTrial, answer: Answer) -> Case:
     """The case with what was said, where a simulated user said it."""
     return planned.case if answer.turns is None else replace(planned.case, turns=answer.turns)
-
-
-async def _problem(step: Callable[[], Any], seconds: float) -> str | None:
-    """Why a step in an agent's life did not succeed; that the run itself is cancelled is no such reason."""
-    try:
-        async with asyncio.timeout(seconds):
-            await step()
-    except asyncio.CancelledError:
-        current = asyncio.current_task()
-        if current is not None and current.cancelling():
-            raise
-        return "it cancelled itself"
-    except BaseException as error:
-        return describe(error)
-    return None
 
 
 def _unforeseen(error: BaseException) -> str:
