@@ -103,11 +103,11 @@ class Soak:
                 out = process.communicate(timeout=60)[0]
                 printed |= set(re.findall(r"PASS   soak/(c\d+)", out))
                 green += process.returncode == 0 and "PASSED" not in out
-                if (ended and process.returncode == 0) or kills >= 2 * self.kills:
-                    break
+                if process.returncode == 0 or kills >= 2 * self.kills:
+                    break  # a worker that is killed after its verdict has given it
             store = Store(store_folder, create=False)
-            kept = Counter(key[1] for row in store.runs() for key in store.trial_keys(row.no))
-            lost += len(printed - set(kept))
+            kept = Counter((row.no, t.case.id, t.number) for row in store.runs() for t in store.trials(row.no))
+            lost += len(printed - {case for _, case, _ in kept})
             twice += sum(count > 1 for count in kept.values())
             store.close()
         result = f"{lost} trials lost that were printed, {twice} kept twice, {green} exits of 0 without a verdict"
