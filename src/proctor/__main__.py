@@ -1,6 +1,27 @@
-"""`python -m proctor` is the `proctor` command."""
+"""`python -m proctor` and the `proctor` script: the command line, in a process of its own that a parent waits for."""
 
-from proctor.cli import main
+from __future__ import annotations
+
+import sys
+from typing import NoReturn
+
+_RUNS_NOTHING = ("-h", "--help", "--version")
+
+
+def main() -> NoReturn:
+    """Nothing that only prints help needs a guard; for everything else it is there before anything is imported."""
+    if len(sys.argv) < 2 or any(word in _RUNS_NOTHING for word in sys.argv[1:]):
+        _work()
+    from proctor.base.guard import run_guarded
+
+    run_guarded(_work)
+
+
+def _work() -> NoReturn:
+    from proctor.cli import main as command_line
+
+    command_line()
+
 
 if __name__ == "__main__":
     main()

@@ -67,7 +67,7 @@ def test_listed_runs_stand_in_columns_and_say_each_thing_once(proctor: Command, 
     proctor("test", "--agent", "nop", "-k", "wrong")
     kill_a_run(here)
     killed, fewer, more = proctor("runs").out.splitlines()
-    assert killed.count("interrupted") == 1
+    assert killed.count("died") == 1
     assert "1 of 1,234 trials" in killed
     assert fewer.endswith("1 failed            desk")
     assert more.endswith("1 passed, 1 failed  desk")

@@ -21,6 +21,7 @@ from proctor.base.json_data import Json, fingerprint, plain, show
 from proctor.base.records import record
 from proctor.base.references import describe, resolve, source_fingerprint
 from proctor.base.threads import invoke_as, is_async
+from proctor.base.unloaded import is_stand_in
 from proctor.cases.suite import NOTHING, Case
 
 _NAME = r"[A-Za-z0-9_-]{1,64}"
@@ -52,7 +53,7 @@ def read_tools(references: Sequence[str], base: Path | None) -> tuple[ChatTool, 
     tools: list[ChatTool] = []
     for reference in references:
         target = resolve(reference, base)
-        functions = target if isinstance(target, (list, tuple)) else [target]
+        functions = [] if is_stand_in(target) else target if isinstance(target, (list, tuple)) else [target]
         tools += [tool_of(function, reference) for function in functions]
     names = [tool.name for tool in tools]
     if twice := sorted({name for name in names if names.count(name) > 1}):
@@ -171,7 +172,7 @@ class HttpChatConnection(HttpSession):
             body["tools"] = [tool.offer for tool in tools]
         try:
             response = await self._exchange(plain(body))
-            return read_completion(response.content.decode("utf-8", "replace"))
+            return read_completion(response.text)
         except UnreadableReply as error:
             raise UnreadableReply(self._hide(f"{self._agent.name}: {error}")) from None
 

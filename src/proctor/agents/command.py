@@ -12,7 +12,7 @@ import os
 import shlex
 import shutil
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +22,15 @@ from proctor.agents.replies import to_reply
 from proctor.agents.sessions import TRIAL, Conversation
 from proctor.base.errors import AgentFailed, UnreadableReply, UsageError
 from proctor.base.json_data import Json, fingerprint, plain
+from proctor.base.processes import MARK, kill_tree, new_mark
 from proctor.base.records import record
+from proctor.base.reply_size import HEAD_BYTES, LIMIT, ReplyTooLarge, read_limited
 from proctor.cases.suite import Case, Turn
 
-_LONGEST_LINE = 64 * 1024 * 1024
+_CHUNK_BYTES = 65536
 _GRACE_SECONDS = 2.0
+_LATE_SECONDS = 0.25
+"""How long the output of a program that has ended may still come in; children of it may hold it open forever."""
 _LAST_LINES = 8
 
 
@@ -48,17 +52,19 @@ class Program:
 
 async def launch(program: Program, *, stderr: Any) -> asyncio.subprocess.Process:
     """The running program, in a process group of its own; no shell is involved."""
+    mark = new_mark()
     try:
-        return await asyncio.create_subprocess_exec(
+        process = await asyncio.create_subprocess_exec(
             *program.argv,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=stderr,
             cwd=program.cwd,
-            env=dict(program.env),
-            limit=_LONGEST_LINE,
+            env={**program.env, MARK: mark},
             start_new_session=True,
         )
+        process.mark = mark  # type: ignore[attr-defined]
+        return process
     except (OSError, ValueError) as error:
         raise AgentFailed(f"{program.title} could not be started: {error}") from None
 
@@ -77,11 +83,10 @@ async def stop(process: asyncio.subprocess.Process, *, politely: bool = False) -
 
 
 def kill_group(process: asyncio.subprocess.Process) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        if hasattr(os, "killpg"):
-            os.killpg(process.pid, signal.SIGKILL)
-        elif process.returncode is None:
-            process.kill()
+    if hasattr(os, "killpg"):
+        kill_tree(process.pid, getattr(process, "mark", ""))
+    elif process.returncode is None:
+        process.kill()
 
 
 async def _wait(process: asyncio.subprocess.Process) -> None:
@@ -151,13 +156,77 @@ class OnceSession(BaseSession):
         import asyncio.subprocess as streams
 
         process = await launch(self._program, stderr=streams.PIPE)
+        output = _Output(process)
         try:
-            out, err = await process.communicate(_message(self._conversation, turn))
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                process.stdin.write(_message(self._conversation, turn))  # type: ignore[union-attr]
+                await process.stdin.drain()  # type: ignore[union-attr]
+                process.stdin.close()  # type: ignore[union-attr]
+            out = await output.all()
         finally:
+            output.close()
             await stop(process)
         if process.returncode:
-            raise AgentFailed(ended(self._program, process.returncode, err))
+            raise AgentFailed(ended(self._program, process.returncode, output.errors))
         return self._conversation.record(turn, _read(out))
+
+
+class _Output:
+    """What a program writes: its answer up to the limit of a reply, and the end of what it says on stderr."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.errors = b""
+        self._process = process
+        self._rest = b""
+        self._stderr = asyncio.create_task(self._keep_errors())
+        self._next: asyncio.Task[bytes] | None = None
+
+    def close(self) -> None:
+        self._stderr.cancel()
+        if self._next is not None:
+            self._next.cancel()
+
+    async def all(self) -> bytes:
+        """Everything until the end of the output, or until the program has ended and nothing more comes."""
+        out = await read_limited(self._chunks(), "what the program printed")
+        if self._process.returncode is None:
+            await self._process.wait()
+        await asyncio.wait({self._stderr}, timeout=_LATE_SECONDS)
+        return out
+
+    async def line(self) -> bytes:
+        """The next line; empty at the end of the output."""
+        limit, found = LIMIT.get(), bytearray(self._rest)
+        chunks = self._chunks()
+        while b"\n" not in found:
+            chunk = await anext(chunks, b"")
+            if not chunk:
+                break
+            found += chunk
+            if len(found) > limit and b"\n" not in found[: limit + 1]:
+                raise ReplyTooLarge(
+                    "a line that the program printed", bytes(found[:HEAD_BYTES]).decode("utf-8", "replace")
+                )
+        line, newline, self._rest = bytes(found).partition(b"\n")
+        return line + newline
+
+    async def _chunks(self) -> AsyncIterator[bytes]:
+        assert self._process.stdout is not None
+        while True:
+            self._next = self._next or asyncio.create_task(self._process.stdout.read(_CHUNK_BYTES))
+            done, _ = await asyncio.wait({self._next}, timeout=_LATE_SECONDS)
+            if done:
+                chunk, self._next = self._next.result(), None
+                if not chunk:
+                    return
+                yield chunk
+            elif self._process.returncode is not None:
+                return
+
+    async def _keep_errors(self) -> None:
+        assert self._process.stderr is not None
+        while chunk := await self._process.stderr.read(_CHUNK_BYTES):
+            self.errors = (self.errors + chunk)[-_CHUNK_BYTES:]
 
 
 class LineSession:
@@ -167,26 +236,21 @@ class LineSession:
         self._program = agent.program
         self._conversation = Conversation(case)
         self._process: Any = None
-        self._errors: Any = None
+        self._output: Any = None
         self._in_step = True
 
     async def __aenter__(self) -> LineSession:
-        import tempfile
+        import asyncio.subprocess as streams
 
-        # A file takes any amount of error output; a pipe would have to be read all the time.
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115  closed when the session ends
-        try:
-            self._process = await launch(self._program, stderr=self._errors)
-        except BaseException:
-            self._errors.close()
-            raise
+        self._process = await launch(self._program, stderr=streams.PIPE)
+        self._output = _Output(self._process)
         return self
 
     async def __aexit__(self, kind: object, *_: object) -> None:
         try:
             await stop(self._process, politely=self._in_step and kind is None)
         finally:
-            self._errors.close()
+            self._output.close()
 
     async def send(self, turn: Turn) -> Reply:
         if not self._in_step:
@@ -195,14 +259,10 @@ class LineSession:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             self._process.stdin.write(_message(self._conversation, turn))
             await self._process.stdin.drain()
-        try:
-            line = await self._process.stdout.readline()
-        except ValueError:
-            raise UnreadableReply(f"{self._program.title} answered with a line that is too long to be read") from None
+        line = await self._output.line()
         if not line:
-            await self._process.wait()
-            self._errors.seek(max(0, self._errors.seek(0, os.SEEK_END) - 65536))
-            reason = ended(self._program, self._process.returncode, self._errors.read())
+            await self._output.all()
+            reason = ended(self._program, self._process.returncode, self._output.errors)
             raise AgentFailed(f"{reason} (in turn {len(self._conversation.history) + 1} of the conversation)")
         self._in_step = True
         return self._conversation.record(turn, _read(line))

@@ -16,6 +16,7 @@ from proctor.base.errors import AgentFailed, UnreadableReply
 from proctor.base.fields import kind
 from proctor.base.json_data import UNSET, Json, Unset, fingerprint, plain, show
 from proctor.base.references import describe
+from proctor.base.reply_size import ReplyTooLarge, read_limited
 from proctor.base.secrets import mask_values
 from proctor.base.selectors import Selector
 from proctor.cases.suite import Case, Turn
@@ -188,12 +189,15 @@ class HttpSession(BaseSession):
             raise AgentFailed(str(error)) from None
         try:
             response = await self._exchange(plain(body))
-            reply = read_body(_decode(response), self._options)
+            reply = read_body(response.text, self._options)
+        except ReplyTooLarge as error:
+            error.head = self._hide(error.head)
+            raise
         except UnreadableReply as error:
             raise UnreadableReply(self._hide(f"{self._agent.name}: {error}")) from None
         return self._conversation.record(turn, reply)
 
-    async def _exchange(self, body: Json) -> Any:
+    async def _exchange(self, body: Json) -> _Answered:
         import httpx2
 
         try:
@@ -221,23 +225,26 @@ class HttpSession(BaseSession):
             self._options.method, self._options.url, content=json.dumps(body).encode(), headers=headers
         )
 
-    async def _follow(self, request: Any) -> Any:
+    async def _follow(self, request: Any) -> _Answered:
         """Redirects are followed on the same host only: the headers, with their keys, are not meant for another."""
         client = self._own or self._agent.client
         for _ in range(_MAX_REDIRECTS):
-            response = await client.send(request)
-            following = response.next_request
-            if following is None:
-                return response
+            response = await client.send(request, stream=True)
+            try:
+                following = response.next_request
+                if following is None:
+                    return _Answered(response, await read_limited(response.aiter_bytes(), "the body"))
+            finally:
+                await response.aclose()
             if not _same_place(request.url, following.url):
                 host = following.url.host
                 raise self._failed(f"redirects to another place, {host}; write that address if you trust it")
             request = following
         raise self._failed(f"redirects more than {_MAX_REDIRECTS} times")
 
-    def _refused(self, response: Any) -> AgentFailed:
+    def _refused(self, response: _Answered) -> AgentFailed:
         status = response.status_code
-        body = show(_decode(response).strip(), _BODY_SHOWN + 1)
+        body = show(response.text.strip(), _BODY_SHOWN + 1)
         return self._failed(
             f"answered {status} {response.reason_phrase}".rstrip() + (f": {body}" if body else ""),
             transient=status in (408, 425, 429) or status >= 500,
@@ -290,11 +297,17 @@ def _same_place(here: Any, there: Any) -> bool:
     return bool(here.scheme == there.scheme and here.port == there.port)
 
 
-def _decode(response: Any) -> str:
-    try:
-        return str(response.text)
-    except LookupError:
-        return bytes(response.content).decode("utf-8", "replace")
+class _Answered:
+    """A response whose body was read, up to the limit."""
+
+    def __init__(self, response: Any, body: bytes) -> None:
+        self.status_code: int = response.status_code
+        self.reason_phrase: str = response.reason_phrase
+        self.headers: Mapping[str, str] = response.headers
+        try:
+            self.text = body.decode(response.charset_encoding or "utf-8", "replace")
+        except (LookupError, ValueError):
+            self.text = body.decode("utf-8", "replace")
 
 
 def _seconds(retry_after: str | None) -> float | None:

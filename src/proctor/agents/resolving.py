@@ -13,6 +13,7 @@ from proctor.base.errors import UsageError
 from proctor.base.fields import kind
 from proctor.base.json_data import Json, fingerprint
 from proctor.base.references import describe, is_reference, resolve
+from proctor.base.unloaded import is_stand_in
 
 WAYS = (
     "write file.py:name or package.module:name, http://host/path, cmd:program arguments, "
@@ -50,10 +51,19 @@ def _from_text(text: str, base: Path | None) -> BaseAgent | None:
     if not is_reference(text):
         return None
     target = resolve(text, base)
+    if is_stand_in(target):
+        return _stands_in(target, text)
     if isinstance(target, str):
         raise UsageError(f"{text!r} is text, not an agent; {WAYS}")
     agent = _from_object(target, text)
     return resolve_agent(target, base) if agent is None else agent
+
+
+def _stands_in(target: Any, name: str) -> BaseAgent:
+    """An agent that was found and is not to be loaded."""
+    from proctor.agents.callables import CallableAgent
+
+    return CallableAgent(target, name)
 
 
 def _parsed(text: str) -> Json:
@@ -104,6 +114,8 @@ def _python(data: Mapping[str, Json], base: Path | None) -> BaseAgent:
     name = options.text("name", "")
     options.done()
     target = resolve(reference, base)
+    if is_stand_in(target):
+        return _stands_in(target, reference)
     if arguments and isinstance(target, type):
         target = _make(target, arguments)
     elif arguments:

@@ -49,7 +49,7 @@ class FileLock:
 def _flock(path: Path, wait: bool) -> IO[str] | None:
     try:
         handle = path.open("a")
-    except PermissionError:
+    except OSError:
         handle = path.open()  # a store that can only be read can still tell whether its run goes on
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))

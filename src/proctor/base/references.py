@@ -7,6 +7,7 @@ names it and its dataclasses and pydantic models resolve their annotations.
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import dataclasses
 import datetime
 import enum
@@ -26,6 +27,7 @@ from proctor.base.errors import UsageError
 
 _LOADING = threading.RLock()
 _DEEPEST = 8
+_UNLOADED: contextvars.ContextVar[bool] = contextvars.ContextVar("references are not loaded", default=False)
 
 
 def is_reference(text: str) -> bool:
@@ -39,6 +41,8 @@ def resolve(reference: str, base: Path | None = None) -> Any:
     where, _, name = reference.rpartition(":")
     if not where or not name:
         raise UsageError(f"{reference!r} is not a reference; write file.py:name or package.module:name")
+    if _UNLOADED.get():
+        return _found(reference, where, name, base)
     module = load_file(find_file(where, base)) if where.endswith(".py") else _import(where, base, reference)
     target: Any = module
     for part in name.split("."):
@@ -51,6 +55,34 @@ def resolve(reference: str, base: Path | None = None) -> Any:
         except Exception as error:
             raise UsageError(f"{reference!r} could not be found: {describe(error)}") from error
     return target
+
+
+@contextlib.contextmanager
+def without_loading() -> Iterator[None]:
+    """While this lasts, references are looked for and none is loaded: no code of the user runs."""
+    token = _UNLOADED.set(True)
+    try:
+        yield
+    finally:
+        _UNLOADED.reset(token)
+
+
+def _found(reference: str, where: str, name: str, base: Path | None) -> Any:
+    """A stand-in for what the reference names, if its file is there and seems to define it."""
+    from proctor.base.unloaded import file_of_module, names_in, stand_in
+
+    if where.endswith(".py"):
+        path: Path | None = find_file(where, base)
+    else:
+        try:
+            path = file_of_module(where, _folders(base))
+        except UsageError as error:
+            raise UsageError(f"{reference!r}: {error}") from None
+    names = None if path is None else names_in(path)
+    first = name.partition(".")[0]
+    if names is not None and first not in names:
+        raise UsageError(f"{reference!r}: {where} has no {first!r}{_nearest(first, sorted(names))}")
+    return stand_in(name.rpartition(".")[2])
 
 
 def find_file(where: str, base: Path | None) -> Path:
@@ -114,12 +146,44 @@ def _is_beside(folder: Path, name: str) -> bool:
 
 
 def describe(error: BaseException) -> str:
-    """An exception in one line: its kind and what it says."""
-    try:
-        text = " ".join(str(error).split())
-    except Exception:
-        text = ""  # its own __str__ is broken too
+    """An exception in one line: its kind and what it says; its own `__str__` may be broken, slow or endless."""
+    text = " ".join(shortened(_text_of(error)).split())
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+LONGEST_REASON = 100_000
+
+
+def shortened(text: str) -> str:
+    """The text, or what begins and ends one that is too long to be kept or shown."""
+    if len(text) <= LONGEST_REASON:
+        return text
+    half = LONGEST_REASON // 2
+    return f"{text[:half]} … ({len(text) - 2 * half:,} characters left out) … {text[-half:]}"
+
+
+_TEXT_SECONDS = 1.0
+_SIMPLE = (str, int, float, bool, type(None))
+
+
+def _text_of(error: BaseException) -> str:
+    """What an exception says; code of the user's that says it runs apart, for a second at most."""
+    own = type(error).__str__
+    if not hasattr(own, "__code__") and all(type(item) in _SIMPLE for item in error.args):
+        try:
+            return str(error)
+        except Exception:
+            return ""
+    said: list[str] = []
+
+    def say() -> None:
+        with contextlib.suppress(BaseException):
+            said.append(str(error))
+
+    thread = threading.Thread(target=say, daemon=True)
+    thread.start()
+    thread.join(_TEXT_SECONDS)
+    return said[0] if said else ""
 
 
 def place_of(error: BaseException) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import stat
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -22,6 +23,9 @@ Pointer: TypeAlias = Sequence[str | int]
 
 YAML_ENDINGS = (".yaml", ".yml")
 
+LARGEST_FILE = 1_000_000_000
+"""Bytes of a file that is read whole; a hundred thousand cases are a tenth of this."""
+
 DEEPEST = 200
 """Levels of nesting a document may have: more is no real data, and could exhaust the stack of what walks through it."""
 
@@ -29,6 +33,7 @@ DEEPEST = 200
 def read_text(path: Path) -> str:
     """A file's text; an unreadable one is a problem that names it."""
     try:
+        _refuse_endless(path)
         return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidSuite([Problem(f"is not UTF-8 text ({error.reason} at byte {error.start})", path)]) from None
@@ -36,6 +41,15 @@ def read_text(path: Path) -> str:
         raise InvalidSuite([Problem(f"cannot be read: {error.strerror or error}", path)]) from None
     except ValueError as error:
         raise InvalidSuite([Problem(f"cannot be read: {error}", path)]) from None
+
+
+def _refuse_endless(path: Path) -> None:
+    """A pipe or a device may wait or go on forever, and a file can be larger than the memory."""
+    about = path.stat()
+    if not (stat.S_ISREG(about.st_mode) or stat.S_ISDIR(about.st_mode)):
+        raise ValueError("it is not a file, but a pipe or a device")
+    if about.st_size > LARGEST_FILE:
+        raise ValueError(f"it has {about.st_size / 1e6:,.0f} MB; {LARGEST_FILE / 1e6:,.0f} MB are the most")
 
 
 def parse(path: Path, text: str) -> Json:
@@ -166,7 +180,8 @@ def _line_in(place: Place, pointer: Pointer) -> int:
     return place[0]
 
 
-_TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|[\[\]{}:,]|[^\s\[\]{}:,"]+)', re.DOTALL)
+# Possessive: a long text would otherwise be remembered character by character, at a hundred times its size.
+_TOKEN = re.compile(r'\s*+("[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{}:,]|[^\s\[\]{}:,"]++)', re.DOTALL)
 
 
 def _line_of_token(text: str, pattern: str) -> int | None:

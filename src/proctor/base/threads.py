@@ -11,6 +11,7 @@ import contextlib
 import contextvars
 import functools
 import inspect
+import os
 import queue
 import threading
 import weakref
@@ -18,8 +19,11 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 
-from proctor.base.errors import AgentFailed, UnreadableReply
+from proctor.base.clock import CLOCK
+from proctor.base.errors import AgentFailed
+from proctor.base.guard import end_fork_of
 from proctor.base.references import describe
+from proctor.base.reply_size import Pieces
 
 _IDLE_SECONDS = 10.0
 
@@ -152,6 +156,7 @@ async def call_in_thread(function: Callable[..., Any], /, *args: Any, **kwargs: 
     future: asyncio.Future[Any] = loop.create_future()
     deliveries = _DELIVERIES.get(loop) or _DELIVERIES.setdefault(loop, _Deliveries(loop))
     context = contextvars.copy_context()
+    pid = os.getpid()
 
     def job() -> None:
         try:
@@ -160,6 +165,7 @@ async def call_in_thread(function: Callable[..., Any], /, *args: Any, **kwargs: 
             result, error = None, raised
         except BaseException as raised:
             result, error = None, AgentFailed(f"raised {describe(raised)}")
+        end_fork_of(pid)
         deliveries.put(future, result, error)
 
     _WORKERS.submit(job)
@@ -218,7 +224,10 @@ async def invoke_as(
     if inspect.isawaitable(result):
         result = await result
     if inspect.isasyncgen(result):
-        return join_chunks([chunk async for chunk in result])
+        pieces = Pieces()
+        async for chunk in result:
+            pieces.add(chunk)
+        return pieces.text()
     if inspect.isgenerator(result):
         return await call_in_thread(join_chunks, result)
     return result
@@ -232,12 +241,10 @@ def _call_and_drain(function: Callable[..., Any], /, *args: Any, **kwargs: Any) 
 
 def join_chunks(chunks: Iterable[Any]) -> str:
     """The whole text of an answer that came in pieces."""
-    texts: list[str] = []
+    pieces = Pieces()
     for chunk in chunks:
-        if not isinstance(chunk, str):
-            raise UnreadableReply(f"the agent streamed a {type(chunk).__name__}; a stream is read as chunks of text")
-        texts.append(chunk)
-    return "".join(texts)
+        pieces.add(chunk)
+    return pieces.text()
 
 
 T = TypeVar("T")
@@ -290,6 +297,7 @@ def _refuse_inside_loop(main: Coroutine[Any, Any, Any]) -> None:
 
 def _new_loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
+    loop.time = CLOCK.monotonic  # type: ignore[method-assign]
     loop.set_default_executor(executor_apart())
     return loop
 

@@ -18,6 +18,9 @@ from proctor.base.source import DEEPEST, Place
 LARGEST_EXPANSION = 1_000_000
 """How many values a document may come to when each alias counts as what it stands for."""
 
+MOST_MERGED = 200_000
+"""How many keys a document may take over by merging (`<<`); a merge of merges doubles with every level."""
+
 LONGEST_NUMBER = 4300
 """Digits; Python itself reads no longer ones."""
 
@@ -132,13 +135,18 @@ def _make_loader() -> Any:
         def __init__(self, stream: Any) -> None:
             super().__init__(stream)
             self._seen: set[int] = set()
+            self._merged = 0
 
         def flatten_mapping(self, node: Any) -> None:
             """Merging rewrites a node, and may do so before the node's own turn: keys are looked at before that."""
             if id(node) not in self._seen:
                 self._seen.add(id(node))
                 _make_keys_text(node)
+            own = len(node.value)
             super().flatten_mapping(node)
+            self._merged += max(0, len(node.value) - own)
+            if self._merged > MOST_MERGED:
+                _refuse(node, f"its merges (<<) come to more than {MOST_MERGED:,} keys")
 
     _add_core_schema(Loader)
     return Loader

@@ -223,6 +223,7 @@ class Settings:
     timeout: float | None = None
     evaluator_timeout: float | None = None
     retries: int | None = None
+    max_reply_bytes: int | None = None
 
 
 @record

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -67,9 +67,10 @@ def group() -> None:
         _complain(f"note: {note}")
 
 
-def main() -> None:
+def main() -> NoReturn:
     """The `proctor` command; never ends in a traceback for something the user can mend."""
     from proctor.base.errors import InvalidSuite, ProctorError, StoreError
+    from proctor.base.guard import tell_verdict
 
     _make_streams_safe()
     try:
@@ -83,13 +84,32 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):
         _complain("interrupted")
         code = 130
+    except SystemExit as ended:  # click's way to end on a closed pipe; 0 would come from elsewhere, and be no result
+        code = ended.code if isinstance(ended.code, int) and ended.code else 4
     except BrokenPipeError:
         code = _end_of_pipe()
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         _complain(f"error: {place}{error.strerror or error}")
         code = 4
-    sys.exit(code if isinstance(code, int) else 0)
+    code = _flushed(code if isinstance(code, int) else 0)
+    tell_verdict(code)
+    sys.exit(code)
+
+
+def _flushed(code: int) -> int:
+    """The exit code, unless what was printed could not be written: then it may not say that all is well."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return _end_of_pipe()
+    except (OSError, ValueError) as error:
+        _complain(f"error: the output could not be written: {error}")
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)  # what is left in the buffer would be tried again, and change the exit code
+        os.close(nowhere)
+        return code or 4
+    return code
 
 
 def _say_problems(error: Any) -> int:

@@ -25,6 +25,7 @@ KEYS: dict[str, Callable[[str], Any]] = {
     "timeout": float,
     "evaluator_timeout": float,
     "retries": int,
+    "max_reply_bytes": int,
     "judge": str,
     "budget": float,
     "keep_secrets": bool,
@@ -33,7 +34,7 @@ KEYS: dict[str, Callable[[str], Any]] = {
 }
 NOUNS = {"budget": "an amount of dollars"}
 PROJECT_FILES = ("proctor.toml", "pyproject.toml")
-LEAST = {"repeat": 1, "parallel": 1, "retries": 0}
+LEAST = {"repeat": 1, "parallel": 1, "retries": 0, "max_reply_bytes": 1}
 
 
 @record

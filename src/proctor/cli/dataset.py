@@ -55,12 +55,13 @@ def command() -> None:
 
 @command.command("validate", short_help="Report every problem of every file.")
 @click.argument("paths", nargs=-1, metavar="[PATHS]...")
+@click.option("--load", "loads", is_flag=True, help="Also load what they name as file.py:name, which runs those files.")
 @json_option
-def validate(paths: tuple[str, ...], as_json: bool) -> int:
-    """Report every problem of every file, with file and line; references are resolved, nothing is run."""
+def validate(paths: tuple[str, ...], loads: bool, as_json: bool) -> int:
+    """Report every problem of every file, with file and line; what they name is looked for, and nothing is run."""
     with read_configuration().environment(), stdout_kept_clear(as_json):
         suites, problems = _load_all(paths)
-        problems = by_place([*problems, *_unresolved(suites)])
+        problems = by_place([*problems, *_unresolved(suites, loads)])
     warnings = [warning for suite in suites for warning in suite.warnings]
     if as_json:
         say(json.dumps({"problems": [_as_json(p) for p in problems], "warnings": [_as_json(w) for w in warnings]}))
@@ -199,10 +200,10 @@ def _load_all(paths: Sequence[str]) -> tuple[list[Suite], list[Problem]]:
     return suites, problems
 
 
-def _unresolved(suites: Sequence[Suite]) -> list[Problem]:
+def _unresolved(suites: Sequence[Suite], loads: bool) -> list[Problem]:
     from proctor.running.engine.plan import unresolved
 
-    return [problem for suite in suites for problem in unresolved(suite)]
+    return [problem for suite in suites for problem in unresolved(suite, load=loads)]
 
 
 def _summary(suite: Suite) -> dict[str, object]:

@@ -33,10 +33,11 @@ OPTIONAL = {
 
 @click.command("doctor")
 @click.argument("paths", nargs=-1, metavar="[PATHS]...")
+@click.option("--load", is_flag=True, help="Also load what the suites name as file.py:name, which runs those files.")
 @json_option
 @store_option
-def command(paths: tuple[str, ...], as_json: bool, store: str | None) -> int:
-    """Check this installation, its settings and where they come from, and any suites given."""
+def command(paths: tuple[str, ...], load: bool, as_json: bool, store: str | None) -> int:
+    """Check this installation, its settings and where they come from, and any suites given; nothing is run."""
     configuration = command_configuration()
     report: dict[str, Any] = {
         "environment": dict(environment()),
@@ -46,7 +47,7 @@ def command(paths: tuple[str, ...], as_json: bool, store: str | None) -> int:
         "optional": {name: {"installed": _installed(name), "for": use} for name, use in OPTIONAL.items()},
     }
     with stdout_kept_clear(as_json):
-        report["suites"] = [_suite(path, configuration) for path in paths]
+        report["suites"] = [_suite(path, configuration, load) for path in paths]
     parts = [report["store"], report["judge"], *report["suites"]]
     healthy = all(item["ok"] for item in parts)
     say(json.dumps(report | {"ok": healthy}, indent=2) if as_json else _text(report))
@@ -89,7 +90,7 @@ def _store(folder: Path) -> dict[str, Any]:
     return {"folder": str(folder), "ok": True, "says": counted(len(runs), "run")}
 
 
-def _suite(path: str, configuration: Configuration) -> dict[str, Any]:
+def _suite(path: str, configuration: Configuration, loads: bool) -> dict[str, Any]:
     from proctor.cases.formats.loading import load
     from proctor.running.engine.plan import unresolved
 
@@ -98,7 +99,7 @@ def _suite(path: str, configuration: Configuration) -> dict[str, Any]:
     except InvalidSuite as error:
         return {"path": path, "ok": False, "says": [str(problem) for problem in error.problems]}
     options = RunOptions(usual_judge=configuration.values.get("judge"))
-    problems = [str(problem) for suite in suites for problem in unresolved(suite, options)]
+    problems = [str(problem) for suite in suites for problem in unresolved(suite, options, load=loads)]
     found: dict[str, Any] = {"path": path, "ok": not problems}
     found["says"] = problems or [_describe(suite) for suite in suites]
     settings = {

@@ -91,7 +91,7 @@ def _suite_as_json(run: SuiteRun) -> dict[str, object]:
 
 
 def _state(kept: Store, row: RunRow) -> str:
-    """The verdict; of a run that was interrupted, that it was."""
+    """The verdict; of a run that was interrupted or died, that it did."""
     verdict = row.info.verdict
     if verdict is None:
         return status_of(kept, row)
@@ -101,7 +101,7 @@ def _state(kept: Store, row: RunRow) -> str:
 def _counts(kept: Store, row: RunRow, state: str) -> str:
     """Trials by outcome, or how far a run came that has not ended."""
     known = row.info.counts
-    if known and state != "interrupted":
+    if known and state not in ("interrupted", "died"):
         return ", ".join(f"{count:,} {name}" for name, count in known.items() if count)
     planned = sum(suite.planned for suite in row.info.suites)
     return f"{len(kept.trial_keys(row.no)):,} of {planned:,} trials"

@@ -58,8 +58,9 @@ def _read(kept: Store, wanted: str) -> Run:
     run = read_run(kept, wanted)
     if run.finished_at is None:
         state = status_of(kept, kept.find_run(run.id))
-        run.interrupted = state == "interrupted"
-        run.note = "the run is still going on" if state == "running" else run.note
+        run.interrupted = state in ("interrupted", "died")
+        notes = {"running": "the run is still going on", "died": "the process died before the run was over"}
+        run.note = notes.get(state, run.note)
     return run
 
 

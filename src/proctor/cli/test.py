@@ -74,6 +74,7 @@ class TestCommand(click.Command):
 @click.option("--evaluator-timeout", type=Seconds(), metavar="S", help="And an evaluator.")
 @click.option("--retries", type=click.IntRange(min=0), metavar="N", help="More tries after a transient failure.")
 @click.option("--maxfail", type=click.IntRange(min=1), metavar="N", help="Stop after N trials that did not pass.")
+@click.option("--isolate", is_flag=True, help="A process for every trial: for agents that block, crash or fork.")
 @click.option("--fast", is_flag=True, help="Leave out whatever needs a language model.")
 @judge_options
 @click.option("--resume", is_flag=True, help="Continue the interrupted run of the same command.")
@@ -173,6 +174,7 @@ def _options(given: dict[str, Any], configuration: Configuration) -> RunOptions:
         fallback=configuration.settings,
         fast=given["fast"],
         maxfail=given["maxfail"],
+        isolate=given["isolate"],
         judge=given["judge"],
         usual_judge=configuration.values.get("judge"),
         budget_usd=configuration.budget(given["budget"]),

@@ -20,6 +20,7 @@ from proctor.base.json_data import Json
 from proctor.base.records import record
 from proctor.base.references import describe, resolve
 from proctor.base.source import Pointer
+from proctor.base.unloaded import is_stand_in
 from proctor.cases.formats.holodeck.configuration import ProviderDefaults
 from proctor.declared.description import FunctionSpec, McpSpec, PromptSpec, StoreSpec, ToolSpec
 from proctor.declared.model_reader import filled, missing_for, read_address, read_model
@@ -97,7 +98,7 @@ class ToolReader:
         given = read_parameters(fields, function)
         if function is None:
             return None
-        schema = schema_of(function) if given is None else given
+        schema = ({} if is_stand_in(function) else schema_of(function)) if given is None else given
         if isinstance(schema, str):
             fields.problem("function", f"{called} does not say what it takes ({schema}); describe it in 'parameters'")
             return None

@@ -218,8 +218,9 @@ def _in_range(evaluation: Evaluation) -> Evaluation:
     if isinstance(score, str) or not hasattr(score, "__float__"):
         raise BadVerdict(f"returned the score {score!r}; a score is a number between 0 and 1")
     number = float(score)
-    if math.isnan(number):
-        raise BadVerdict("returned NaN; a score is a number between 0 and 1")
+    if not math.isfinite(number):
+        shown = "NaN" if math.isnan(number) else "an infinite score"
+        raise BadVerdict(f"returned {shown}; a score is a number between 0 and 1")
     if 0.0 <= number <= 1.0:
         return evaluation if type(score) is float else Evaluation(number, evaluation.reasoning, evaluation.details)
     clamped = min(1.0, max(0.0, number))

@@ -12,7 +12,7 @@ from typing import TextIO, cast
 
 from proctor.base.errors import StoreError, UsageError
 from proctor.base.references import describe
-from proctor.reporting.terminal.screen import Outlet
+from proctor.reporting.terminal.screen import Outlet, without_commands
 from proctor.results.run import Run
 from proctor.results.verdict import RunVerdict
 
@@ -122,8 +122,10 @@ def _write_to_standard_output(run: Run, verdict: RunVerdict, writer: Writer) -> 
         sys.stdout.flush()
     wrapper = io.TextIOWrapper(buffer, encoding="utf-8", newline="\n")
     outlet = Outlet(wrapper)
+    document = io.StringIO()
     try:
-        writer(run, verdict, cast(TextIO, outlet))
+        writer(run, verdict, document)
+        outlet.write(without_commands(document.getvalue()).replace("\x1b", "\\x1b"))
     finally:
         outlet.flush()
         with suppress(OSError):

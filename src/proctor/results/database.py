@@ -61,14 +61,26 @@ class Database:
         self.on_rollback: Callable[[], None] | None = None
         self._copy: TemporaryDirectory[str] | None = None
         self._connection = _connect(path)
+        self._identity = (0, 0)
         try:
             if _is_read_only(path):
                 self._open_read_only()
             else:
                 self._prepare()
+            about = path.stat()
+            self._identity = (about.st_dev, about.st_ino)
         except BaseException:
             self.close()
             raise
+
+    def check_present(self) -> None:
+        """Raises `StoreError` if the file was removed or replaced: SQLite would go on writing where nothing is kept."""
+        try:
+            about = self.path.stat()
+        except OSError:
+            about = None
+        if about is None or (about.st_dev, about.st_ino) != self._identity:
+            raise StoreError(f"{self.path} was removed or replaced while it was written")
 
     def close(self) -> None:
         with contextlib.suppress(sqlite3.Error):
@@ -78,7 +90,8 @@ class Database:
 
     def __del__(self) -> None:
         if hasattr(self, "_connection"):
-            self.close()
+            with contextlib.suppress(Exception):  # at the end of Python, what this needs may be gone already
+                self.close()
 
     def insert(self, statement: str, values: tuple[Any, ...]) -> int:
         """The number of the new row."""

@@ -105,6 +105,10 @@ class Store:
     def close(self) -> None:
         self._database.close()
 
+    def check_present(self) -> None:
+        """Raises `StoreError` if what was written is gone."""
+        self._database.check_present()
+
     def add_run(self, run_id: str, plan: str, info: RunInfo = NO_INFO, *, name: str = "") -> int:
         """Open a new run and return its number."""
         with self._database.writing():

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from proctor.base.json_data import object_or_text
 from proctor.base.records import record
+from proctor.base.reply_size import DEFAULT_BYTES
 from proctor.cases.suite import Settings
 from proctor.results.run import Run, TrialResult
 from proctor.results.verdict import RunVerdict
@@ -16,7 +17,9 @@ VARIABLE = "PROCTOR_JUDGE"
 GIVEN = "--judge"
 
 NO_SETTINGS = Settings()
-DEFAULTS = Settings(repeat=1, parallel=8, timeout=300.0, evaluator_timeout=60.0, retries=2)
+DEFAULTS = Settings(
+    repeat=1, parallel=8, timeout=300.0, evaluator_timeout=60.0, retries=2, max_reply_bytes=DEFAULT_BYTES
+)
 JUDGED_SECONDS = 300.0
 """Default timeout of evaluators that ask a judge: models think, and are asked again."""
 
@@ -38,6 +41,8 @@ class RunOptions:
     budget_usd: float | None = None
     """What agents and judges may cost before no further trial is begun."""
     maxfail: int | None = None
+    isolate: bool = False
+    """Whether every trial has a process of its own."""
     keep_secrets: bool = False
     """Whether the store and reports keep secrets in answers, tool calls, prompts and errors as they are."""
     backoff: float = 0.5
@@ -53,6 +58,7 @@ class Limits:
     timeout: float
     evaluator_timeout: float
     retries: int
+    max_reply_bytes: int = DEFAULT_BYTES
     judged_timeout: float = JUDGED_SECONDS
     """The evaluator timeout of those that ask a judge; waiting for the judge to be free does not count."""
 

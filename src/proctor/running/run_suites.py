@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -85,10 +85,18 @@ async def _run(request: Request, listener: Listener | None) -> tuple[Run, RunVer
         _say_what_is_not_reused(plan)
     if open_run.answers:
         earlier = _answers_first(open_run.answers, earlier)
-    with _recorded(plan, open_run, info) as close:
+    with _recorded(plan, open_run, info) as close, _separated(plan, request.options):
         run, verdict = await execute(plan, request.options, open_run, listener=listener, earlier=earlier)
         close(run, verdict)
     return run, verdict
+
+
+def _separated(plan: Plan, options: RunOptions) -> AbstractContextManager[None]:
+    if not options.isolate:
+        return nullcontext()
+    from proctor.running.engine.isolate import isolated
+
+    return isolated(plan)
 
 
 def rescore(
@@ -287,6 +295,8 @@ def _recorded(plan: Plan, open_run: OpenRun, info: RunInfo) -> Iterator[Any]:
         try:
             open_run.store.finish_run(open_run.no, status, ended)
         except StoreError:
+            if not run.note:
+                raise
             return  # the run's note says already that the store fails; its results are in the report
 
     with running(open_run):

@@ -238,14 +238,14 @@ def test_an_evaluator_that_raises_a_timeout_of_its_own_did_not_run_out_of_our_ti
 
 
 def test_a_pattern_that_never_ends_is_an_error_and_the_others_go_on() -> None:
-    endless = EvaluatorSpec("Regex", {"pattern": "(a+)+$"}, label="endless")
+    endless = EvaluatorSpec("Regex", {"pattern": "(a|aa)+$"}, label="endless")
     specs = (endless, EvaluatorSpec("ExactMatch"))
     bad = Case("bad", (Turn("a" * 40 + "b", Expected(output="a" * 40 + "b")),))
     found = run(suite([bad, case("good", "aaa")], evaluators=specs, evaluator_timeout=0.3), agent=short)
 
     bad_trial, good_trial = trials_of(found)
     assert [score.outcome for score in bad_trial.scores] == [Outcome.ERROR, Outcome.PASSED]
-    assert bad_trial.scores[0].reasoning == "gave no score within 0.3 s"
+    assert any(words in bad_trial.scores[0].reasoning for words in ("gave no score within", "took more than"))
     assert good_trial.outcome is Outcome.PASSED
 
 

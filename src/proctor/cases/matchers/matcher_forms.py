@@ -11,6 +11,7 @@ from typing import Any
 
 from proctor.base.fields import nearest
 from proctor.base.json_data import Json, show
+from proctor.base.patterns import check_pattern
 from proctor.cases.matchers.container_matchers import Each, Including, ListOf, ObjectOf, Subset
 from proctor.cases.matchers.value_differences import SHOWN, literal
 from proctor.cases.matchers.value_matchers import (
@@ -149,15 +150,11 @@ def _form(value: Mapping[str, Json], base: Path | None, at: Pointer, *, key: boo
 
 
 def _regex(operand: Json, options: dict[str, Json], base: Path | None, at: Pointer) -> Matcher:
-    import warnings
-
     if not isinstance(operand, str):
         raise ValueError("$regex needs a pattern")
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            re.compile(operand)
-    except (re.error, OverflowError, RecursionError) as error:
+        check_pattern(operand)
+    except ValueError as error:
         raise ValueError(f"$regex {operand!r} is not a pattern: {error}") from None
     return Regex(operand)
 

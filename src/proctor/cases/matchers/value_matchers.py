@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from proctor.base.json_data import Json, show
+from proctor.base.patterns import fullmatch
 from proctor.base.records import record
 from proctor.cases.matchers.value_differences import Difference, changed, first_of, key_path, literal, not_expected
 
@@ -69,13 +70,9 @@ class Regex:
 
     pattern: str
 
-    @cached_property
-    def compiled(self) -> re.Pattern[str]:
-        return re.compile(self.pattern)
-
     def mismatch(self, actual: Json) -> str | None:
         text = actual if isinstance(actual, str) else show(actual)
-        return None if self.compiled.fullmatch(text) else f"{literal(actual)} does not match /{self.pattern}/"
+        return None if fullmatch(self.pattern, text) else f"{literal(actual)} does not match /{self.pattern}/"
 
     def to_json(self) -> Json:
         return {"$regex": self.pattern}

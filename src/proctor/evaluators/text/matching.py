@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import field
 from typing import Any, ClassVar
 
 from proctor.base.json_data import Json, show
+from proctor.base.patterns import check_pattern, fullmatch, search
 from proctor.base.records import record
 from proctor.cases.suite import Keywords
 from proctor.evaluators.compared_values import (
@@ -214,17 +213,15 @@ class Regex:
     ignore_case: bool = False
     conversation: bool = False
     """Whether all answers of a conversation are looked at together, one after the other."""
-    _compiled: re.Pattern[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         require_flags(full=self.full, ignore_case=self.ignore_case, conversation=self.conversation)
         if not isinstance(self.pattern, str) or not self.pattern:
             raise ValueError("pattern must be a regular expression that is not empty")
         try:
-            compiled = re.compile(self.pattern, re.IGNORECASE if self.ignore_case else 0)
-        except (re.error, OverflowError, RecursionError) as error:
+            check_pattern(self.pattern, ignore_case=self.ignore_case)
+        except ValueError as error:
             raise ValueError(f"pattern {self.pattern!r} is not a regular expression: {error}") from None
-        object.__setattr__(self, "_compiled", compiled)
 
     @property
     def scope(self) -> str:
@@ -232,7 +229,7 @@ class Regex:
 
     def __call__(self, evaluable: Evaluable) -> Evaluation:
         text = answers_of(evaluable) if self.conversation else text_of(evaluable.output)
-        match = self._compiled.fullmatch(text) if self.full else self._compiled.search(text)
+        match = (fullmatch if self.full else search)(self.pattern, text, ignore_case=self.ignore_case)
         if match is None:
             manner = "as a whole does not match" if self.full else "has no match for"
             return Evaluation(0.0, f"the output {manner} /{self.pattern}/: {quote(text)}")

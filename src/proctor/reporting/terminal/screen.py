@@ -13,6 +13,8 @@ Span = str | tuple[str, str]
 _UNSAFE = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 """Control characters, invisible reordering of text, and halves of surrogate pairs."""
 
+_COMMAND = r"(?m)(^[^\S\n]*:)(:(?=[^\n]*::))|(#)(#(?=\[|[A-Za-z]+\[))"
+
 _ANSI = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "magenta": "35", "cyan": "36"}
 
 
@@ -29,16 +31,32 @@ class Screen(Protocol):
 
 
 def visible(text: str) -> str:
-    """The text with everything that could act on a terminal spelt out; tabs and new lines stay."""
-    if text.isprintable():
+    """The text with everything that could act on a terminal or a CI log spelt out; tabs and new lines stay."""
+    if not text.isprintable():
+        text = re.sub(_UNSAFE, _spelt, text.replace("\r\n", "\n"))
+    return without_commands(text)
+
+
+def without_commands(text: str) -> str:
+    """The text with nothing in it that a CI service takes for a command: GitHub, Azure, TeamCity.
+
+    A line that begins with `::name::` and `##vso[` anywhere are torn apart by a space without width. GitLab's section
+    markers need control characters, which are spelt out anyway.
+    """
+    if "::" not in text and "##" not in text:
         return text
-    return re.sub(_UNSAFE, _spelt, text.replace("\r\n", "\n"))
+    return re.sub(_COMMAND, _torn, text)
+
+
+def _torn(found: re.Match[str]) -> str:
+    first, second = found.group(1) or found.group(3), found.group(2) or found.group(4)
+    return f"{first}\u200b{second}"
 
 
 def one_line(text: str) -> str:
     """The same, and on one line."""
     if text.isprintable():
-        return text
+        return without_commands(text)
     return visible(text).replace("\n", "\\n").replace("\t", "    ")
 
 

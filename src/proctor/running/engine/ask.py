@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import math
-import time
+import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from proctor.agents.agent import Agent, Reply, Session, ToolCall, Usage
 from proctor.agents.tool_doubles import DOUBLES, Doubles
+from proctor.base.clock import CLOCK
 from proctor.base.errors import AgentFailed, UnreadableReply
+from proctor.base.guard import end_fork_of
 from proctor.base.records import record
 from proctor.base.references import describe, place_of
+from proctor.base.reply_size import LIMIT, ReplyTooLarge, check_size
 from proctor.cases.suite import Case, NamedData, Turn
 from proctor.results.run import Outcome
 from proctor.running.engine.deadline import Cancelled, TooLate, Watchdog, in_time
@@ -111,12 +114,13 @@ async def ask(
     """
     retries = _Retries(limits.retries, backoff)
     while True:
-        started_at, clock = time.time(), time.perf_counter()
+        started_at, clock = CLOCK.time(), CLOCK.perf_counter()
         user = new_user()
         with capturing() as seen:
+            LIMIT.set(limits.max_reply_bytes)
             talk = _Conversation(agent, case, user, seen.spans, retries, goes_on=goes_on)
             outcome, reason, again = await _attempt(talk, limits.timeout, watchdog)
-        duration_ms = (time.perf_counter() - clock - talk.waited) * 1000
+        duration_ms = (CLOCK.perf_counter() - clock - talk.waited) * 1000
         if again is None or talk.replies or not retries.left:
             if again is not None and retries.told:
                 reason = f"{reason} (after {retries.attempts} attempts)"
@@ -156,7 +160,7 @@ class _Retries:
         await asyncio.sleep(pause)
 
 
-def _said(error: Exception) -> str:
+def _said(error: BaseException) -> str:
     """What went wrong, as a sentence about the agent."""
     if not isinstance(error, AgentFailed):
         return f"the agent raised {describe(error)}{place_of(error)}"
@@ -174,7 +178,7 @@ def _pause(backoff: float, attempt: int) -> float:
 async def _attempt(talk: _Conversation, timeout: float, watchdog: Watchdog) -> tuple[Outcome | None, str, float | None]:
     """One try: the outcome if it is settled, why, and, if trying again may help, after how many seconds (0: any)."""
     try:
-        await in_time(talk.hold(), timeout, watchdog, lambda: talk.waited)
+        await in_time(talk.hold(), timeout, watchdog, lambda: talk.waited, talk.case_id)
     except ConversationSpoiled as error:
         return Outcome.ERROR, str(error), None
     except TooLate:
@@ -190,6 +194,10 @@ async def _attempt(talk: _Conversation, timeout: float, watchdog: Watchdog) -> t
         if is_transient(error):
             return Outcome.ERROR, reason, _wish(error)
         return Outcome.FAILED, reason, None
+    except asyncio.CancelledError:
+        raise
+    except BaseException as error:  # such as GeneratorExit: whatever an agent raises is its own trial's
+        return Outcome.FAILED, _said(error), None
     return None, "", None
 
 
@@ -201,6 +209,7 @@ class _Conversation:
     ) -> None:
         self.replies: list[Reply] = []
         self.warnings: list[str] = []
+        self.case_id = case.id
         self._agent = agent
         self._case = case
         self._user = user
@@ -217,7 +226,7 @@ class _Conversation:
     @property
     def waited(self) -> float:
         """Seconds that are not the agent's: the user's, and pauses before a turn was sent again."""
-        pausing = 0.0 if self._pause_began is None else time.perf_counter() - self._pause_began
+        pausing = 0.0 if self._pause_began is None else CLOCK.perf_counter() - self._pause_began
         return self._user.seconds + self._paused + pausing
 
     async def hold(self) -> None:
@@ -244,7 +253,7 @@ class _Conversation:
         while True:
             try:
                 reply = await self._sent(session, turn)
-            except (ConversationSpoiled, UnreadableReply, MissingInput):
+            except (ConversationSpoiled, UnreadableReply, MissingInput, ReplyTooLarge):
                 raise
             except Exception as error:
                 if self._goes_on:
@@ -259,7 +268,7 @@ class _Conversation:
                 return reply
 
     async def _pause(self, error: Exception) -> None:
-        self._pause_began = time.perf_counter()
+        self._pause_began = CLOCK.perf_counter()
         await self._retries.pause(_said(error), _wish(error), len(self.replies))
         self._paused, self._pause_began = self.waited - self._user.seconds, None
 
@@ -285,17 +294,30 @@ class _Conversation:
     async def _sent(self, session: Session, turn: Turn) -> Reply:
         recording = Recording(self._inputs)
         CURRENT.set(recording)  # never reset: the conversation is a task, whose context ends with it
-        clock, before = time.perf_counter(), len(self._spans)
-        reply = await session.send(turn)
+        clock, before = CLOCK.perf_counter(), len(self._spans)
+        pid = os.getpid()
+        try:
+            reply = await session.send(turn)
+        except ReplyTooLarge as error:
+            self.replies.append(Reply(error.head))
+            raise
+        finally:
+            end_fork_of(pid)
         recording.over = True
-        duration_ms = (time.perf_counter() - clock) * 1000
+        duration_ms = (CLOCK.perf_counter() - clock) * 1000
+        whole = complete_reply(reply, recording, duration_ms, self._spans[before:])
+        try:
+            check_size(whole)
+        except ReplyTooLarge as error:
+            self.replies.append(Reply(error.head, duration_ms=duration_ms))
+            raise
         if self._inputs:
             unused = recording.unused()
             self.warnings += [f"the application never asked for the input {name!r}" for name in unused]
-        return _complete(reply, recording, duration_ms, self._spans[before:])
+        return whole
 
 
-def _complete(reply: Any, recording: Recording, duration_ms: float, spans: list[Span]) -> Reply:
+def complete_reply(reply: Any, recording: Recording, duration_ms: float, spans: list[Span]) -> Reply:
     """The reply with what was recorded on the way; what an adapter reports itself comes first, then `@tool`."""
     if not isinstance(reply, Reply):
         raise UnreadableReply(f"the session returned {type(reply).__name__} instead of a Reply")

@@ -12,16 +12,20 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
-import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any, TypeVar
 
+from proctor.base.clock import CLOCK
+from proctor.base.guard import tell_alive
+from proctor.base.references import describe
+
 T = TypeVar("T")
 
 TICK_SECONDS = 0.25
 BEAT_SECONDS = 0.05
+LABELS_TOLD = 8
 GRACE_SECONDS = 1.0
 """How long cancelled work may take to clean up before it is abandoned."""
 
@@ -42,6 +46,8 @@ class _Allowance:
     """How long the task itself blocked the loop, as far as samples show."""
     waited: Callable[[], float] | None = None
     """Seconds of waiting that are excluded from the timeout."""
+    label: str = ""
+    """The case, as the guard outside the process names it."""
 
 
 class Watchdog:
@@ -53,12 +59,22 @@ class Watchdog:
         self._signals = False
         self._beat: asyncio.TimerHandle | None = None
         self._blocked = 0.0
+        self._longest = 0.0
 
-    def watch(self, task: asyncio.Task[Any] | None, timeout: float, waited: Callable[[], float] | None = None) -> None:
+    def watch(
+        self,
+        task: asyncio.Task[Any] | None,
+        timeout: float,
+        waited: Callable[[], float] | None = None,
+        label: str = "",
+    ) -> None:
         """From now on, `task` may run for `timeout` seconds, not counting those it `waited`."""
         if task is not None:
-            end = time.monotonic() + timeout
-            self._allowances[task] = _Allowance(end, timeout, self._blocked, waited=waited)
+            end = CLOCK.monotonic() + timeout
+            self._allowances[task] = _Allowance(end, timeout, self._blocked, waited=waited, label=label)
+            if label:
+                self._longest = max(self._longest, timeout)
+                tell_alive(self._longest, label)
 
     def forget(self, task: asyncio.Task[Any] | None) -> None:
         if task is not None:
@@ -75,7 +91,7 @@ class Watchdog:
         lost = max(0.0, self._blocked - own.blocked_before - own.own_blocking)
         given_back = lost if self._signals else min(lost, own.timeout)
         waited = 0.0 if own.waited is None else own.waited()
-        return own.end + given_back + waited - time.monotonic()
+        return own.end + given_back + waited - CLOCK.monotonic()
 
     def __enter__(self) -> Watchdog:
         self._loop = asyncio.get_running_loop()
@@ -93,6 +109,14 @@ class Watchdog:
         if self._beat is not None:
             self._beat.cancel()
         self._loop, self._signals = None, False
+        tell_alive(0.0)
+
+    def _tell_alive(self) -> None:
+        """Tell the guard what is running: it ends the process if the loop is silent for longer than that may take."""
+        running = self._allowances.values()
+        self._longest = max((item.timeout for item in running), default=0.0)
+        labels = [item.label for item in running if item.label]
+        tell_alive(self._longest, ", ".join(labels[-LABELS_TOLD:]))
 
     def _on_beat(self) -> None:
         if self._loop is None or self._beat is None:
@@ -100,6 +124,7 @@ class Watchdog:
         late = self._loop.time() - self._beat.when()
         if late > BEAT_SECONDS:
             self._blocked += late
+        self._tell_alive()
         self._beat = self._loop.call_later(BEAT_SECONDS, self._on_beat)
 
     def _tick(self, number: int, frame: FrameType | None) -> None:
@@ -130,14 +155,18 @@ class Cancelled(Exception):
 
 
 async def in_time(
-    work: Coroutine[Any, Any, T], timeout: float, watchdog: Watchdog, waited: Callable[[], float] | None = None
+    work: Coroutine[Any, Any, T],
+    timeout: float,
+    watchdog: Watchdog,
+    waited: Callable[[], float] | None = None,
+    label: str = "",
 ) -> T:
     """What `work` returns or raises within `timeout` seconds, not counting those it `waited`; `TooLate` after that."""
     loop = asyncio.get_running_loop()
     task = loop.create_task(work)
     over: asyncio.Future[None] = loop.create_future()
     task.add_done_callback(lambda _: _done(task, over, watchdog))
-    watchdog.watch(task, timeout, waited)
+    watchdog.watch(task, timeout, waited, label)
     timers: list[asyncio.TimerHandle] = []
     timers.append(loop.call_later(timeout, lambda: _expire(task, over, watchdog, timers)))
     try:
@@ -182,3 +211,18 @@ async def _abandon(task: asyncio.Task[Any]) -> None:
     """Cancel work, and leave it behind if it does not end."""
     task.cancel()
     await asyncio.wait({task}, timeout=GRACE_SECONDS)
+
+
+async def problem_of_step(step: Callable[[], Any], seconds: float) -> str | None:
+    """Why a step in an agent's life did not succeed; that the run itself is cancelled is no such reason."""
+    try:
+        async with asyncio.timeout(seconds):
+            await step()
+    except asyncio.CancelledError:
+        current = asyncio.current_task()
+        if current is not None and current.cancelling():
+            raise
+        return "it cancelled itself"
+    except BaseException as error:
+        return describe(error)
+    return None

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import signal
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import replace
@@ -14,15 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 from proctor.agents.agent import BaseAgent
 from proctor.agents.sessions import TRIAL
+from proctor.base.clock import CLOCK
 from proctor.base.errors import StoreError
-from proctor.base.references import describe
+from proctor.base.guard import is_guarded
 from proctor.base.secrets import mask
 from proctor.cases.suite import Case
 from proctor.results.encoding import with_masked_note
 from proctor.results.run import Outcome, Run, Score, TrialResult
 from proctor.results.verdict import NOTHING_SCORES, RunVerdict, judge
 from proctor.running.engine.ask import Answer, User, WrittenUser, ask
-from proctor.running.engine.deadline import Watchdog
+from proctor.running.engine.deadline import Watchdog, problem_of_step
 from proctor.running.engine.plan import Plan, PlannedTrial, limits_of
 from proctor.running.engine.run_budget import RunCosts
 from proctor.running.engine.score import (
@@ -119,6 +119,7 @@ class _Execution:
             open_run.store, open_run.no, listener, self._keeping_failed, keep_secrets=options.keep_secrets
         )
         self._dispatcher = Dispatcher(self._waiting())
+        self._missing = sum(1 for _ in self._waiting()) if open_run.kept else len(plan.trials)
         self._note = ""
         self._interrupted = False
         self._bad = 0
@@ -153,18 +154,21 @@ class _Execution:
             self._listener.started(run, len(self._plan.trials), len(open_run.kept))
         with self._watchdog, self._signals():
             try:
-                await self._stoppable([self._start_agents()])
+                if self._missing:
+                    await self._stoppable([self._start_agents()])
                 await self._stoppable([self._worker() for _ in range(min(self._parallel, len(self._plan.trials)))])
             finally:
                 self._writer.flush()
-                await self._stop_agents()
+                if self._missing:
+                    await self._stop_agents()
+                self._check_store()
                 if self._costs is not None:
                     await self._costs.close()
         if self._writer.listener_error is not None:
             raise self._writer.listener_error
         self._writer.summaries.sort(key=lambda summary: summary.position)
         run.note = self._note if self._options.keep_secrets or not self._note else mask(self._note)
-        run.finished_at, run.interrupted = time.time(), self._interrupted
+        run.finished_at, run.interrupted = CLOCK.time(), self._interrupted
         if self._costs is not None:
             self._costs.sum_up(run, len(self._plan.trials))
         verdict = judge(run)
@@ -187,7 +191,9 @@ class _Execution:
         while (planned := await self._dispatcher.take()) is not None:
             try:
                 trial = await self._trial(planned)
-            except Exception as error:
+            except asyncio.CancelledError:
+                raise
+            except BaseException as error:
                 trial = _result(planned, _unasked(Outcome.ERROR, _unforeseen(error)))
             finally:
                 self._dispatcher.give_back(planned)
@@ -282,7 +288,7 @@ class _Execution:
         """An agent that cannot start leaves its own suites unmeasured, and no others."""
         for agent, item in self._agents.items():
             self._broken_agents[agent] = f"the agent {agent.name} was not started"
-            problem = await _problem(agent.start, max(item.limits.timeout, agent.start_seconds))
+            problem = await problem_of_step(agent.start, max(item.limits.timeout, agent.start_seconds))
             if problem is None:
                 del self._broken_agents[agent]
             else:
@@ -290,7 +296,7 @@ class _Execution:
 
     async def _stop_agents(self) -> None:
         for agent in self._agents:
-            problem = None if agent in self._broken_agents else await _problem(agent.stop, STOP_SECONDS)
+            problem = None if agent in self._broken_agents else await problem_of_step(agent.stop, STOP_SECONDS)
             if problem is not None:
                 self._note = self._note or f"the agent {agent.name} could not stop: {problem}"
 
@@ -299,6 +305,15 @@ class _Execution:
             self._stop(f"{error}; what was finished before is kept, the rest is only in this report")
         else:
             self._stop("the results could not be shown")
+
+    def _check_store(self) -> None:
+        """What was kept must still be there, or the verdict would be all that is left of the run."""
+        if self._booking.store is None:
+            return
+        try:
+            self._booking.store.check_present()
+        except StoreError as error:
+            self._note = self._note or f"{error}; the results are only in this report"
 
     def _stop(self, note: str, *, interrupted: bool = False) -> None:
         """Make no further trials; those under way are dropped, so that a resumed run makes them again."""
@@ -333,11 +348,13 @@ class _Execution:
         finally:
             for number, handler in before.items():
                 loop.remove_signal_handler(number)
-                signal.signal(number, handler)
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    signal.signal(number, handler)
 
     def _on_signal(self, number: signal.Signals) -> None:
         asyncio.get_running_loop().remove_signal_handler(number)
-        signal.signal(number, signal.SIG_DFL)
+        # The guard ends the process at the second signal, and passes on one that the whole group got already.
+        signal.signal(number, signal.SIG_IGN if is_guarded() else signal.SIG_DFL)
         self._stop("interrupted; run the same command with --resume to continue", interrupted=True)
 
 
@@ -373,22 +390,7 @@ def _case_of(planned: PlannedTrial, answer: Answer) -> Case:
     return planned.case if answer.turns is None else replace(planned.case, turns=answer.turns)
 
 
-async def _problem(step: Callable[[], Any], seconds: float) -> str | None:
-    """Why a step in an agent's life did not succeed; that the run itself is cancelled is no such reason."""
-    try:
-        async with asyncio.timeout(seconds):
-            await step()
-    except asyncio.CancelledError:
-        current = asyncio.current_task()
-        if current is not None and current.cancelling():
-            raise
-        return "it cancelled itself"
-    except BaseException as error:
-        return describe(error)
-    return None
-
-
-def _unforeseen(error: Exception) -> str:
+def _unforeseen(error: BaseException) -> str:
     """The reason of a trial that broke in an unforeseen way, even if the exception itself cannot say it."""
     import traceback
 
@@ -396,7 +398,7 @@ def _unforeseen(error: Exception) -> str:
 
 
 def _unasked(outcome: Outcome, reason: str) -> Answer:
-    return Answer((), outcome, reason, attempts=0, started_at=time.time(), duration_ms=0.0)
+    return Answer((), outcome, reason, attempts=0, started_at=CLOCK.time(), duration_ms=0.0)
 
 
 def broke_down(past: TrialResult) -> bool:

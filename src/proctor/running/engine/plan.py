@@ -15,6 +15,7 @@ from proctor.base.env_files import environment_from
 from proctor.base.errors import InvalidSuite, Problem, UsageError
 from proctor.base.json_data import canonical, fingerprint, plain
 from proctor.base.records import record
+from proctor.base.references import without_loading
 from proctor.cases.evaluator_specs import with_implied
 from proctor.cases.files.attachments import Contents
 from proctor.cases.suite import Case, EvaluatorSpec, Settings, Suite
@@ -120,7 +121,7 @@ def limits_of(options: RunOptions, suite: Suite, case: Case | None = None) -> Li
     own = NO_SETTINGS if case is None else Settings(repeat=case.repeat, timeout=case.timeout)
     sources = (options.given, own, suite.settings, options.fallback, DEFAULTS)
     said = {f.name: next(v for s in sources if (v := getattr(s, f.name)) is not None) for f in fields(Settings)}
-    for name, least in (("repeat", 1), ("parallel", 1), ("retries", 0)):
+    for name, least in (("repeat", 1), ("parallel", 1), ("retries", 0), ("max_reply_bytes", 1)):
         if said[name] < least:
             raise UsageError(f"{name} must be at least {least}, not {said[name]}")
     for name in ("timeout", "evaluator_timeout"):
@@ -207,8 +208,14 @@ def _scored(suite: Suite) -> Suite:
     return replace(suite, cases=tuple(cases))
 
 
-def unresolved(suite: Suite, options: RunOptions = NO_OPTIONS) -> list[Problem]:
-    """What a suite names and cannot be found: evaluators, their judges, and the agent if it names or describes one."""
+def unresolved(suite: Suite, options: RunOptions = NO_OPTIONS, *, load: bool = False) -> list[Problem]:
+    """What a suite names and cannot be found: evaluators, their judges, and the agent if it names or describes one.
+
+    Code that it names is run only with `load`: otherwise its file has to be there and to define the name.
+    """
+    if not load:
+        with without_loading():
+            return unresolved(suite, options, load=True)
     problems: list[Problem] = []
     with environment_from(hooks_of(suite).env_files(suite)):
         _bind_all(suite, options, problems)

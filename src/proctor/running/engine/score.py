@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from proctor.agents.agent import Reply, Usage
+from proctor.base.clock import CLOCK
 from proctor.base.errors import JudgeFailed, NeedsModel, ProctorError
 from proctor.base.json_data import UNSET, Json, plain
 from proctor.base.records import record
-from proctor.base.references import describe, place_of
+from proctor.base.references import describe, place_of, shortened
 from proctor.base.threads import call_in_thread
 from proctor.cases.suite import NOTHING, Case, Criteria, ExpectedCall, NamedData, Suite, passes
 from proctor.evaluators.compared_values import data_of
@@ -243,7 +243,7 @@ def _score_inline(
     criteria = suite.suite.criteria
     timeout = bound.spec.timeout or suite.limits.evaluator_timeout
     task = asyncio.current_task()
-    clock = time.perf_counter()
+    clock = CLOCK.perf_counter()
     try:
         try:
             watchdog.watch(task, timeout)
@@ -276,7 +276,7 @@ async def _score_apart(
     criteria = suite.suite.criteria
     timeout = bound.spec.timeout or (suite.limits.judged_timeout if bound.judged else suite.limits.evaluator_timeout)
     async with contextlib.nullcontext() if bound.judged else scoring.gate:
-        clock = time.perf_counter()
+        clock = CLOCK.perf_counter()
         try:
             verdict = await _in_time(bound, evaluable, suite, scoring, timeout)
             return _scored(bound, turn, verdict, criteria, clock, warnings)
@@ -286,7 +286,9 @@ async def _score_apart(
             return _unscored(bound, turn, BadVerdict("cancelled itself"), criteria, clock)
         except NothingThere as error:
             return _scored(bound, turn, Evaluation(0.0, str(error)), criteria, clock, warnings)
-        except Exception as error:
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # such as GeneratorExit: whatever an evaluator raises is its own score's
             left_out = scoring.fast and isinstance(error, NeedsModel)
             return None if left_out else _unscored(bound, turn, error, criteria, clock)
 
@@ -328,9 +330,16 @@ async def _call_once(bound: Bound, seen: Evaluable) -> Evaluation | None:
     try:
         with untraced():
             verdict = call(seen, **extra) if bound.asynchronous else await call_in_thread(call, seen, **extra)
-            return read_verdict(await verdict if inspect.isawaitable(verdict) else verdict)
+            return _in_plain_words(read_verdict(await verdict if inspect.isawaitable(verdict) else verdict))
     except (SystemExit, KeyboardInterrupt) as error:
         raise BadVerdict(f"raised {describe(error)}{place_of(error)}") from error
+
+
+def _in_plain_words(verdict: Evaluation | None) -> Evaluation | None:
+    """The evaluation as text and data, made while the evaluator's time still runs: a `__str__` may take long."""
+    if verdict is None or (type(verdict.reasoning) is str and not verdict.details):
+        return verdict
+    return replace(verdict, reasoning=str(verdict.reasoning or ""), details=plain(verdict.details))
 
 
 def _scored(
@@ -347,12 +356,12 @@ def _scored(
         outcome=Outcome.PASSED if passes(verdict.score, threshold) else Outcome.FAILED,
         value=verdict.score,
         threshold=threshold,
-        reasoning=str(verdict.reasoning or ""),
+        reasoning=shortened(str(verdict.reasoning or "")),
         turn=turn,
         gates=bound.spec.gates,
         details=details,
         fingerprint=bound.fingerprint,
-        duration_ms=(time.perf_counter() - clock) * 1000,
+        duration_ms=(CLOCK.perf_counter() - clock) * 1000,
     )
 
 
@@ -377,12 +386,12 @@ def _unscored(bound: Bound, turn: int | None, error: BaseException, criteria: Cr
         evaluator=bound.title,
         outcome=outcome,
         threshold=_threshold(bound, criteria),
-        reasoning=reason,
+        reasoning=shortened(reason),
         turn=turn,
         gates=bound.spec.gates,
         details=details,
         fingerprint=bound.fingerprint,
-        duration_ms=(time.perf_counter() - clock) * 1000,
+        duration_ms=(CLOCK.perf_counter() - clock) * 1000,
     )
 
 

@@ -12,10 +12,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from typing import Any
 
+from proctor.base.clock import CLOCK
 from proctor.base.errors import StoreError
+from proctor.base.guard import allow_at_least, end_fork_of
 from proctor.base.locks import FileLock
 from proctor.base.records import record
 from proctor.results.case_encoding import planned_key
+from proctor.results.database import BUSY_SECONDS
 from proctor.results.encoding import TrialMasker, mask_case
 from proctor.results.run import Outcome, TrialResult, TrialSummary
 from proctor.results.run_info import RunInfo, RunRow
@@ -51,6 +54,7 @@ class TrialWriter:
         self._unsaved: list[TrialResult] = []
         self._handle: asyncio.Handle | None = None
         self._flushed_at = 0.0
+        self._pid = os.getpid()
 
     def add(self, trial: TrialResult) -> None:
         self._pending.append(trial if self._masker is None else self._masker.trial(trial))
@@ -69,6 +73,8 @@ class TrialWriter:
             self._unsaved.extend(batch)
         else:
             try:
+                end_fork_of(self._pid)  # a fork that an agent made has no business with the database
+                allow_at_least(BUSY_SECONDS)
                 self._store.add_trials(self._run, batch)
             except StoreError as error:
                 self._unsaved.extend(batch)
@@ -128,7 +134,7 @@ class OpenRun:
 def start_run(plan: Plan, store: Store | None, info: RunInfo) -> OpenRun:
     """A run of its own. Ids sort by time and never meet, also when two runs start in the same second."""
     run_id = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.urandom(3).hex()}"
-    started_at = time.time()
+    started_at = CLOCK.time()
     if store is None:
         return OpenRun(run_id, started_at)
     lock = _take(store, run_id)
@@ -187,17 +193,17 @@ def exclusive_run(store: Store, run_id: str) -> Iterator[None]:
 
 
 def status_of(store: Store, row: RunRow) -> str:
-    """`finished`, `running`, or `interrupted`, also where the process had no time to say so."""
+    """`finished`, `running`, `interrupted`, or `died` where the process had no time to say anything."""
     if row.status != "running":
         return row.status
     path = store.folder / f"{row.id}.running"
     if not path.exists():
-        return "interrupted"
+        return "died"
     lock = FileLock(path)
     if not lock.acquire(wait=False):
         return "running"
     lock.release()
-    return "interrupted"
+    return "died"
 
 
 def _interrupted(plan: Plan, store: Store) -> tuple[RunRow, FileLock] | None:

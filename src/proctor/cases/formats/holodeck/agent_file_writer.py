@@ -90,6 +90,7 @@ class _SuiteWriter:
                 "repeat": settings.repeat is not None,
                 "evaluator timeout": settings.evaluator_timeout is not None,
                 "retries": settings.retries is not None,
+                "largest reply": settings.max_reply_bytes is not None,
             },
         )
         given = {"llm_timeout": settings.timeout, "parallel_test_cases": settings.parallel}

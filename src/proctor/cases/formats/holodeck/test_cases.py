@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-import warnings
 from dataclasses import replace
 from pathlib import Path
 
 from proctor.base.fields import Document, Fields, kind
 from proctor.base.json_data import UNSET, Json
 from proctor.base.names import UniqueIds
+from proctor.base.patterns import check_pattern
 from proctor.base.records import record
 from proctor.base.source import Pointer
 from proctor.cases.formats.holodeck.metrics import read_metrics
@@ -183,10 +182,8 @@ def _pattern_problem(pattern: Json) -> str | None:
     if not isinstance(pattern, str):
         return f"must be a pattern, not {kind(pattern)}"
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            re.compile(pattern)
-    except (re.error, OverflowError, RecursionError) as error:
+        check_pattern(pattern)
+    except ValueError as error:
         return f"{pattern!r} is not a pattern: {error}"
     return None
 

@@ -350,6 +350,7 @@ def _settings(fields: Fields | None) -> Settings:
         timeout=_positive(fields, "timeout"),
         evaluator_timeout=_positive(fields, "evaluator_timeout"),
         retries=fields.integer("retries", least=0),
+        max_reply_bytes=fields.integer("max_reply_bytes", least=1),
     )
     fields.done()
     return settings

@@ -222,6 +222,7 @@ class SettingsModel(_Model):
     timeout: float | None = Seconds
     evaluator_timeout: float | None = Seconds
     retries: int | None = Field(default=None, ge=0)
+    max_reply_bytes: int | None = Field(default=None, ge=1, description="More than this in one answer fails the trial.")
 
 
 class SuiteModel(_OpenModel):

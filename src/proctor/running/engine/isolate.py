@@ -1,0 +1,244 @@
+"""A process for every trial (`--isolate`): code that holds the interpreter, crashes or forks harms its trial alone.
+
+One process is forked before the run begins, while there are no threads yet. It forks one process per conversation,
+which has the agent and the cases in memory already; only turns and replies travel.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import pickle
+import signal
+import socket
+import struct
+import sys
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from proctor.agents.agent import BaseAgent, Reply
+from proctor.agents.tool_doubles import DOUBLES, Doubles
+from proctor.base.clock import CLOCK
+from proctor.base.errors import AgentFailed, UnreadableReply, UsageError
+from proctor.base.processes import MARK, adopt_orphans, kill_children, kill_tree, new_mark
+from proctor.base.references import describe, place_of
+from proctor.base.reply_size import LIMIT, ReplyTooLarge, check_size
+from proctor.base.threads import run_sync
+from proctor.cases.suite import Case, Turn
+from proctor.running.engine.ask import ConversationSpoiled, complete_reply, is_transient
+from proctor.running.engine.plan import Plan
+from proctor.tracing.capture import SCOPE, capturing
+from proctor.tracing.trial_recording import CURRENT, Recording
+from proctor.tracing.wrapping import MissingInput
+
+_LENGTH = struct.Struct("<Q")
+_ENVELOPE_BYTES = 8
+"""How many times the limit of a reply a message may have: spans and tool calls come with the reply."""
+
+
+@contextlib.contextmanager
+def isolated(plan: Plan) -> Iterator[None]:
+    """While this lasts, the agents of a plan answer in processes of their own."""
+    if not hasattr(os, "fork"):
+        raise UsageError("--isolate needs a system that can fork, which this one cannot")
+    agents = [item.agent for item in plan.suites]
+    cases = {id(trial.case): trial.case for trial in plan.trials}
+    ours, theirs = socket.socketpair()
+    pid = os.fork()
+    if pid == 0:
+        ours.close()
+        _serve_forks(theirs, agents, cases)
+    theirs.close()
+    for number, item in enumerate(plan.suites):
+        item.agent = IsolatedAgent(item.agent, ours, number)
+    try:
+        yield
+    finally:
+        ours.close()
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(pid, 0)
+
+
+class IsolatedAgent(BaseAgent):
+    """Stands for an agent whose sessions run elsewhere; it is started and stopped where they run."""
+
+    def __init__(self, agent: BaseAgent, control: socket.socket, number: int) -> None:
+        self.given = agent
+        self.name = agent.name
+        self.fingerprint = agent.identity
+        self.takes_files = agent.takes_files
+        self._control = control
+        self._number = number
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "given":
+            raise AttributeError(name)
+        return getattr(self.given, name)
+
+    def check(self, case: Case) -> str | None:
+        return self.given.check(case)
+
+    def session(self, case: Case) -> IsolatedSession:
+        return IsolatedSession(self._control, self._number, case)
+
+
+class IsolatedSession:
+    """One conversation with a process of its own, which ends with it, together with whatever it started."""
+
+    def __init__(self, control: socket.socket, agent: int, case: Case) -> None:
+        self._control = control
+        self._asked = (agent, id(case), LIMIT.get())
+        self._mark = new_mark()
+        self._pid = 0
+
+    async def __aenter__(self) -> IsolatedSession:
+        ours, theirs = socket.socketpair()
+        request = pickle.dumps((*self._asked, self._mark))
+        socket.send_fds(self._control, [_LENGTH.pack(len(request)) + request], [theirs.fileno()])
+        theirs.close()
+        ours.setblocking(False)
+        self._reader, self._writer = await asyncio.open_connection(sock=ours)
+        self._pid = await self._receive()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._writer.close()
+        if self._pid:
+            kill_tree(self._pid, self._mark)
+
+    async def send(self, turn: Turn) -> Reply:
+        message = pickle.dumps(turn)
+        self._writer.write(_LENGTH.pack(len(message)) + message)
+        answer = await self._receive()
+        if isinstance(answer, BaseException):
+            raise answer
+        reply, spans, used = answer
+        scope, recording = SCOPE.get(), CURRENT.get()
+        for span in spans if scope is not None else ():
+            for capture in scope.captures:  # type: ignore[union-attr]
+                capture.add(span)
+        if recording is not None:
+            recording.used |= used
+        return reply  # type: ignore[no-any-return]
+
+    async def _receive(self) -> Any:
+        try:
+            [length] = _LENGTH.unpack(await self._reader.readexactly(_LENGTH.size))
+            if length > _ENVELOPE_BYTES * self._asked[2] + 1_000_000:
+                raise ReplyTooLarge("what the agent's process sent")
+            return pickle.loads(await self._reader.readexactly(length))  # noqa: S301  from our own fork
+        except (asyncio.IncompleteReadError, ConnectionError):
+            raise AgentFailed("the process of the trial ended before the agent had answered") from None
+
+
+def _serve_forks(control: socket.socket, agents: list[BaseAgent], cases: dict[int, Case]) -> NoReturn:
+    """Fork a process for every request, until the run is over; then end all that is left."""
+    try:
+        signal.set_wakeup_fd(-1)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # ended children need not be waited for
+        adopt_orphans()
+        while True:
+            head, fds, _, _ = socket.recv_fds(control, _LENGTH.size, 1)
+            if not head or not fds:
+                break
+            [length] = _LENGTH.unpack(head)
+            agent, case, limit, mark = pickle.loads(_exactly(control, length))  # noqa: S301  from our own process
+            if os.fork() == 0:
+                control.close()
+                _serve_session(socket.socket(fileno=fds[0]), agents[agent], cases[case], limit, mark)
+            os.close(fds[0])
+    finally:
+        kill_children(os.getpid())
+        os._exit(0)
+
+
+def _exactly(source: socket.socket, length: int) -> bytes:
+    found = b""
+    while len(found) < length:
+        chunk = source.recv(min(length - len(found), 1 << 20))
+        if not chunk:
+            raise EOFError
+        found += chunk
+    return found
+
+
+def _serve_session(link: socket.socket, agent: BaseAgent, case: Case, limit: int, mark: str) -> NoReturn:
+    """In the process of one trial: answer turns until no more come."""
+    try:
+        os.setsid()
+        for number in (signal.SIGCHLD, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        os.environ[MARK] = mark
+        LIMIT.set(limit)
+        asyncio.set_event_loop(None)
+        asyncio.events._set_running_loop(None)
+        run_sync(_converse(link, agent, case))
+    except BaseException as error:
+        with contextlib.suppress(Exception):
+            _send(link, AgentFailed(f"the agent raised {describe(error)}"))
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):
+                stream.flush()
+        os._exit(0)
+
+
+async def _converse(link: socket.socket, agent: BaseAgent, case: Case) -> None:
+    _send(link, os.getpid())
+    inputs = {item.name: item.value for item in case.inputs} if case.inputs else None
+    if case.doubles:
+        DOUBLES.set(Doubles(case.doubles))
+    loop = asyncio.get_running_loop()
+    await agent.start()
+    async with agent.session(case) as session:
+        while True:
+            try:
+                turn = await loop.run_in_executor(None, _receive_turn, link)
+            except EOFError:
+                return
+            _send(link, await _answered(session, turn, inputs))
+
+
+def _receive_turn(link: socket.socket) -> Turn:
+    [length] = _LENGTH.unpack(_exactly(link, _LENGTH.size))
+    return pickle.loads(_exactly(link, length))  # type: ignore[no-any-return]  # noqa: S301  from our own process
+
+
+async def _answered(session: Any, turn: Turn, inputs: Any) -> Any:
+    """What the agent said, with all that was recorded; or the exception to be raised where it was asked."""
+    recording = Recording(inputs)
+    CURRENT.set(recording)
+    clock = CLOCK.perf_counter()
+    try:
+        with capturing() as seen:
+            reply = await session.send(turn)
+        recording.over = True
+        whole = complete_reply(reply, recording, (CLOCK.perf_counter() - clock) * 1000, list(seen.spans))
+        check_size(whole)
+        return whole, tuple(seen.spans), recording.used
+    except ReplyTooLarge as error:
+        return _carried(AgentFailed(str(error)))
+    except (AgentFailed, UnreadableReply, MissingInput) as error:
+        return _carried(error)
+    except BaseException as error:
+        return AgentFailed(f"the agent raised {describe(error)}{place_of(error)}", transient=is_transient(error))
+
+
+def _carried(error: Exception) -> Exception:
+    """An exception as it can travel: one of ours, with its text."""
+    if isinstance(error, AgentFailed):
+        return AgentFailed(str(error), transient=error.transient, retry_after=error.retry_after)
+    return UnreadableReply(str(error)) if isinstance(error, UnreadableReply) else ConversationSpoiled(str(error))
+
+
+def _send(link: socket.socket, message: Any) -> None:
+    try:
+        data = pickle.dumps(message)
+    except Exception as error:
+        data = pickle.dumps(UnreadableReply(f"the reply cannot leave the process of its trial: {describe(error)}"))
+    link.sendall(_LENGTH.pack(len(data)) + data)

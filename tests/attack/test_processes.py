@@ -1,0 +1,173 @@
+"""Code that ends, crashes, holds or forks the process: never exit code 0 without a verdict, nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor.results.store import Store
+
+Command = Callable[..., Any]
+
+
+def running_with(words: str) -> list[str]:
+    found = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=False).stdout.splitlines()
+    return [line for line in found if words in line and not line.startswith("ps ")]
+
+
+def kept(here: Path) -> int:
+    store = Store(here / ".proctor", create=False)
+    return len(store.trial_keys(store.runs(1)[0].no))
+
+
+@pytest.mark.parametrize("agent", ["exits", "closes_everything", "segfaults", "killed"])
+def test_an_agent_that_ends_the_process_is_no_pass(shell: Command, suite: Command, agent: str) -> None:
+    suite(agent)
+    ended = shell("test", "suite.yaml")
+    assert ended.code == 4
+    assert "before there was a result" in ended.err
+    assert "PASSED" not in ended.out
+    assert "died" in shell("runs").out
+    resumed = shell("test", "suite.yaml", "--resume", "--isolate")
+    assert resumed.code == 1
+    assert "3 of 4 cases passed" in resumed.out
+
+
+def test_an_evaluator_that_ends_the_process_is_no_pass(shell: Command, suite: Command) -> None:
+    suite("echo", evaluators="['agents.py:exiting_check']")
+    assert shell("test", "suite.yaml").code == 4
+
+
+def test_rescoring_with_an_evaluator_that_ends_the_process_is_no_pass(shell: Command, suite: Command) -> None:
+    suite("echo")
+    assert shell("test", "suite.yaml").code == 0
+    ended = shell("rescore", "-e", "agents.py:exiting_check")
+    assert ended.code == 4
+    assert "before there was a result" in ended.err
+
+
+def test_a_thread_that_exits_ends_itself_alone(shell: Command, suite: Command) -> None:
+    suite("thread_exits")
+    assert shell("test", "suite.yaml").code == 0
+
+
+def test_a_verdict_stands_whatever_happens_when_python_ends(shell: Command, suite: Command) -> None:
+    suite("exits_at_the_end")
+    ended = shell("test", "suite.yaml")
+    assert ended.code == 1
+    assert "FAILED" in ended.out
+
+
+def test_threads_that_do_not_end_do_not_keep_the_command_from_ending(shell: Command, suite: Command) -> None:
+    suite("hangs_at_the_end")
+    assert shell("test", "suite.yaml").code == 0
+
+
+def test_code_that_holds_the_interpreter_is_ended_from_outside_and_its_case_named(
+    shell: Command, suite: Command
+) -> None:
+    suite("holds_the_interpreter")
+    ended = shell("test", "suite.yaml", "--timeout", "0.5")
+    assert ended.code == 4
+    assert "case c3 held the interpreter" in ended.err
+    assert "--isolate" in ended.err
+
+
+@pytest.mark.parametrize("agent", ["holds_the_interpreter", "exits", "segfaults", "killed", "forks", "forks_async"])
+def test_isolated_trials_fail_alone(shell: Command, suite: Command, agent: str) -> None:
+    suite(agent)
+    ended = shell("test", "suite.yaml", "--isolate", "--timeout", "3")
+    harmless = agent.startswith("forks")
+    assert ended.code == (0 if harmless else 1)
+    assert f"{4 if harmless else 3} of 4 cases passed" in ended.out
+
+
+@pytest.mark.parametrize("agent", ["forks", "forks_async"])
+def test_a_fork_of_the_run_itself_ends_without_a_trace(shell: Command, suite: Command, here: Path, agent: str) -> None:
+    suite(agent)
+    ended = shell("test", "suite.yaml")
+    assert ended.code == 0
+    assert ended.out.count("c4") == 1
+    assert kept(here) == 4
+
+
+def test_descendants_that_left_the_process_group_end_with_their_trial(
+    shell: Command, suite: Command, here: Path
+) -> None:
+    suite("leaves_descendants")
+    assert shell("test", "suite.yaml", "--isolate", "--timeout", "1").code == 1
+    assert running_with("sleep 77.25") == []
+
+
+def test_descendants_of_a_command_end_with_their_trial(shell: Command, suite: Command, here: Path) -> None:
+    suite("echo", count=1)
+    (here / "daemon.sh").write_text("setsid sleep 78.25 >/dev/null 2>&1 &\necho q1\n")
+    assert shell("test", "suite.yaml", "--agent", "cmd:sh daemon.sh").code == 0
+    assert running_with("sleep 78.25") == []
+
+
+def test_a_command_that_answered_has_answered_whoever_holds_its_output(
+    shell: Command, suite: Command, here: Path
+) -> None:
+    suite("echo", count=1)
+    (here / "holder.sh").write_text("sleep 79.25 &\necho q1\n")
+    assert shell("test", "suite.yaml", "--agent", "cmd:sh holder.sh", "--timeout", "20").code == 0
+
+
+def started(here: Path, environment: dict[str, str], *more: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "proctor", "test", "suite.yaml", *more]
+    process = subprocess.Popen(
+        command, cwd=here, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    )
+    deadline = time.monotonic() + 20
+    while not (here / "asked.txt").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("group", [False, True])
+def test_a_signal_stops_the_run_cleanly_once_however_it_is_sent(
+    here: Path, suite: Command, environment: dict[str, str], number: signal.Signals, group: bool
+) -> None:
+    suite("slow", count=20)
+    process = started(here, environment)
+    (os.killpg if group else os.kill)(process.pid, number)
+    out, _ = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert b"--resume to continue" in out
+
+
+def test_killing_the_command_leaves_no_process_and_resume_goes_on(
+    here: Path, suite: Command, shell: Command, environment: dict[str, str]
+) -> None:
+    suite("slow", count=6, settings="{parallel: 2}")
+    process = started(here, environment)
+    process.kill()
+    process.communicate(timeout=20)
+    ended = shell("test", "suite.yaml", "--resume")
+    assert ended.code == 0
+    asked = (here / "asked.txt").read_text().split()
+    assert kept(here) == 6
+    assert set(asked) == {f"q{n}" for n in range(1, 7)}
+
+
+def test_resuming_when_every_trial_is_kept_asks_no_agent(here: Path, suite: Command, shell: Command) -> None:
+    suite("echo")
+    assert shell("test", "suite.yaml").code == 0
+    store = Store(here / ".proctor", create=False)
+    store.reopen_run(store.runs(1)[0].no)  # as if it had been killed just before its verdict
+    store.close()
+    before = (here / "asked.txt").read_text()
+    ended = shell("test", "suite.yaml", "--resume", "--json", "report.json")
+    assert ended.code == 0
+    assert (here / "asked.txt").read_text() == before
+    assert (here / "report.json").exists()
