@@ -16,6 +16,7 @@ COMMANDS = {
     "init": "Write a first suite and an agent to try it on.",
     "runs": "List the runs that are kept here.",
     "show": "Show one run again.",
+    "baseline": "Say what is usual of each case: accept a run, show, prune.",
     "analyze": "Say what the failures of a run have in common.",
     "record": "Write what an agent did, once a person accepts it, as what is expected of it.",
     "rescore": "Score the answers of a run anew, without asking the agent.",

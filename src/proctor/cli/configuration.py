@@ -24,8 +24,11 @@ KEYS: dict[str, Callable[[str], Any]] = {
     "judge": str,
     "budget": float,
     "keep_secrets": bool,
+    "baseline": str,
 }
 NOUNS = {"budget": "an amount of dollars"}
+PATHS = ("store", "baseline")
+"""Settings that start from the folder of the project file."""
 LEAST = {"repeat": 1, "parallel": 1, "retries": 0}
 
 
@@ -66,7 +69,7 @@ def read_configuration(folder: Path | None = None, environment: Mapping[str, str
         raise UsageError("\n".join(unknown))
     for name, value in table.items():
         converted = _converted(name, value, KEYS[name], str(path))
-        values[name] = str(path.parent / converted) if name == "store" and path is not None else converted
+        values[name] = str(path.parent / converted) if name in PATHS and path is not None else converted
         origins[name] = str(path)
     return Configuration(values, origins)
 

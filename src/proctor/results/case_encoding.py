@@ -26,6 +26,7 @@ from proctor.cases.suite import (
     ExpectedCall,
     Keywords,
     NamedData,
+    Quarantine,
     Turn,
 )
 
@@ -182,6 +183,7 @@ _SCENARIO = _Codec(
     ("start", "plan", "max_turns", "stop"),
     {"persona": None, "model": None, "instructions": "", "show_tools": False},
 )
+_QUARANTINE = _Codec(Quarantine, ("reason", "until"), {"owner": None})
 _TURN = _Codec(
     Turn,
     ("input",),
@@ -220,6 +222,7 @@ _CASE = _Codec(
         "extra": NOTHING,
         "doubles": NOTHING,
         "scenario": None,
+        "quarantine": None,
     },  # not `line`: a case that moved in its file is the same case
     {
         "turns": _TURN.each,
@@ -238,6 +241,7 @@ _CASE = _Codec(
             lambda data: {tool: _DECODE_DOUBLES(items) for tool, items in data.items()},
         ),
         "scenario": _SCENARIO.both,
+        "quarantine": _QUARANTINE.both,
     },
 )
 
@@ -278,6 +282,18 @@ def question_key(case: Case) -> str:
     if case.scenario is not None:
         asked.append(_SCENARIO.encode(case.scenario))
     return fingerprint(*asked)
+
+
+def content_key(case: Case) -> str:
+    """Changes when the agent is asked something else or something else is expected of it.
+
+    A name, a description, tags, evaluators, the number of repeats or a quarantine do not make another case of it.
+    """
+    turns = [
+        [_EXPECTED.encode(turn.expected), turn.retrieval_context, plain(turn.metadata)]
+        for turn in case.as_planned.turns
+    ]
+    return fingerprint(question_key(case), turns, plain(case.metadata), plain(case.final_state))
 
 
 def _files(turn: Turn) -> list[Json]:

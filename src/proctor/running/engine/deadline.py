@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any, TypeVar
 
+from proctor.base.references import describe
+
 T = TypeVar("T")
 
 TICK_SECONDS = 0.25
@@ -182,3 +184,18 @@ async def _abandon(task: asyncio.Task[Any]) -> None:
     """Cancel work, and leave it behind if it does not end."""
     task.cancel()
     await asyncio.wait({task}, timeout=GRACE_SECONDS)
+
+
+async def problem_of(step: Callable[[], Any], seconds: float) -> str | None:
+    """Why a step in an agent's life did not succeed in time; that the run itself is cancelled is no such reason."""
+    try:
+        async with asyncio.timeout(seconds):
+            await step()
+    except asyncio.CancelledError:
+        current = asyncio.current_task()
+        if current is not None and current.cancelling():
+            raise
+        return "it cancelled itself"
+    except BaseException as error:
+        return describe(error)
+    return None

@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from proctor.agents.agent import BaseAgent
 from proctor.base.errors import StoreError
-from proctor.base.references import describe
 from proctor.base.secrets import mask
 from proctor.cases.suite import Case
 from proctor.results.encoding import with_masked_note
 from proctor.results.run import Outcome, Run, Score, TrialResult
 from proctor.results.verdict import NOTHING_SCORES, RunVerdict, judge, trial_outcome
 from proctor.running.engine.ask import Answer, User, WrittenUser, ask
-from proctor.running.engine.deadline import Watchdog
+from proctor.running.engine.deadline import Watchdog, problem_of
 from proctor.running.engine.plan import Plan, PlannedTrial, limits_of
 from proctor.running.engine.run_budget import RunCosts
 from proctor.running.engine.score import ScoringContext, needs_only_a_judge, score
@@ -70,6 +69,7 @@ class Dispatcher:
 
 if TYPE_CHECKING:
     from proctor.running.engine.attach_files import AttachedFiles, TrialFiles
+    from proctor.running.gate import GateRounds
 
 STOP_SECONDS = 10.0
 """How long an agent may take to shut down."""
@@ -85,9 +85,10 @@ async def execute(
     *,
     listener: Listener | None = None,
     earlier: EarlierAnswer | None = None,
+    rounds: GateRounds | None = None,
 ) -> tuple[Run, RunVerdict]:
-    """Make every trial of `plan` that is not kept already."""
-    return await _Execution(plan, options, open_run, listener, earlier).run()
+    """Make every trial of `plan` that is not kept already, and those that the gate asks for then."""
+    return await _Execution(plan, options, open_run, listener, earlier, rounds).run()
 
 
 class _Execution:
@@ -100,8 +101,10 @@ class _Execution:
         open_run: OpenRun,
         listener: Listener | None,
         earlier: EarlierAnswer | None,
+        rounds: GateRounds | None,
     ) -> None:
         self._plan = plan
+        self._rounds = rounds
         self._options = options
         self._booking = open_run
         self._listener = listener
@@ -131,6 +134,8 @@ class _Execution:
         open_run = self._booking
         if open_run.store is not None and open_run.kept:
             self._writer.summaries.extend(open_run.store.summaries(open_run.no))
+            if self._rounds is not None:
+                self._rounds.replay(self._writer.summaries)
         run = Run(
             id=open_run.run_id,
             started_at=open_run.started_at,
@@ -146,6 +151,7 @@ class _Execution:
             try:
                 await self._stoppable([self._start_agents()])
                 await self._stoppable([self._worker() for _ in range(min(self._parallel, len(self._plan.trials)))])
+                await self._further_rounds()
             finally:
                 self._writer.flush()
                 await self._stop_agents()
@@ -158,6 +164,8 @@ class _Execution:
         run.finished_at, run.interrupted = time.time(), self._interrupted
         if self._costs is not None:
             self._costs.sum_up(run, len(self._plan.trials))
+        if self._rounds is not None:
+            run.gate = self._rounds.conclude(run)
         verdict = judge(run)
         if self._listener is not None:
             self._listener.finished(run, verdict)
@@ -174,6 +182,16 @@ class _Execution:
             if isinstance(result, BaseException) and not isinstance(result, asyncio.CancelledError):
                 raise result
 
+    async def _further_rounds(self) -> None:
+        """Make what the gate asks for, round by round; one that is stopped says what it knows by then."""
+        while self._rounds is not None and not self._note:
+            if self._costs is not None and self._costs.is_spent:
+                self._rounds.stop("the budget is spent")
+            if not (trials := self._rounds.next_trials()):
+                break
+            self._dispatcher = Dispatcher(trials)
+            await self._stoppable([self._worker() for _ in range(min(self._parallel, len(trials)))])
+
     async def _worker(self) -> None:
         while (planned := await self._dispatcher.take()) is not None:
             try:
@@ -183,6 +201,8 @@ class _Execution:
             finally:
                 self._dispatcher.give_back(planned)
             self._writer.add(trial)
+            if self._rounds is not None:
+                self._rounds.trial_done(trial)
             if self._costs is not None:
                 self._costs.count(trial)
                 if self._costs.is_spent:
@@ -266,7 +286,7 @@ class _Execution:
         """An agent that cannot start leaves its own suites unmeasured, and no others."""
         for agent, item in self._agents.items():
             self._broken_agents[agent] = f"the agent {agent.name} was not started"
-            problem = await _problem(agent.start, max(item.limits.timeout, agent.start_seconds))
+            problem = await problem_of(agent.start, max(item.limits.timeout, agent.start_seconds))
             if problem is None:
                 del self._broken_agents[agent]
             else:
@@ -274,7 +294,7 @@ class _Execution:
 
     async def _stop_agents(self) -> None:
         for agent in self._agents:
-            problem = None if agent in self._broken_agents else await _problem(agent.stop, STOP_SECONDS)
+            problem = None if agent in self._broken_agents else await problem_of(agent.stop, STOP_SECONDS)
             if problem is not None:
                 self._note = self._note or f"the agent {agent.name} could not stop: {problem}"
 
@@ -355,21 +375,6 @@ def _result(
 def _case_of(planned: PlannedTrial, answer: Answer) -> Case:
     """The case with what was said, where a simulated user said it."""
     return planned.case if answer.turns is None else replace(planned.case, turns=answer.turns)
-
-
-async def _problem(step: Callable[[], Any], seconds: float) -> str | None:
-    """Why a step in an agent's life did not succeed; that the run itself is cancelled is no such reason."""
-    try:
-        async with asyncio.timeout(seconds):
-            await step()
-    except asyncio.CancelledError:
-        current = asyncio.current_task()
-        if current is not None and current.cancelling():
-            raise
-        return "it cancelled itself"
-    except BaseException as error:
-        return describe(error)
-    return None
 
 
 def _unforeseen(error: Exception) -> str:

@@ -9,7 +9,7 @@ from proctor.base.json_data import UNSET, Json, show
 from proctor.base.source import Pointer
 from proctor.cases.evaluator_specs import read_specs, with_implied
 from proctor.cases.formats.native import LINES, NAME
-from proctor.cases.formats.native.parts import read_doubles, read_scenario, refuse_turns, whole
+from proctor.cases.formats.native.parts import read_doubles, read_quarantine, read_scenario, refuse_turns, whole
 from proctor.cases.matchers import Matcher, parse
 from proctor.cases.scenario import Scenario
 from proctor.cases.suite import (
@@ -104,6 +104,7 @@ def read_case(document: Document, data: Json, pointer: Pointer, defaults: tuple[
         skip=fields.text("skip", blank=False),
         doubles=read_doubles(fields) if fields.has("doubles") else NOTHING,
         scenario=scenario,
+        quarantine=read_quarantine(fields) if fields.has("quarantine") else None,
         extra=fields.extensions() or NOTHING,
     )
     fields.done()
