@@ -12,7 +12,7 @@ from itertools import groupby
 
 from proctor.results.run import Outcome, Run, Score, SuiteInfo, TrialResult, TrialSummary
 from proctor.results.statistics import Estimate
-from proctor.results.verdict import RunVerdict, SuiteVerdict
+from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict
 
 SHORT = {
     Outcome.PASSED: "PASS",
@@ -34,6 +34,11 @@ NOUNS = {Outcome.ERROR: ("error", "errors")}
 def trial_name(case_id: str, number: int) -> str:
     """The case, and which repetition from the second on."""
     return case_id if number == 1 else f"{case_id} #{number}"
+
+
+def flaky_text(case: CaseVerdict) -> str:
+    """`FLAKY 4/5`: how many of the trials that had an outcome passed."""
+    return f"FLAKY {case.passed}/{case.passed + case.failed}"
 
 
 def duration(milliseconds: float) -> str:

@@ -160,7 +160,7 @@ def _suite_verdict(gate: GateOutcome, info: SuiteInfo, new: SuiteVerdict) -> tup
         return GateVerdict.INCONCLUSIVE.value, f"{_names(is_open)} may have got worse: {case_text(is_open[0])}"
     if new.outcome is Outcome.PENDING:
         return GateVerdict.INCONCLUSIVE.value, f"new cases: {new.reason}"
-    known = sum(bool(case.past_trials) for case in own)
+    known = sum(bool(case.past_trials) and case.standing != QUARANTINED for case in own)
     return GateVerdict.NO_REGRESSION.value, f"no regression in {known:,} case{'s' if known != 1 else ''} with a past"
 
 
@@ -199,8 +199,10 @@ def drift_text(gate: GateOutcome) -> str:
 def _open_text(gate: GateOutcome) -> str:
     if gate.drift.in_doubt:
         chance = f"(p {gate.drift.p_value:.2g})"
-        return f"the suite as a whole may fail more often than usual {chance}; record more trials of it, then gate again"
-    if not any(case.past_trials for case in gate.cases):
+        return (
+            f"the suite as a whole may fail more often than usual {chance}; record more trials of it, then gate again"
+        )
+    if not any(case.past_trials and case.standing != QUARANTINED for case in gate.cases):
         reasons = sorted({case.no_past for case in gate.cases if case.no_past}) or ["no case was run"]
         return (
             f"no case has a past to be held against ({'; '.join(reasons[:NAMES_SHOWN])}): "
@@ -210,7 +212,7 @@ def _open_text(gate: GateOutcome) -> str:
 
 
 def _usual_text(gate: GateOutcome) -> str:
-    known = [case for case in gate.cases if case.past_trials]
+    known = [case for case in gate.cases if case.past_trials and case.standing != QUARANTINED]
     text = f"no regression in {len(known):,} case{'s' if len(known) != 1 else ''}"
     if new := gate.standing(Standing.NEW):
         text += f", {len(new):,} without a past"
