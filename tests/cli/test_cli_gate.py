@@ -205,7 +205,10 @@ def test_what_does_not_count_any_more_is_taken_out(project: Path, proctor: Comma
     ("damage", "words"),
     [
         (lambda text: text[:-40], "desk.baseline.jsonl:5: is not a whole line of a baseline; the file was cut off"),
-        (lambda text: text.replace('"passes":10', '"passes":11', 1), "11 passes of 10 trials cannot have been recorded"),
+        (
+            lambda text: text.replace('"passes":10', '"passes":11', 1),
+            "11 passes of 10 trials cannot have been recorded",
+        ),
         (lambda text: text.replace('"passes":10', '"passes":"ten"', 1), "passes must be a whole number"),
         (lambda text: text.replace('"passes"', '"passed"', 1), "'passed' is not a known key; did you mean 'passes'"),
         (lambda text: text.replace('"v":1', '"v":2'), "was written by a newer Proctor"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -129,6 +129,19 @@ def rescore(
         )
         close(result, verdict)
     return result, verdict
+
+
+def judge_again(
+    store: Store, run: str, wanted: Collection[tuple[str, str]], options: RunOptions
+) -> dict[tuple[str, str, int], Outcome]:
+    """Score the answers of some cases once more, as if they had never been judged; nothing is kept."""
+    row = store.find_run(run)
+    answers = {(t.suite, t.case.id, t.number): t for t in store.trials(row.no) if (t.suite, t.case.id) in wanted}
+    now = [replace(suite, agent=_Absent(row, suite.name)) for suite in _suites_now(row, answers, ())]
+    plan = _only_answered(make_plan(now, replace(options, given=replace(options.given, repeat=1))), answers)
+    open_run = start_run(plan, None, _info(plan, Request(now, options)))
+    again, _ = run_sync(execute(plan, options, open_run, earlier=lambda p: _still_asked(p, answers[_address(p)])))
+    return {(trial.suite, trial.case.id, trial.number): trial.outcome for trial in again.trials}
 
 
 def _title(agent: Any) -> str:
