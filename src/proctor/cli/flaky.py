@@ -24,6 +24,9 @@ from proctor.running.options import RunOptions
 RUNS_READ = 50
 """So many of the latest runs in the store are looked at, besides what the baselines have."""
 
+RUNS_JUDGED = 5
+"""The answers of so many of its latest runs are judged again."""
+
 
 @click.command("flaky")
 @click.argument("paths", nargs=-1, metavar="[SUITES]...")
@@ -35,7 +38,10 @@ RUNS_READ = 50
 @json_option
 @store_option
 def command(paths: tuple[str, ...], **given: Any) -> int:
-    """List the cases that both passed and failed, in the baselines of SUITES (default: of this folder) and kept runs."""
+    """List the cases that both passed and failed, in the baselines of SUITES (by default of this folder) and kept runs.
+
+    Of kept runs those count whose agent is what it was in the latest one: a case that a change broke is not flaky.
+    """
     configuration = read_configuration()
     folder = configuration.store(given["store"])
     store = Store(folder, create=False) if (folder / FILE).is_file() else None
@@ -66,8 +72,17 @@ def _suites(paths: tuple[str, ...], shared: str | Path | None) -> tuple[set[str]
 
 def _kept(store: Store, accepted: set[str]) -> list[BaselineLine]:
     """The latest runs that are in no baseline; rescored ones ask no agent, so that they say nothing new."""
-    rows = [row for row in store.runs(RUNS_READ) if row.id not in accepted and row.info.rescored is None]
-    return lines_of_runs(read_run(store, row.id) for row in rows)
+    rows = [row for row in store.runs(RUNS_READ) if row.info.rescored is None]
+    agents: dict[tuple[str, str], str] = {}
+    for row in rows:
+        for info in row.info.suites:
+            agents.setdefault((info.name, info.agent), info.agent_fingerprint)
+    lines = []
+    for row in rows:
+        same = {i.name for i in row.info.suites if agents[i.name, i.agent] == i.agent_fingerprint}
+        if same and row.id not in accepted:
+            lines += [line for line in lines_of_runs([read_run(store, row.id)]) if line.suite in same]
+    return lines
 
 
 def _address(item: FlakyRecord) -> tuple[str, str]:
@@ -89,7 +104,7 @@ def _judged(found: list[FlakyRecord], store: Store | None) -> dict[tuple[str, st
 def _splits(
     found: list[FlakyRecord], store: Store | None, given: dict[str, Any], configuration: Configuration
 ) -> dict[tuple[str, str], VarianceSplit | None]:
-    """The answers of the latest kept run of each case, judged again and again."""
+    """The answers of the latest kept runs of each case, judged again and again."""
     if store is None:
         raise UsageError("--rejudge needs answers, and no run is kept here")
     from proctor.running.run_suites import judge_again
@@ -103,13 +118,13 @@ def _splits(
     kept = {row.id for row in store.runs()}
     by_run: dict[str, set[tuple[str, str]]] = defaultdict(set)
     for item in found:
-        if runs := [run for run in item.runs if run in kept]:
-            by_run[runs[-1]].add(_address(item))
-    outcomes: dict[tuple[str, str], dict[int, list[Outcome]]] = defaultdict(lambda: defaultdict(list))
+        for run in [run for run in item.runs if run in kept][-RUNS_JUDGED:]:
+            by_run[run].add(_address(item))
+    outcomes: dict[tuple[str, str], dict[tuple[str, int], list[Outcome]]] = defaultdict(lambda: defaultdict(list))
     for run, wanted in by_run.items():
         for _ in range(given["rejudge"]):
             for (suite, case, number), outcome in judge_again(store, run, wanted, options).items():
-                outcomes[suite, case][number].append(outcome)
+                outcomes[suite, case][run, number].append(outcome)
     return {address: split_variance(rows) for address, rows in outcomes.items()}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from proctor.base.records import record
 from proctor.results.baseline import Baseline, BaselineLine, CaseIdentity, Spread, counting, lines_of
@@ -70,19 +70,24 @@ def _sum(spreads: Iterable[Spread | None]) -> float | None:
     return math.fsum(known) if known else None
 
 
-def split_variance(judged: Mapping[int, Sequence[Outcome]]) -> VarianceSplit | None:
-    """By answer, how it was judged each time: the mean variance within answers is the judge's, the rest the agent's."""
+def split_variance(judged: Mapping[Hashable, Sequence[Outcome]]) -> VarianceSplit | None:
+    """By answer, how it was judged each time (one-way analysis of variance).
+
+    The variance within answers is the judge's; what their means vary beyond that is the agent's.
+    """
     settled = [
         [float(o is Outcome.PASSED) for o in row if o in (Outcome.PASSED, Outcome.FAILED)] for row in judged.values()
     ]
     rows = [row for row in settled if len(row) > 1]
     if not rows:
         return None
-    every = [value for row in rows for value in row]
-    total = _variance(every)
+    often = sum(map(len, rows)) / len(rows)
     within = math.fsum(_variance(row) for row in rows) / len(rows)
-    share = min(1.0, within / total) if total > 0 else 0.0
-    return VarianceSplit(len(rows), min(map(len, rows)), 1 - share if total > 0 else 0.0, share)
+    means = [math.fsum(row) / len(row) for row in rows]
+    between = max(0.0, _variance(means) - within / often) if len(means) > 1 else 0.0
+    total = within + between
+    judge = within / total if total > 0 else 0.0
+    return VarianceSplit(len(rows), min(map(len, rows)), between / total if total > 0 else 0.0, judge)
 
 
 def _variance(values: Sequence[float]) -> float:
