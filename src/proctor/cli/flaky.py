@@ -45,11 +45,11 @@ def command(paths: tuple[str, ...], **given: Any) -> int:
     configuration = read_configuration()
     folder = configuration.store(given["store"])
     store = Store(folder, create=False) if (folder / FILE).is_file() else None
-    names, files = _suites(paths, given["baseline"] or configuration.values.get("baseline"))
+    cases, files = _suites(paths, given["baseline"] or configuration.values.get("baseline"))
     lines = [line for path in files for line in read_baseline(path).lines]
     if store is not None:
         lines += _kept(store, {line.run for line in lines})
-    found = [item for item in flaky_cases(lines) if item.identity.suite in names]
+    found = [item for item in flaky_cases(lines) if _address(item) in cases]
     splits = _splits(found, store, given, configuration) if given["rejudge"] else {}
     judged = _judged(found, store)
     if given["as_json"]:
@@ -62,12 +62,14 @@ def command(paths: tuple[str, ...], **given: Any) -> int:
     return 0
 
 
-def _suites(paths: tuple[str, ...], shared: str | Path | None) -> tuple[set[str], list[Path]]:
+def _suites(paths: tuple[str, ...], shared: str | Path | None) -> tuple[set[tuple[str, str]], list[Path]]:
+    """The cases there are now, by suite and id, and the baselines that know them."""
     suites = load(paths or [Path()])
     files = [Path(shared)] if shared else [baseline_path(suite.path) for suite in suites]
     if shared and not Path(shared).is_file():
         raise UsageError(f"there is no baseline {shared}")
-    return {suite.name for suite in suites}, [path for path in dict.fromkeys(files) if path.is_file()]
+    cases = {(suite.name, case.id) for suite in suites for case in suite.cases}
+    return cases, [path for path in dict.fromkeys(files) if path.is_file()]
 
 
 def _kept(store: Store, accepted: set[str]) -> list[BaselineLine]:
