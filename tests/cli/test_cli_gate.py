@@ -251,8 +251,15 @@ def test_errors_are_no_regression_and_nothing_to_accept(project: Path, proctor: 
     assert "could not be measured: errors are no verdict on the agent" in gated.out
     accepted = proctor("baseline", "accept")
     assert accepted.code == 4
-    assert "has no trial that passed or failed" in accepted.err
+    assert "has no trial of its own that passed or failed" in accepted.err
     assert (project / "desk.baseline.jsonl").read_bytes() == before
+
+
+def test_answers_that_were_heard_before_are_not_accepted_twice(project: Path, proctor: Command) -> None:
+    proctor("rescore", "-q")
+    ended = proctor("baseline", "accept")
+    assert ended.code == 4
+    assert "has no trial of its own" in ended.err
 
 
 def test_the_gate_says_what_it_cannot_be_combined_with(project: Path, proctor: Command) -> None:
@@ -268,6 +275,7 @@ def test_a_gate_that_may_ask_only_once_more_is_inconclusive_and_says_what_it_wou
     write_agent(project, refund=8)
     ended = proctor("test", "desk.yaml", "--gate", "--gate-trials", "1")
     assert ended.code == 3
+    assert "INCONCLUSIVE  refund may have got worse" in ended.out
     assert "further failing trials would prove it" in ended.out
 
 

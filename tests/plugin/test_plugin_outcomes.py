@@ -396,3 +396,17 @@ def test_a_store_that_cannot_be_written_is_an_error_and_not_a_verdict(project: p
     done.assert_outcomes(errors=1)
     assert "INTERNALERROR" not in done.stdout.str()
     assert "Traceback" not in done.stdout.str()
+
+
+def test_what_fails_in_quarantine_is_an_expected_failure_until_its_day(project: pytest.Pytester) -> None:
+    cases = [
+        {"id": day, "input": "x", "expected": "never", "quarantine": {"reason": "later", "until": day}}
+        for day in ("2000-01-01", "2099-01-01")
+    ]
+    document = {"agent": "agent.py:agent", "evaluators": ["ExactMatch"], "cases": cases}
+    (project.path / "desk.proctor.json").write_text(json.dumps(document), encoding="utf-8")
+
+    done = project.runpytest("-rxE")
+
+    done.assert_outcomes(xfailed=1, errors=1)
+    done.stdout.fnmatch_lines(["*in quarantine until 2099-01-01: later*", "*its quarantine is over*"])

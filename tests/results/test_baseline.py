@@ -67,7 +67,7 @@ def test_runs_add_up() -> None:
 
 
 def test_lines_of_an_older_beginning_do_not_count_whenever_they_were_recorded() -> None:
-    """Main may go on recording the old behaviour while a branch accepts its change: after the merge the change holds."""
+    """Main may record the old behaviour after a branch accepted its change: once they are merged, the change holds."""
     accepted = replace(LINE, run="20260102-000000-bbbbbb", passes=0, since="20260102-000000-bbbbbb")
     later_on_main = replace(LINE, run="20260103-000000-cccccc", passes=10)
     usual = Baseline([LINE, accepted, later_on_main]).usual(LINE.identity)

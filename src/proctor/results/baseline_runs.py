@@ -23,11 +23,13 @@ from proctor.results.run import Run, TrialSummary
 
 
 def trials_by_identity(run: Run) -> dict[CaseIdentity, list[TrialSummary]]:
-    """The trials of a run that is kept."""
+    """The trials of a run that is kept; answers that it took from earlier runs say nothing new and are left out."""
     agents = {info.name: info.agent for info in run.suites}
     known: dict[tuple[str, str], CaseIdentity] = {}
     found: dict[CaseIdentity, list[TrialSummary]] = {}
     for trial in run.trials:
+        if trial.reused:
+            continue
         address = (trial.suite, trial.case.id)
         if address not in known:
             keys = run.evaluator_keys.get(trial.suite)
@@ -50,7 +52,9 @@ def baseline_of_run(run: Run) -> Baseline:
 def _lines(run: Run) -> list[BaselineLine]:
     lines = lines_of(trials_by_identity(run), run.id)
     if not lines:
-        raise StoreError(f"run {run.id} has no trial that passed or failed, so that nothing can be learned from it")
+        raise StoreError(
+            f"run {run.id} has no trial of its own that passed or failed, so that nothing can be learned from it"
+        )
     return lines
 
 

@@ -225,7 +225,8 @@ def tell_verdicts(screen: Screen, run: Run, verdict: RunVerdict) -> None:
 
 
 def _tell_verdict(screen: Screen, run: Run, verdict: RunVerdict) -> None:
-    screen.line((f"{verdict.outcome.upper():<8}", STYLES[verdict.outcome]), (verdict.reason, "bold"))
+    word = "INCONCLUSIVE  " if run.gate is not None and run.gate.verdict == "inconclusive" else verdict.outcome.upper()
+    screen.line((f"{word:<8}", STYLES[verdict.outcome]), (verdict.reason, "bold"))
     if run.interrupted:
         planned = sum(info.planned for info in run.suites)
         hint = "" if "--resume" in verdict.reason else "; --resume goes on from there"
