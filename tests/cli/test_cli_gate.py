@@ -295,3 +295,73 @@ def test_a_gated_run_that_was_killed_is_continued_with_what_it_has(project: Path
     assert asked.count("hi") == 1
     case = report(project)["cases"][0]
     assert asked.count("refund") == 1 + case["fresh_trials"] + 1, "only the trial that was under way is made again"
+
+
+def test_a_case_that_passes_but_scores_far_below_its_usual_range_is_a_suspect(here: Path, shell: Command) -> None:
+    (here / "marks.py").write_text("MARK = 1.0\n\n\ndef mark(evaluable):\n    return float(evaluable.output)\n")
+    (here / "app.py").write_text("def agent(question):\n    return '0.95'\n", encoding="utf-8")
+    suite = "agent: app.py:agent\ncases:\n  - {id: one, input: hi, evaluators: [marks.py:mark]}\n"
+    (here / "desk.yaml").write_text(suite, encoding="utf-8")
+    assert shell("test", "desk.yaml", "--repeat", "10", "-q").code == 0
+    shell("baseline", "accept")
+    (here / "app.py").write_text("def agent(question):\n    return '0.6'\n", encoding="utf-8")
+    ended = shell("test", "desk.yaml", "--gate")
+    assert ended.code == 1, ended.out
+    assert "it scored 0.60 where 0.95 is usual" in ended.out
+
+
+def test_a_gate_whose_budget_is_spent_says_what_it_knows(project: Path, shell: Command) -> None:
+    costly = AGENT.format(refund=8, better=False).replace(
+        "def agent(question):",
+        "from proctor.agents.agent import Usage\n\n\ndef agent(question):\n"
+        "    if question == 'refund':\n"
+        "        return Reply('No.', usage=Usage(10, 10, 1.0))\n",
+    )
+    (project / "app.py").write_text(costly, encoding="utf-8")
+    ended = shell("test", "desk.yaml", "--gate", "--budget", "1.5")
+    assert ended.code == 3, ended.out
+    assert "stopped: the budget is spent" in ended.out
+    assert "further failing trials would prove it" in ended.out
+
+
+def test_a_drop_that_is_spread_thin_over_many_cases_is_seen(here: Path, shell: Command) -> None:
+    agent = """
+import zlib
+from pathlib import Path
+
+WRONG = {wrong}
+
+
+def agent(question):
+    path = Path("asked-" + question)
+    asked = len(path.read_text()) if path.exists() else 0
+    path.write_text("x" * (asked + 1))
+    return "no" if (zlib.crc32(question.encode()) + 7 * asked) % 10 < WRONG else question
+"""
+    cases = "".join(f"  - {{id: c{n}, input: c{n}, expected: c{n}}}\n" for n in range(60))
+    (here / "desk.yaml").write_text(f"agent: app.py:agent\ncases:\n{cases}", encoding="utf-8")
+    (here / "app.py").write_text(agent.format(wrong=2), encoding="utf-8")
+    shell("test", "desk.yaml", "--repeat", "10", "-q")
+    shell("baseline", "accept")
+    assert shell("test", "desk.yaml", "--gate", "-q").code == 0
+    (here / "app.py").write_text(agent.format(wrong=5), encoding="utf-8")
+    ended = shell("test", "desk.yaml", "--gate", "--json", "gate.json", "-q")
+    assert ended.code == 1, ended.out
+    assert "the suite as a whole fails more often than usual" in ended.out
+    assert report(here)["drift"]["proven"]
+
+
+def test_an_evaluator_changes_with_what_it_imports_and_not_with_the_agent_beside_it(here: Path, shell: Command) -> None:
+    (here / "marks.py").write_text("def mark(evaluable):\n    import limits\n\n    return limits.HIGH\n")
+    (here / "limits.py").write_text("HIGH = 1\n", encoding="utf-8")
+    (here / "app.py").write_text("def agent(question):\n    return question\n", encoding="utf-8")
+    suite = "agent: app.py:agent\ncases:\n  - {id: one, input: hi, evaluators: [marks.py:mark]}\n"
+    (here / "desk.yaml").write_text(suite, encoding="utf-8")
+    shell("test", "desk.yaml", "--repeat", "3", "-q")
+    shell("baseline", "accept")
+    (here / "app.py").write_text("def agent(question):\n    return question + '!'\n", encoding="utf-8")
+    assert shell("test", "desk.yaml", "--gate", "-q").code == 0
+    (here / "limits.py").write_text("HIGH = 0.9\n", encoding="utf-8")
+    ended = shell("test", "desk.yaml", "--gate")
+    assert ended.code == 3
+    assert "its evaluators, thresholds or judge changed since it was recorded" in ended.out

@@ -20,7 +20,7 @@ from proctor.results.encoding import with_masked_note
 from proctor.results.run import Outcome, Run, Score, TrialResult
 from proctor.results.verdict import NOTHING_SCORES, RunVerdict, judge, trial_outcome
 from proctor.running.engine.ask import Answer, User, WrittenUser, ask
-from proctor.running.engine.deadline import Watchdog, problem_of
+from proctor.running.engine.deadline import Watchdog, problem_of, unforeseen
 from proctor.running.engine.plan import Plan, PlannedTrial, limits_of
 from proctor.running.engine.run_budget import RunCosts
 from proctor.running.engine.score import ScoringContext, needs_only_a_judge, score
@@ -187,6 +187,7 @@ class _Execution:
         while self._rounds is not None and not self._note:
             if self._costs is not None and self._costs.is_spent:
                 self._rounds.stop("the budget is spent")
+            self._writer.flush()
             if not (trials := self._rounds.next_trials()):
                 break
             self._dispatcher = Dispatcher(trials)
@@ -197,7 +198,7 @@ class _Execution:
             try:
                 trial = await self._trial(planned)
             except Exception as error:
-                trial = _result(planned, _unasked(Outcome.ERROR, _unforeseen(error)))
+                trial = _result(planned, _unasked(Outcome.ERROR, unforeseen(error)))
             finally:
                 self._dispatcher.give_back(planned)
             self._writer.add(trial)
@@ -375,13 +376,6 @@ def _result(
 def _case_of(planned: PlannedTrial, answer: Answer) -> Case:
     """The case with what was said, where a simulated user said it."""
     return planned.case if answer.turns is None else replace(planned.case, turns=answer.turns)
-
-
-def _unforeseen(error: Exception) -> str:
-    """The reason of a trial that broke in an unforeseen way, even if the exception itself cannot say it."""
-    import traceback
-
-    return f"the trial could not be made: {traceback.format_exception_only(error)[-1].strip()}"
 
 
 def _unasked(outcome: Outcome, reason: str) -> Answer:
