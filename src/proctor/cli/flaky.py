@@ -127,7 +127,7 @@ def _splits(
         for _ in range(given["rejudge"]):
             for (suite, case, number), outcome in judge_again(store, run, wanted, options).items():
                 outcomes[suite, case][run, number].append(outcome)
-    return {address: split_variance(rows) for address, rows in outcomes.items()}
+    return {address: split_variance(rows.values()) for address, rows in outcomes.items()}
 
 
 def _who(split: VarianceSplit | None, judged: bool | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from proctor.base.records import record
 from proctor.results.baseline import Baseline, BaselineLine, CaseIdentity, Spread, counting, lines_of
@@ -70,14 +70,12 @@ def _sum(spreads: Iterable[Spread | None]) -> float | None:
     return math.fsum(known) if known else None
 
 
-def split_variance(judged: Mapping[Hashable, Sequence[Outcome]]) -> VarianceSplit | None:
+def split_variance(judged: Iterable[Sequence[Outcome]]) -> VarianceSplit | None:
     """By answer, how it was judged each time (one-way analysis of variance).
 
     The variance within answers is the judge's; what their means vary beyond that is the agent's.
     """
-    settled = [
-        [float(o is Outcome.PASSED) for o in row if o in (Outcome.PASSED, Outcome.FAILED)] for row in judged.values()
-    ]
+    settled = [[float(o is Outcome.PASSED) for o in row if o in (Outcome.PASSED, Outcome.FAILED)] for row in judged]
     rows = [row for row in settled if len(row) > 1]
     if not rows:
         return None
