@@ -20,6 +20,7 @@ from adk import measure_adk
 from concurrency import measure_concurrency
 from engine import measure_engine
 from environments import Interpreter, base_install
+from gated import measure_gated
 from growth import measure_growth
 from holodeck import measure_holodeck
 from install_size import measure_install
@@ -29,7 +30,7 @@ from startup import measure_startup
 from table import Row, as_text
 from wrapping import measure_wrap
 
-GROUPS = ("startup", "engine", "wrap", "growth", "concurrency", "install", "pytest")
+GROUPS = ("startup", "engine", "wrap", "growth", "gated", "concurrency", "install", "pytest")
 ON_REQUEST = ("adk", "holodeck")
 """Groups that are measured only if they are named: what they need takes minutes and a gigabyte to install."""
 
@@ -56,6 +57,7 @@ def _measured(name: str, proctor: Interpreter, options: argparse.Namespace) -> l
         "engine": lambda: measure_engine(proctor, folder, cases, rounds, peers=not quick),
         "wrap": lambda: measure_wrap(proctor, folder, cases, rounds, peers=not quick),
         "growth": lambda: measure_growth(proctor, folder, cases, rounds),
+        "gated": lambda: measure_gated(proctor, folder, options.cases or (1000 if quick else 10_000), min(rounds, 2)),
         "concurrency": lambda: measure_concurrency(proctor, folder, waiting, rounds),
         "install": lambda: measure_install(proctor),
         "pytest": lambda: measure_pytest(proctor if options.here else None, folder, rounds, peers=not quick),

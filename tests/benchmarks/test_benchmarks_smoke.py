@@ -39,6 +39,12 @@ ROWS = {
         "- 120 cases against 12: CPU time",
         "120 cases against 12: memory",
     ],
+    "gated": [
+        "12 cases: gated run / plain run",
+        "- 12 cases: CPU of a plain run",
+        "- 12 cases: CPU of a gated run",
+        "- 12 cases: CPU of accepting a run",
+    ],
     "concurrency": [
         "12 cases x 50 ms, async agent, -j 20",
         "12 cases x 50 ms, sync agent, -j 20",

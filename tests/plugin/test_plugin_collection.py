@@ -228,3 +228,11 @@ def test_looking_at_a_file_never_fails_whatever_is_in_it(
 
     assert is_suite(path, folder, [], named=named) in (True, False)
     assert is_suite(folder / "gone.test.json", folder, [], named=named) is False
+
+
+def test_a_baseline_and_quarantines_beside_a_suite_are_no_suites(project: pytest.Pytester) -> None:
+    write(project, "faq.proctor.json", suite("one"))
+    write(project, "faq.proctor.baseline.jsonl", "{}\n")
+    write(project, "faq.proctor.quarantine.jsonl", "")
+
+    project.runpytest().assert_outcomes(passed=1)

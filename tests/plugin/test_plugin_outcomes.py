@@ -412,3 +412,17 @@ def test_a_changed_environment_shows_in_the_next_session(
         done = pytester.runpytest_subprocess("--proctor-agent", "agent.py:agent")
         assert done.parseoutcomes() == {outcome: 1}
     assert (pytester.path / "asked.txt").read_text() == "xx"
+
+
+def test_what_fails_in_quarantine_is_an_expected_failure_until_its_day(project: pytest.Pytester) -> None:
+    cases = [
+        {"id": day, "input": "x", "expected": "never", "quarantine": {"reason": "later", "until": day}}
+        for day in ("2000-01-01", "2099-01-01")
+    ]
+    document = {"agent": "agent.py:agent", "evaluators": ["ExactMatch"], "cases": cases}
+    (project.path / "desk.proctor.json").write_text(json.dumps(document), encoding="utf-8")
+
+    done = project.runpytest("-rxE")
+
+    done.assert_outcomes(xfailed=1, errors=1)
+    done.stdout.fnmatch_lines(["*in quarantine until 2099-01-01: later*", "*its quarantine is over*"])

@@ -24,6 +24,7 @@ from proctor.cases.suite import (
     ExpectedCall,
     Keywords,
     NamedData,
+    Quarantine,
     Turn,
 )
 from proctor.results.case_encoding import VERSION, decode_case, decode_matcher, encode_case, encode_matcher, planned_key
@@ -121,6 +122,7 @@ FULL = Case(
     {"x-b": 2},
     {"tool": (Double({"a": Equals(1)}, 1, "e", 0.5, 2),)},
     Scenario("s", "p", {"id": 1}, 3, "stop", "m", "i", True),
+    Quarantine("r", "2030-01-31", "o"),
 )
 
 

@@ -291,6 +291,54 @@ def is_own_code(kind: type) -> bool:
     return file is not None and not any(part in installed for part in Path(file).parts)
 
 
+def own_source_fingerprint(target: Any) -> str:
+    """Changes when the file of `target` changes, or a file beside or below it that this one imports.
+
+    Unlike `source_fingerprint` it leaves out what else is loaded from the folder: an evaluator that stands beside the
+    agent is still the same one when the agent changes.
+    """
+    from proctor.base.json_data import fingerprint
+
+    while isinstance(target, functools.partial):
+        target = target.func
+    kind = target if isinstance(target, type) or hasattr(target, "__code__") else type(target)
+    file = getattr(sys.modules.get(getattr(kind, "__module__", "") or ""), "__file__", None)
+    files = [] if file is None else sorted(_imported_files(Path(file)))
+    return fingerprint(getattr(kind, "__qualname__", repr(kind)), [[path.name, _digest(path)] for path in files])
+
+
+def _imported_files(file: Path) -> set[Path]:
+    """The file and, as far as import statements name them, those of its folder that it needs, at any remove."""
+    found, waiting = {file}, [file]
+    while waiting:
+        further = set(_imports(waiting.pop(), file.parent)) - found
+        found |= further
+        waiting += further
+    return found
+
+
+def _imports(file: Path, top: Path) -> Iterator[Path]:
+    import ast
+
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return
+    for node in ast.walk(tree):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+        if isinstance(node, ast.ImportFrom):
+            above = file.parents[node.level - 1] if 0 < node.level <= len(file.parents) else None
+            start = "" if node.module is None else f"{node.module}."
+            names = [node.module or "", *(start + name for name in names)]
+            folders = [above] if above is not None else [top, file.parent]
+        else:
+            folders = [top, file.parent]
+        for name in filter(None, names):
+            for folder in folders:
+                place = folder.joinpath(*name.split("."))
+                yield from (path for path in (place.with_suffix(".py"), place / "__init__.py") if path.is_file())
+
+
 def _files_below(folder: Path) -> list[Path]:
     """The loaded modules of a project's own folder; an installed package changes only with its version."""
     if "site-packages" in folder.parts or "dist-packages" in folder.parts:

@@ -162,6 +162,16 @@ class Turn:
 
 
 @record
+class Quarantine:
+    """Why a case runs and is reported but decides nothing for the time being."""
+
+    reason: str
+    until: str
+    """The last day, as YYYY-MM-DD; after it the case fails."""
+    owner: str | None = None
+
+
+@record
 class Case:
     """One conversation to hold with the agent."""
 
@@ -188,6 +198,7 @@ class Case:
     """By tool: what it answers instead of being called; the first that fits."""
     scenario: Scenario | None = None
     """What a simulated user is told, where the conversation is not written down; `turns` then has what was said."""
+    quarantine: Quarantine | None = None
 
     @property
     def as_planned(self) -> Case:

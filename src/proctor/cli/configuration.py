@@ -31,9 +31,12 @@ KEYS: dict[str, Callable[[str], Any]] = {
     "keep_secrets": bool,
     "aliases": list,
     "env_file": str,
+    "baseline": str,
 }
 NOUNS = {"budget": "an amount of dollars"}
 PROJECT_FILES = ("proctor.toml", "pyproject.toml")
+PATHS = ("store", "env_file", "baseline")
+"""Settings that start from the folder of the project file."""
 LEAST = {"repeat": 1, "parallel": 1, "retries": 0, "max_reply_bytes": 1}
 
 
@@ -82,7 +85,7 @@ def read_configuration(folder: Path | None = None, environment: Mapping[str, str
         raise UsageError("\n".join(unknown))
     for name, value in table.items():
         converted = _converted(name, value, KEYS[name], str(path))
-        values[name] = str(path.parent / converted) if name in ("store", "env_file") and path is not None else converted
+        values[name] = str(path.parent / converted) if name in PATHS and path is not None else converted
         origins[name] = str(path)
     return Configuration(values, origins, _env_files(values, origins, path))
 

@@ -53,6 +53,21 @@ class Dollars(_Amount):
     noun = "an amount of dollars"
 
 
+class Chance(click.FloatRange):
+    """More than 0 and less than 1."""
+
+    name = "chance"
+
+    def __init__(self) -> None:
+        super().__init__(min=0, max=1, min_open=True, max_open=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        chance = super().convert(value, param, ctx)
+        if math.isnan(chance):
+            self.fail(f"{value} is not a chance", param, ctx)
+        return chance
+
+
 @contextmanager
 def stdout_kept_clear(wanted: bool) -> Iterator[TextIO]:
     """The stream to tell a person about progress on.

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from proctor.base.errors import UsageError
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Case, EvaluatorSpec, Settings, Suite, Turn
 from proctor.cli.configuration import Configuration, command_configuration
 from proctor.cli.options_and_output import (
+    Chance,
     Seconds,
     carry_out,
     judge_options,
@@ -31,6 +33,7 @@ from proctor.running.suite_hooks import SuiteHooks, hooks_of
 if TYPE_CHECKING:
     from proctor.results.run import Run
     from proctor.results.verdict import RunVerdict
+    from proctor.running.gate import GateRequest
     from proctor.running.options import Listener
 
 T = TypeVar("T", Suite, Case, Turn)
@@ -77,6 +80,10 @@ class TestCommand(click.Command):
 @click.option("--isolate", is_flag=True, help="A process for every trial: for agents that block, crash or fork.")
 @click.option("--fast", is_flag=True, help="Leave out whatever needs a language model.")
 @judge_options
+@click.option("--gate", is_flag=True, help="Hold each case against its past; ask again only what seems worse.")
+@click.option("--gate-alpha", type=Chance(), metavar="P", help="Chance of a red build without a regression (0.05).")
+@click.option("--gate-trials", type=click.IntRange(min=1), metavar="N", help="At most N further trials a case (10).")
+@click.option("--baseline", metavar="FILE|RUN", help="What is usual (default: beside each suite, *.baseline.jsonl).")
 @click.option("--resume", is_flag=True, help="Continue the interrupted run of the same command.")
 @click.option("--reuse", is_flag=True, help="Take answers from earlier runs where agent and question are unchanged.")
 @click.option("--no-open", is_flag=True, hidden=True, help="Nothing is opened in any case; pixie's users write it.")
@@ -131,7 +138,27 @@ def _request(given: dict[str, Any], configuration: Configuration, suites: list[S
         store=folder,
         resume=given["resume"],
         reuse=given["reuse"],
-        key=f"{given['words']}|{sorted(given['tags'])}|{given['only_failed']}|{given['repeat']}|{given['fast']}",
+        key=f"{given['words']}|{sorted(given['tags'])}|{given['only_failed']}|{given['repeat']}|{given['fast']}"
+        + ("|gate" if given["gate"] else ""),
+        gate=_gate(given, configuration),
+    )
+
+
+def _gate(given: dict[str, Any], configuration: Configuration) -> GateRequest | None:
+    if not given["gate"]:
+        useless = [name for name in ("gate_alpha", "gate_trials", "baseline") if given[name] is not None]
+        if useless:
+            raise UsageError(f"--{useless[0].replace('_', '-')} is for --gate, which was not given")
+        return None
+    for name in ("repeat", "reuse"):
+        if given[name]:
+            raise UsageError(f"--gate decides itself how often a case is asked, so it does not go with --{name}")
+    from proctor.running.gate import GateRequest
+
+    return GateRequest(
+        0.05 if given["gate_alpha"] is None else given["gate_alpha"],
+        10 if given["gate_trials"] is None else given["gate_trials"],
+        given["baseline"] or configuration.values.get("baseline"),
     )
 
 
@@ -169,8 +196,9 @@ def _with_evaluators(suite: Suite, extra: tuple[EvaluatorSpec, ...]) -> Suite:
 
 def _options(given: dict[str, Any], configuration: Configuration) -> RunOptions:
     names = ("repeat", "parallel", "timeout", "evaluator_timeout", "retries")
+    settings = Settings(**{name: given[name] for name in names})
     return RunOptions(
-        given=Settings(**{name: given[name] for name in names}),
+        given=replace(settings, repeat=1) if given["gate"] else settings,
         fallback=configuration.settings,
         fast=given["fast"],
         maxfail=given["maxfail"],

@@ -19,7 +19,7 @@ from proctor.base.errors import UsageError
 from proctor.base.fields import nearest
 from proctor.base.json_data import fingerprint, plain
 from proctor.base.records import record
-from proctor.base.references import describe, is_reference, resolve, source_fingerprint
+from proctor.base.references import describe, is_reference, own_source_fingerprint, resolve
 from proctor.base.threads import is_async
 from proctor.cases.suite import EvaluatorSpec
 from proctor.evaluators import EVALUATORS
@@ -182,7 +182,9 @@ def _version(call: Any, is_shipped: bool) -> str:
     if is_shipped:
         return "1"
     return (
-        fingerprint(source_fingerprint(call), _configuration(call)) if is_dataclass(call) else source_fingerprint(call)
+        fingerprint(own_source_fingerprint(call), _configuration(call))
+        if is_dataclass(call)
+        else own_source_fingerprint(call)
     )
 
 

@@ -106,11 +106,25 @@ class TrialItem(pytest.Item):
             return
         self.trial = trial = session_of(self.config).trial_of(self)
         self.user_properties += properties_of(trial)
+        self._heed_quarantine(trial)
         if trial.outcome is Outcome.ERROR:
             raise TrialBroken(one_line_reason(trial), trial)
         if trial.outcome in (Outcome.SKIPPED, Outcome.PENDING):
             words = [trial.outcome.value if trial.outcome is Outcome.PENDING else "", why_open(trial)]
             raise pytest.skip.Exception(": ".join(filter(None, words)), _use_item_location=True)
+
+    def _heed_quarantine(self, trial: TrialResult) -> None:
+        """What goes wrong in quarantine is an expected failure; past its date the item fails, whatever happened."""
+        quarantine = self.planned.case.quarantine
+        if quarantine is None:
+            return
+        from proctor.cases.quarantine_file import is_over
+
+        told = f"in quarantine until {quarantine.until}: {quarantine.reason}"
+        if is_over(quarantine):
+            raise TrialBroken(f"its quarantine is over; mend the case and lift it, or extend it ({told})", trial)
+        if trial.outcome in (Outcome.FAILED, Outcome.ERROR):
+            pytest.xfail(told)
 
     def runtest(self) -> None:
         if self.trial is None:

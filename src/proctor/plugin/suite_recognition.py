@@ -13,6 +13,8 @@ ENDINGS = (".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".csv")
 
 OWN = ".proctor."
 NAMED = (".test.json", ".evalset.json")
+BESIDE = (".baseline.jsonl", ".quarantine.jsonl")
+"""Files about a suite that stand beside it."""
 HOLODECK = ("agent.yaml", "agent.yml")
 DATASET_FOLDERS = frozenset({"datasets", "pixie", "pixie_qa"})
 
@@ -26,6 +28,8 @@ DATASET_WORDS = rb'"(?:runnable|entry_kwargs|input_data|eval_input)"\s*:'
 
 def is_suite(path: Path, root: Path, patterns: Sequence[str], *, named: bool) -> bool:
     """Whether pytest is to collect the file; `named` if the command line names this very file."""
+    if path.name.endswith(BESIDE):
+        return False
     if OWN in path.name or _fits(path, root, patterns):
         return True
     words = _words(path)

@@ -21,6 +21,8 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     """Write the report: the head as people read it, then one line per trial."""
     suites = [suite_data(info, judged) for info, judged in zip(run.suites, verdict.suites, strict=True)]
     head = {"schema": SCHEMA, "run": run_data(run), "verdict": verdict_data(verdict), "suites": suites}
+    if run.gate is not None:
+        head["gate"] = plain(run.gate)
     out.write(json.dumps(head, indent=2).removesuffix("\n}"))
     out.write(',\n  "trials": [')
     separator = "\n    "
@@ -70,6 +72,7 @@ def suite_data(info: SuiteInfo, verdict: SuiteVerdict) -> dict[str, Json]:
         "criteria": plain(info.criteria),
         "cases": info.cases,
         "planned": info.planned,
+        "quarantined": [plain(item) for item in info.quarantined],
         "verdict": {
             "outcome": verdict.outcome.value,
             "reason": verdict.reason,
@@ -81,7 +84,15 @@ def suite_data(info: SuiteInfo, verdict: SuiteVerdict) -> dict[str, Json]:
             "reliability": [plain(item) for item in verdict.reliability],
             "evaluators": [_evaluator(item) for item in verdict.evaluators],
             "cases": [
-                {"id": case.case_id, "outcome": case.outcome.value, "trials": case.trials, "passed": case.passed}
+                {
+                    "id": case.case_id,
+                    "outcome": case.outcome.value,
+                    "trials": case.trials,
+                    "passed": case.passed,
+                    "failed": case.failed,
+                    "flaky": case.is_flaky,
+                    "quarantined": case.quarantined,
+                }
                 for case in verdict.cases
             ],
         },

@@ -9,12 +9,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from datetime import UTC, datetime
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from proctor.reporting.explain import as_text, explain, one_line_reason, why_open
-from proctor.reporting.wording import suite_counts, suites_with_trials, trial_name
+from proctor.reporting.wording import flaky_text, suite_counts, suites_with_trials, trial_name
 from proctor.results.run import Outcome, Run, SuiteInfo, TrialResult
 from proctor.results.verdict import RunVerdict, SuiteVerdict
+
+if TYPE_CHECKING:
+    from proctor.results.gate_outcome import GatedCase
 
 _ILLEGAL = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _TAGS = {Outcome.FAILED: "failure", Outcome.ERROR: "error", Outcome.SKIPPED: "skipped", Outcome.PENDING: "skipped"}
@@ -77,8 +80,22 @@ def _properties(run: Run, info: SuiteInfo, judged: SuiteVerdict) -> list[tuple[s
         properties.append(("proctor.pass_rate", str(judged.pass_rate)))
     if judged.pass_hat_k is not None:
         properties.append((f"proctor.pass^{judged.repeats}", f"{judged.pass_hat_k:.3f}"))
+    properties += [(f"proctor.flaky.{case.case_id}", flaky_text(case)) for case in judged.cases if case.is_flaky]
+    properties += [
+        (f"proctor.quarantined.{item.case}", f"until {item.until}: {item.reason}") for item in info.quarantined
+    ]
+    if run.gate is not None:
+        properties.append(("proctor.gate", f"{run.gate.verdict}: {run.gate.reason}"))
+        told = (case for case in run.gate.cases if case.suite == info.name and case.is_news)
+        properties += [(f"proctor.gate.{case.case}", f"{case.standing}: {_gated(case)}") for case in told]
     properties += [(f"proctor.score.{item.evaluator}", str(item.scores)) for item in judged.evaluators if item.scores]
     return properties
+
+
+def _gated(case: GatedCase) -> str:
+    from proctor.results.gate_outcome import case_text
+
+    return case_text(case) if case.divergence is None else f"{case_text(case)}; parts at {case.divergence}"
 
 
 def _write_trial(trial: TrialResult, out: TextIO, *, passes: bool) -> None:

@@ -10,7 +10,7 @@ from itertools import groupby
 from proctor.cases.suite import passes
 from proctor.results.run import MEAN, Outcome, Run, Score, SuiteInfo, TrialResult, TrialSummary
 from proctor.results.statistics import Estimate
-from proctor.results.verdict import Reliability, RunVerdict, SuiteVerdict
+from proctor.results.verdict import CaseVerdict, Reliability, RunVerdict, SuiteVerdict
 
 SHORT = {
     Outcome.PASSED: "PASS",
@@ -32,6 +32,11 @@ NOUNS = {Outcome.ERROR: ("error", "errors")}
 def trial_name(case_id: str, number: int) -> str:
     """The case, and which repetition from the second on."""
     return case_id if number == 1 else f"{case_id} #{number}"
+
+
+def flaky_text(case: CaseVerdict) -> str:
+    """`FLAKY 4/5`: how many of the trials that had an outcome passed."""
+    return f"FLAKY {case.passed}/{case.passed + case.failed}"
 
 
 def duration(milliseconds: float) -> str:

@@ -26,6 +26,7 @@ from proctor.cases.suite import (
     ExpectedCall,
     Keywords,
     NamedData,
+    Quarantine,
     Turn,
 )
 
@@ -182,6 +183,7 @@ _SCENARIO = _Codec(
     ("start", "plan", "max_turns", "stop"),
     {"persona": None, "model": None, "instructions": "", "show_tools": False},
 )
+_QUARANTINE = _Codec(Quarantine, ("reason", "until"), {"owner": None})
 _TURN = _Codec(
     Turn,
     ("input",),
@@ -220,6 +222,7 @@ _CASE = _Codec(
         "extra": NOTHING,
         "doubles": NOTHING,
         "scenario": None,
+        "quarantine": None,
     },  # not `line`: a case that moved in its file is the same case
     {
         "turns": _TURN.each,
@@ -238,6 +241,7 @@ _CASE = _Codec(
             lambda data: {tool: _DECODE_DOUBLES(items) for tool, items in data.items()},
         ),
         "scenario": _SCENARIO.both,
+        "quarantine": _QUARANTINE.both,
     },
 )
 
@@ -266,6 +270,21 @@ def case_key(content: str) -> str:
 def planned_key(case: Case) -> str:
     """The key of a case as it was planned, before a simulated user made a conversation of it."""
     return case_key(encode_case(case.as_planned))
+
+
+CONTENT = ("inputs", "metadata", "state", "final_state", "extra", "doubles", "scenario")
+"""What beside the turns makes a case the same case: not its name, its tags, nor how often and by what it is scored."""
+
+
+def content_key(case: Case) -> str:
+    """Changes when the agent is asked something else or something else is expected of it; a new name is no change."""
+    data = _CASE.encode(case.as_planned)
+    turns = [{name: value for name, value in turn.items() if name not in _NOT_ASKED} for turn in data["turns"]]
+    return fingerprint(question_key(case), plain(turns), {name: plain(data[name]) for name in CONTENT if name in data})
+
+
+_NOT_ASKED = frozenset({"evaluators", "attachments"})
+"""Of a turn: evaluators have a key of their own, and the question's key knows files by their content."""
 
 
 def question_key(case: Case) -> str:

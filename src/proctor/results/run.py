@@ -13,6 +13,7 @@ from proctor.base.records import record
 from proctor.cases.suite import NOTHING, Case, Criteria
 
 if TYPE_CHECKING:  # a run in which nothing is observed does without spans
+    from proctor.results.gate_outcome import GateOutcome
     from proctor.results.judge_calls import JudgeSummary
     from proctor.results.run_info import GitState
     from proctor.tracing.spans import ObservationNode, Span
@@ -148,6 +149,18 @@ class TrialSummary:
 
 
 @record
+class QuarantinedCase:
+    """A case that was run and reported, and decides nothing until its date."""
+
+    case: str
+    reason: str
+    until: str
+    owner: str | None = None
+    over: bool = False
+    """Whether the date had passed when the run was made."""
+
+
+@record
 class SuiteInfo:
     """What a run remembers of a suite."""
 
@@ -161,6 +174,7 @@ class SuiteInfo:
     cases: int
     planned: int
     """Trials planned, repeats included."""
+    quarantined: tuple[QuarantinedCase, ...] = ()
 
 
 @dataclass(slots=True)
@@ -188,3 +202,7 @@ class Run:
     """What the user calls the run."""
     git: GitState | None = None
     """Where the run was made inside a git repository."""
+    evaluator_keys: Mapping[str, Mapping[str, str]] = NOTHING
+    """By suite and case: what its outcome rests on; the case "" stands for all that are not listed."""
+    gate: GateOutcome | None = None
+    """What the gate found, where the run was gated."""

@@ -13,7 +13,7 @@ from proctor.base.json_data import Json, plain
 from proctor.base.records import record
 from proctor.cases.suite import NOTHING, Criteria
 from proctor.results.judge_calls import JudgeSummary
-from proctor.results.run import SuiteInfo
+from proctor.results.run import QuarantinedCase, SuiteInfo
 
 STATUS_SECONDS = 2.0
 """How long `git status` may take; in a repository where it takes longer, `dirty` stays unknown."""
@@ -167,6 +167,10 @@ class RunInfo:
     rescored: str | None = None
     """The id of the run whose answers were scored anew."""
     git: GitState | None = None
+    evaluator_keys: Mapping[str, Mapping[str, str]] = NOTHING
+    """By suite and case: what its outcome rests on; the case "" stands for all that are not listed."""
+    gate: Mapping[str, Json] | None = None
+    """What `--gate` found, as `proctor.results.gate_outcome` writes it."""
     more: Mapping[str, Json] = NOTHING
     """Whatever else is kept of the run, under keys of its own; what a newer program wrote is written back."""
 
@@ -221,7 +225,9 @@ def run_info_from_json(data: Mapping[str, Json]) -> RunInfo:
 
 def suite_info(data: Mapping[str, Json]) -> SuiteInfo:
     """A suite of a run out of plain data."""
-    return known_fields(SuiteInfo, {**data, "criteria": known_fields(Criteria, data["criteria"])})
+    quarantined = tuple(known_fields(QuarantinedCase, item) for item in data.get("quarantined", ()))
+    criteria = known_fields(Criteria, data["criteria"])
+    return known_fields(SuiteInfo, {**data, "criteria": criteria, "quarantined": quarantined})
 
 
 def known_fields(made: Callable[..., T], data: Mapping[str, Any]) -> T:

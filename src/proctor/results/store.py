@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from proctor.base.errors import StoreError
 from proctor.base.records import record
@@ -28,6 +28,9 @@ from proctor.results.judge_calls import Tally
 from proctor.results.run import Outcome, Run, TrialResult, TrialSummary
 from proctor.results.run_info import RunInfo, RunRow, run_info_from_json, run_info_to_json
 from proctor.results.stored_traces import StoredSpans, TraceRow, Traces
+
+if TYPE_CHECKING:
+    from proctor.results.gate_outcome import GateOutcome
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -236,6 +239,14 @@ class Store:
         """One trial by its number."""
         return self._trial(next(iter(self._database.read(f"{SELECT_TRIAL} WHERE t.no = ?", (no,)))))
 
+    def passing_trials(self, suite: str, case_id: str, most: int) -> list[TrialResult]:
+        """The latest trials of a case that passed, the latest first."""
+        rows = self._database.read(
+            f"{SELECT_TRIAL} WHERE t.suite = ? AND t.case_id = ? AND t.outcome = 'passed' ORDER BY t.no DESC LIMIT ?",
+            (encode_text(suite), encode_text(case_id), most),
+        )
+        return [self._trial(row) for row in rows]
+
     def trial_of(self, trace: TraceRow) -> TrialResult | None:
         """The trial that left a trace, if one did and is still there."""
         found = self._database.read(
@@ -373,4 +384,12 @@ def read_run(store: Store, wanted: str) -> Run:
         uncounted=info.uncounted,
         name=row.name,
         git=info.git,
+        evaluator_keys=info.evaluator_keys,
+        gate=None if info.gate is None else _gate(info.gate),
     )
+
+
+def _gate(data: Mapping[str, Any]) -> GateOutcome:
+    from proctor.results.gate_outcome import gate_from_json
+
+    return gate_from_json(data)

@@ -32,6 +32,14 @@ class CaseVerdict:
     outcome: Outcome
     trials: int
     passed: int
+    failed: int = 0
+    quarantined: bool = False
+    """It was run and is reported, but decides nothing."""
+
+    @property
+    def is_flaky(self) -> bool:
+        """Whether it both passed and failed."""
+        return self.passed > 0 and self.failed > 0
 
 
 @record
@@ -107,6 +115,10 @@ def judge(run: Run) -> RunVerdict:
         by_suite.setdefault(summary.suite, []).append(summary)
     suites = tuple(judge_suite(info, by_suite.get(info.name, [])) for info in run.suites)
     outcome, reason = _run_outcome(run, suites)
+    if run.gate is not None:
+        gated = {suite.name: suite for suite in run.gate.suites}
+        suites = tuple(replace(s, outcome=gated[s.name].outcome, reason=gated[s.name].reason) for s in suites)
+        outcome, reason = run.gate.outcome, run.gate.reason
     tokens = [s.tokens for s in run.summaries if s.tokens is not None]
     costs = [s.cost_usd for s in run.summaries if s.cost_usd is not None]
     return RunVerdict(
@@ -125,15 +137,25 @@ def judge_suite(info: SuiteInfo, trials: Sequence[TrialSummary]) -> SuiteVerdict
     by_case: dict[str, list[TrialSummary]] = {}
     for trial in trials:
         by_case.setdefault(trial.case_id, []).append(trial)
+    left_out = {item.case for item in info.quarantined}
     cases = tuple(
         CaseVerdict(
-            info.name, case_id, case_outcome(group, info.criteria), len(group), sum(t.outcome is PASSED for t in group)
+            info.name,
+            case_id,
+            case_outcome(group, info.criteria),
+            len(group),
+            sum(t.outcome is PASSED for t in group),
+            sum(t.outcome is FAILED for t in group),
+            case_id in left_out,
         )
         for case_id, group in by_case.items()
     )
     counts = _count(case.outcome for case in cases)
-    outcome, reason = _suite_outcome(counts, info, len(trials))
-    settled = [case for case in cases if case.outcome in (PASSED, FAILED)]
+    deciding = [case for case in cases if not case.quarantined]
+    outcome, reason = _suite_outcome(_count(case.outcome for case in deciding), info, len(trials))
+    if left_out:
+        outcome, reason = _with_quarantines(info, outcome, reason)
+    settled = [case for case in deciding if case.outcome in (PASSED, FAILED)]
     repeats = max((case.trials for case in cases), default=0)
     return SuiteVerdict(
         name=info.name,
@@ -148,6 +170,17 @@ def judge_suite(info: SuiteInfo, trials: Sequence[TrialSummary]) -> SuiteVerdict
         pass_at_k=_reliability(by_case, repeats, pass_at_k),
         reliability=_by_number_of_trials(by_case, repeats),
     )
+
+
+def _with_quarantines(info: SuiteInfo, outcome: Outcome, reason: str) -> tuple[Outcome, str]:
+    """A quarantine whose date has passed fails the suite, so that it is not forgotten."""
+    over = [item for item in info.quarantined if item.over]
+    if over:
+        first = over[0]
+        owner = f" (owner: {first.owner})" if first.owner else ""
+        why = f"{first.reason}; mend the case and lift the quarantine, or extend it"
+        return FAILED, f"the quarantine of {first.case} ended on {first.until}{owner}: {why}"
+    return outcome, f"{reason}; {len(info.quarantined)} in quarantine"
 
 
 def case_outcome(trials: Sequence[TrialSummary], criteria: Criteria) -> Outcome:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from proctor.base.env_files import environment_from
 from proctor.base.errors import InvalidSuite, StoreError, UsageError
@@ -24,10 +24,14 @@ from proctor.results.store import Store
 from proctor.results.verdict import RunVerdict
 from proctor.running.engine.execute import EarlierAnswer, broke_down, execute
 from proctor.running.engine.judges import judge_identity
-from proctor.running.engine.plan import Plan, PlannedTrial, Selection, make_plan, scoring_key
+from proctor.running.engine.plan import Plan, PlannedTrial, Selection, evaluator_keys, make_plan, scoring_key
 from proctor.running.engine.store_writer import OpenRun, resume_run, running, start_run
 from proctor.running.options import Listener, RunOptions
 from proctor.running.suite_hooks import hooks_of
+
+if TYPE_CHECKING:
+    from proctor.results.gate_outcome import GateOutcome
+    from proctor.running.gate import GateRequest, GateRounds
 
 NO_OPTIONS = RunOptions()
 
@@ -47,6 +51,8 @@ class Request:
     reuse: bool = False
     key: str = ""
     """What else must be the same for one run to continue another: the selection, as the caller wrote it."""
+    gate: GateRequest | None = None
+    """Ask only suspects again, and hold the run against what is usual."""
 
 
 def run_suites(request: Request, listener: Listener | None = None) -> tuple[Run, RunVerdict]:
@@ -77,7 +83,8 @@ async def _run(request: Request, listener: Listener | None) -> tuple[Run, RunVer
     if not plan.trials:
         raise UsageError(f"no case is selected, so nothing was run{_choices(request.suites)}")
     store = None if request.store is None else Store(request.store)
-    open_run = resume_run(plan, store) if store is not None and request.resume else None
+    plan, rounds, possible = (plan, None, plan) if request.gate is None else _gated(plan, request, store)
+    open_run = resume_run(possible, store) if store is not None and request.resume else None
     info = _info(plan, request)
     open_run = open_run or start_run(plan, store, info)
     earlier = _earlier_answers(store) if request.reuse and store is not None else None
@@ -86,9 +93,21 @@ async def _run(request: Request, listener: Listener | None) -> tuple[Run, RunVer
     if open_run.answers:
         earlier = _answers_first(open_run.answers, earlier)
     with _recorded(plan, open_run, info) as close, _separated(plan, request.options):
-        run, verdict = await execute(plan, request.options, open_run, listener=listener, earlier=earlier)
+        run, verdict = await execute(plan, request.options, open_run, listener=listener, earlier=earlier, rounds=rounds)
         close(run, verdict)
     return run, verdict
+
+
+def _gated(plan: Plan, request: Request, store: Store | None) -> tuple[Plan, GateRounds, Plan]:
+    """The first round, what asks for the further ones, and everything that an interrupted run may have made."""
+    from proctor.running.gate import GateRounds, all_possible, spaced
+
+    assert request.gate is not None
+    if request.reuse:
+        raise UsageError("the gate needs fresh answers, so it cannot take those of earlier runs (--reuse)")
+    plan = spaced(plan, request.gate)
+    rounds = GateRounds(plan, request.gate, store, fast=request.options.fast)
+    return plan, rounds, all_possible(plan, request.gate) if request.resume else plan
 
 
 def _separated(plan: Plan, options: RunOptions) -> AbstractContextManager[None]:
@@ -133,6 +152,19 @@ def rescore(
         )
         close(result, verdict)
     return result, verdict
+
+
+def judge_again(
+    store: Store, run: str, wanted: Collection[tuple[str, str]], options: RunOptions
+) -> dict[tuple[str, str, int], Outcome]:
+    """Score the answers of some cases once more, as if they had never been judged; nothing is kept."""
+    row = store.find_run(run)
+    answers = {(t.suite, t.case.id, t.number): t for t in store.trials(row.no) if (t.suite, t.case.id) in wanted}
+    now = [replace(suite, agent=_Absent(row, suite.name)) for suite in _suites_now(row, answers, ())]
+    plan = _only_answered(make_plan(now, replace(options, given=replace(options.given, repeat=1))), answers)
+    open_run = start_run(plan, None, _info(plan, Request(now, options)))
+    again, _ = run_sync(execute(plan, options, open_run, earlier=lambda p: _still_asked(p, answers[_address(p)])))
+    return {(trial.suite, trial.case.id, trial.number): trial.outcome for trial in again.trials}
 
 
 def _title(agent: Any) -> str:
@@ -269,6 +301,7 @@ def _info(plan: Plan, request: Request) -> RunInfo:
         planned=len(plan.trials),
         scoring=scoring_key(plan.suites),
         git=git_state(Path.cwd()),
+        evaluator_keys=evaluator_keys(plan, fast=request.options.fast),
     )
 
 
@@ -291,6 +324,7 @@ def _recorded(plan: Plan, open_run: OpenRun, info: RunInfo) -> Iterator[Any]:
             judges=tuple(run.judges),
             uncounted=run.uncounted,
             git=run.git,
+            gate=None if run.gate is None else _gate_data(run.gate),
         )
         try:
             open_run.store.finish_run(open_run.no, status, ended)
@@ -301,3 +335,9 @@ def _recorded(plan: Plan, open_run: OpenRun, info: RunInfo) -> Iterator[Any]:
 
     with running(open_run):
         yield close
+
+
+def _gate_data(gate: GateOutcome) -> dict[str, Any]:
+    from proctor.results.gate_outcome import gate_to_json
+
+    return gate_to_json(gate)

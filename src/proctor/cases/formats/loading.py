@@ -23,6 +23,8 @@ SHIPPED = ("adk", "pixie", "holodeck", "keywords", "table", "native")
 
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "venv", "build", "dist"})
 FILES_OF_OTHER_TOOLS = frozenset({"package.json", "package-lock.json", "tsconfig.json"})
+BASELINES, QUARANTINES = ".baseline.jsonl", ".quarantine.jsonl"
+"""How files beside a suite end that are about it and no suites themselves."""
 READ_AT_MOST = 1_000_000
 """Characters of an unreadable file that are searched for marks of a suite."""
 
@@ -38,9 +40,15 @@ def load(paths: Iterable[str | Path]) -> list[Suite]:
             problems.extend(error.problems)
             suites.extend(error.read)
     problems.extend(_clashes(suites))
+    suites = _with_distinct_names(suites)
+    for at, suite in enumerate(suites):
+        try:
+            suites[at] = _with_quarantines(suite)
+        except InvalidSuite as error:
+            problems.extend(problem for problem in error.problems if problem not in problems)
     if problems:
         raise InvalidSuite(problems, suites)
-    return _with_distinct_names(suites)
+    return suites
 
 
 def load_file(path: Path) -> list[Suite]:
@@ -49,7 +57,16 @@ def load_file(path: Path) -> list[Suite]:
     known = _format_of(document)
     if known is None:
         raise InvalidSuite([_unknown(document)])
-    return known.read(document)
+    return [_with_quarantines(suite) for suite in known.read(document)]
+
+
+def _with_quarantines(suite: Suite) -> Suite:
+    """What reads the file of quarantines is loaded where there is one."""
+    if suite.path is None or not suite.path.with_name(suite.path.stem + QUARANTINES).is_file():
+        return suite
+    from proctor.cases.quarantine_file import with_quarantines
+
+    return with_quarantines(suite)
 
 
 def format_named(name: str) -> Format | None:
@@ -124,7 +141,11 @@ def _files(folder: Path) -> list[Path]:
     known = [declaration(item) for item in _known_formats()]
     endings = {ending for item in known for ending in item.endings}
     others = FILES_OF_OTHER_TOOLS.union(*(item.companions for item in known))
-    return [path for path in _below(folder) if path.suffix in endings and path.name not in others]
+    return [
+        path
+        for path in _below(folder)
+        if path.suffix in endings and path.name not in others and not path.name.endswith((BASELINES, QUARANTINES))
+    ]
 
 
 def _below(folder: Path) -> Iterator[Path]:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from proctor.reporting.html.escaping import GLYPHS, badge, code, facts, gauge, inline, percent
-from proctor.reporting.wording import count_parts, counted, informing, reliability_text
+from proctor.reporting.wording import count_parts, counted, flaky_text, informing, reliability_text
 from proctor.results.run import Outcome, Run, ScoreRow, SuiteInfo, TrialSummary
 from proctor.results.statistics import Estimate, mean
-from proctor.results.verdict import EvaluatorSummary, RunVerdict, SuiteVerdict
+from proctor.results.verdict import CaseVerdict, EvaluatorSummary, RunVerdict, SuiteVerdict
 
 WORST_FIRST = (Outcome.FAILED, Outcome.ERROR, Outcome.PENDING, Outcome.PASSED, Outcome.SKIPPED)
 
@@ -52,7 +52,8 @@ def _write_grid(
         own = trials[suite.name, case.case_id]
         out.write(
             f'<tr data-row="{rows[suite.name, case.case_id]}"><th scope="row">'
-            f'<a href="#{anchor(own[0].position)}">{inline(case.case_id, 120)}</a></th><td>{badge(case.outcome)}</td>'
+            f'<a href="#{anchor(own[0].position)}">{inline(case.case_id, 120)}</a></th>'
+            f"<td>{badge(case.outcome)}{_notes(case)}</td>"
         )
         if repeats:
             out.write(f'<td class="strip">{"".join(_dot(summary) for summary in own)}</td>')
@@ -63,6 +64,24 @@ def _write_grid(
         out.write("".join(_cell(scores.get(evaluator, ())) for evaluator in names))
         out.write("</tr>\n")
     out.write("</tbody>\n</table>\n</div>\n")
+
+
+def _notes(case: CaseVerdict) -> str:
+    """That a case both passed and failed, and that it decides nothing."""
+    flaky = f' <strong class="flaky">{flaky_text(case)}</strong>' if case.is_flaky else ""
+    return f"{flaky}{' <small>in quarantine</small>' if case.quarantined else ''}"
+
+
+def write_gate(run: Run, out: TextIO) -> None:
+    """What the gate found, where the run was gated."""
+    if run.gate is None:
+        return
+    from proctor.reporting.gate_report import VERDICTS, gate_lines
+
+    out.write(f'<section id="gate">\n<h2>Gate: {VERDICTS[run.gate.verdict].lower()}</h2>\n')
+    out.write(f'<p class="reason">{inline(run.gate.reason, 2_000)}</p>\n')
+    out.write(facts((inline(line.label), inline(line.text, 2_000)) for line in gate_lines(run)))
+    out.write("</section>\n")
 
 
 def _dot(summary: TrialSummary) -> str:

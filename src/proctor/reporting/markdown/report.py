@@ -14,6 +14,7 @@ from proctor.reporting.wording import (
     counted,
     counts_text,
     duration,
+    flaky_text,
     informing,
     mean_text,
     money,
@@ -161,6 +162,7 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     """Write the report, one trial at a time."""
     _write_header(run, verdict, out)
     _write_summary(run, verdict, out)
+    write_gate(run, verdict, out)
     _write_means(run, verdict, out)
     out.write("---\n\n## Test results\n\n")
     for info, judged, trials in suites_with_trials(run, verdict):
@@ -220,6 +222,28 @@ def _write_summary(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     for text in correction_lines(run):
         out.write(row("Corrected pass rate", inline(text)))
     out.write("\nIntervals in brackets are 95 % intervals. Pass rates count the cases that have a verdict.\n\n")
+
+
+def write_gate(run: Run, verdict: RunVerdict, out: TextIO) -> None:
+    """What the gate found, and the cases that are flaky or in quarantine."""
+    if run.gate is not None:
+        from proctor.reporting.gate_report import VERDICTS, gate_lines
+
+        out.write(f"### Gate: {VERDICTS[run.gate.verdict].lower()}\n\n{inline(run.gate.reason)}\n\n")
+        for line in gate_lines(run):
+            out.write(f"- **{inline(line.label)}:** {inline(line.text, REASON_TEXT)}\n")
+        out.write("\n")
+    notes = []
+    for suite in verdict.suites:
+        named = f"{suite.name}/" if len(verdict.suites) > 1 else ""
+        flaky = (case for case in suite.cases if case.is_flaky)
+        notes += [f"- {inline(named + case.case_id)}: **{flaky_text(case)}**\n" for case in flaky]
+    for info in run.suites:
+        for item in info.quarantined:
+            told = f"in quarantine until {item.until}{f' (owner {item.owner})' if item.owner else ''}: {item.reason}"
+            notes.append(f"- {inline(f'{info.name}/{item.case}')}: {inline(told)}\n")
+    if notes:
+        out.write("### Flaky cases and quarantine\n\n" + "".join(notes) + "\n")
 
 
 def _write_means(run: Run, verdict: RunVerdict, out: TextIO) -> None:

@@ -6,6 +6,7 @@ from typing import TextIO
 
 from proctor.reporting.explain import one_line_reason
 from proctor.reporting.markdown.escaping import MARKS, inline, row, table_head
+from proctor.reporting.markdown.report import write_gate
 from proctor.reporting.wording import counted, counts_text, duration, money, share, trial_name
 from proctor.results.run import Outcome, Run, TrialResult
 from proctor.results.verdict import RunVerdict
@@ -21,6 +22,7 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     out.write(f"## Proctor: {MARKS[verdict.outcome]}\n\n{inline(verdict.reason, TEXT)}\n\n")
     out.write(f"{_totals(run, verdict)}\n\n")
     _write_suites(verdict, out)
+    write_gate(run, verdict, out)
     _write_failures(run, verdict, out)
 
 

@@ -17,6 +17,7 @@ from proctor.reporting.wording import (
     count_parts,
     counted,
     duration,
+    flaky_text,
     informing,
     money,
     reliability_text,
@@ -210,6 +211,7 @@ def tell_summary(screen: Screen, run: Run, verdict: RunVerdict) -> None:
         _tell_suite(screen, suite, informs, alone=len(verdict.suites) == 1)
     _tell_totals(screen, run, verdict)
     screen.line()
+    _tell_gate(screen, run)
     _tell_verdict(screen, run, verdict)
     _tell_whereabouts(screen, run)
 
@@ -224,11 +226,24 @@ def tell_verdicts(screen: Screen, run: Run, verdict: RunVerdict) -> None:
 
 
 def _tell_verdict(screen: Screen, run: Run, verdict: RunVerdict) -> None:
-    screen.line((f"{verdict.outcome.upper():<8}", STYLES[verdict.outcome]), (verdict.reason, "bold"))
+    word = "INCONCLUSIVE  " if run.gate is not None and run.gate.verdict == "inconclusive" else verdict.outcome.upper()
+    screen.line((f"{word:<8}", STYLES[verdict.outcome]), (verdict.reason, "bold"))
     if run.interrupted:
         planned = sum(info.planned for info in run.suites)
         hint = "" if "--resume" in verdict.reason else "; --resume goes on from there"
         screen.line(f"{'':<8}interrupted after {len(run.summaries):,} of {counted(planned, 'trial')}{hint}")
+
+
+def _tell_gate(screen: Screen, run: Run) -> None:
+    if run.gate is None:
+        return
+    from proctor.reporting.gate_report import VERDICTS, gate_lines
+
+    screen.line((f"gate: {VERDICTS[run.gate.verdict]}", STYLES[run.gate.outcome]))
+    for line in gate_lines(run):
+        style = "dim" if line.outcome is None else STYLES[line.outcome]
+        screen.line((f"  {line.label:<18}  ", style), line.text)
+    screen.line()
 
 
 def _tell_suite(screen: Screen, suite: SuiteVerdict, informs: set[tuple[str, str]], *, alone: bool) -> None:
@@ -248,11 +263,15 @@ def _tell_suite(screen: Screen, suite: SuiteVerdict, informs: set[tuple[str, str
         )
     if each := reliability_text(suite.reliability):
         screen.line(f"  {each}")
+    for case in [case for case in suite.cases if case.is_flaky][:NAMES_SHOWN]:
+        screen.line("  ", (flaky_text(case), "magenta"), f" {case.case_id}")
     for outcome in (Outcome.FAILED, Outcome.ERROR):
-        names = [case.case_id for case in suite.cases if case.outcome is outcome]
+        names = [case.case_id for case in suite.cases if case.outcome is outcome and not case.quarantined]
         if names:
             more = f" and {len(names) - NAMES_SHOWN:,} more" if len(names) > NAMES_SHOWN else ""
             screen.line("  ", (f"{outcome.value}:", STYLES[outcome]), f" {', '.join(names[:NAMES_SHOWN])}{more}")
+    if resting := [f"{case.case_id} ({case.outcome.value})" for case in suite.cases if case.quarantined]:
+        screen.line("  ", ("in quarantine:", "cyan"), f" {', '.join(resting)}")
     screen.line()
 
 

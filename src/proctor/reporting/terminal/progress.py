@@ -171,6 +171,7 @@ class LiveTerminal:
 
     def trial_done(self, trial: TrialResult) -> None:
         self._counts[trial.outcome] += 1
+        self._planned = max(self._planned, self._kept + self._counts.total())  # the gate asks for more as it goes
         usage = trial.usage
         if usage is not None and usage.cost_usd is not None:
             self._cost = (self._cost or 0.0) + usage.cost_usd

@@ -226,3 +226,10 @@ async def problem_of_step(step: Callable[[], Any], seconds: float) -> str | None
     except BaseException as error:
         return describe(error)
     return None
+
+
+def unforeseen(error: BaseException) -> str:
+    """The reason of a trial that broke in an unforeseen way, even if the exception itself cannot say it."""
+    import traceback
+
+    return f"the trial could not be made: {traceback.format_exception_only(error)[-1].strip()}"

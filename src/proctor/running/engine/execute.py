@@ -22,7 +22,7 @@ from proctor.results.encoding import with_masked_note
 from proctor.results.run import Outcome, Run, Score, TrialResult
 from proctor.results.verdict import NOTHING_SCORES, RunVerdict, judge
 from proctor.running.engine.ask import Answer, User, WrittenUser, ask
-from proctor.running.engine.deadline import Watchdog, problem_of_step
+from proctor.running.engine.deadline import Watchdog, problem_of_step, unforeseen
 from proctor.running.engine.plan import Plan, PlannedTrial, limits_of
 from proctor.running.engine.run_budget import RunCosts
 from proctor.running.engine.score import (
@@ -79,6 +79,7 @@ class Dispatcher:
 
 if TYPE_CHECKING:
     from proctor.running.engine.attach_files import AttachedFiles, TrialFiles
+    from proctor.running.gate import GateRounds
 
 STOP_SECONDS = 10.0
 """How long an agent may take to shut down."""
@@ -94,9 +95,10 @@ async def execute(
     *,
     listener: Listener | None = None,
     earlier: EarlierAnswer | None = None,
+    rounds: GateRounds | None = None,
 ) -> tuple[Run, RunVerdict]:
-    """Make every trial of `plan` that is not kept already."""
-    return await _Execution(plan, options, open_run, listener, earlier).run()
+    """Make every trial of `plan` that is not kept already, and those that the gate asks for then."""
+    return await _Execution(plan, options, open_run, listener, earlier, rounds).run()
 
 
 class _Execution:
@@ -109,8 +111,10 @@ class _Execution:
         open_run: OpenRun,
         listener: Listener | None,
         earlier: EarlierAnswer | None,
+        rounds: GateRounds | None,
     ) -> None:
         self._plan = plan
+        self._rounds = rounds
         self._options = options
         self._booking = open_run
         self._listener = listener
@@ -141,6 +145,8 @@ class _Execution:
         open_run = self._booking
         if open_run.store is not None and open_run.kept:
             self._writer.summaries.extend(open_run.store.summaries(open_run.no))
+            if self._rounds is not None:
+                self._rounds.replay(self._writer.summaries)
         run = Run(
             id=open_run.run_id,
             started_at=open_run.started_at,
@@ -157,6 +163,7 @@ class _Execution:
                 if self._missing:
                     await self._stoppable([self._start_agents()])
                 await self._stoppable([self._worker() for _ in range(min(self._parallel, len(self._plan.trials)))])
+                await self._further_rounds()
             finally:
                 self._writer.flush()
                 if self._missing:
@@ -171,6 +178,8 @@ class _Execution:
         run.finished_at, run.interrupted = CLOCK.time(), self._interrupted
         if self._costs is not None:
             self._costs.sum_up(run, len(self._plan.trials))
+        if self._rounds is not None:
+            run.gate = self._rounds.conclude(run)
         verdict = judge(run)
         if self._listener is not None:
             self._listener.finished(run, verdict)
@@ -187,6 +196,17 @@ class _Execution:
             if isinstance(result, BaseException) and not isinstance(result, asyncio.CancelledError):
                 raise result
 
+    async def _further_rounds(self) -> None:
+        """Make what the gate asks for, round by round; one that is stopped says what it knows by then."""
+        while self._rounds is not None and not self._note:
+            if self._costs is not None and self._costs.is_spent:
+                self._rounds.stop("the budget is spent")
+            self._writer.flush()
+            if not (trials := self._rounds.next_trials()):
+                break
+            self._dispatcher = Dispatcher(trials)
+            await self._stoppable([self._worker() for _ in range(min(self._parallel, len(trials)))])
+
     async def _worker(self) -> None:
         while (planned := await self._dispatcher.take()) is not None:
             try:
@@ -194,10 +214,12 @@ class _Execution:
             except asyncio.CancelledError:
                 raise
             except BaseException as error:
-                trial = _result(planned, _unasked(Outcome.ERROR, _unforeseen(error)))
+                trial = _result(planned, _unasked(Outcome.ERROR, unforeseen(error)))
             finally:
                 self._dispatcher.give_back(planned)
             self._writer.add(trial)
+            if self._rounds is not None:
+                self._rounds.trial_done(trial)
             if planned.suite.limits.parallel == 1:
                 self._writer.flush()  # where trials follow each other, one is told of before the next begins
             if self._costs is not None:
@@ -388,13 +410,6 @@ def _result(
 def _case_of(planned: PlannedTrial, answer: Answer) -> Case:
     """The case with what was said, where a simulated user said it."""
     return planned.case if answer.turns is None else replace(planned.case, turns=answer.turns)
-
-
-def _unforeseen(error: BaseException) -> str:
-    """The reason of a trial that broke in an unforeseen way, even if the exception itself cannot say it."""
-    import traceback
-
-    return f"the trial could not be made: {traceback.format_exception_only(error)[-1].strip()}"
 
 
 def _unasked(outcome: Outcome, reason: str) -> Answer:

@@ -20,7 +20,7 @@ from proctor.cases.evaluator_specs import with_implied
 from proctor.cases.files.attachments import Contents
 from proctor.cases.suite import Case, EvaluatorSpec, Settings, Suite
 from proctor.evaluators.registry import Bound, build
-from proctor.results.run import SuiteInfo
+from proctor.results.run import QuarantinedCase, SuiteInfo
 from proctor.running.engine.judges import judge_problems, line_of_complaint, line_with, with_judge
 from proctor.running.options import (
     DEFAULTS,
@@ -54,6 +54,7 @@ class PlannedSuite:
     planned: int = 0
     asked_anew: str = ""
     """Why earlier answers are not reused, where that was asked for."""
+    quarantined: tuple[QuarantinedCase, ...] = ()
 
     @property
     def info(self) -> SuiteInfo:
@@ -67,6 +68,7 @@ class PlannedSuite:
             criteria=suite.criteria,
             cases=len(suite.cases),
             planned=self.planned,
+            quarantined=self.quarantined,
         )
 
     @property
@@ -110,6 +112,36 @@ def scoring_key(suites: Iterable[PlannedSuite]) -> str:
             ]
             for item in suites
         ]
+    )
+
+
+def evaluator_keys(plan: Plan, *, fast: bool) -> dict[str, dict[str, str]]:
+    """By suite and case: changes when the same answer could get another outcome. The case "" stands for the others."""
+    found = {item.suite.name: {"": _evaluators_key(item, (item.suite.evaluators,), fast)} for item in plan.suites}
+    made: dict[tuple[int, ...], str] = {}
+    for planned in plan.trials:
+        suite, case = planned.suite.suite, planned.case
+        lists = tuple([suite.evaluators_of(case, turn) for turn in case.as_planned.turns])
+        known = (id(planned.suite), *map(id, lists))
+        if known not in made:
+            made[known] = _evaluators_key(planned.suite, lists, fast)
+        if made[known] != found[suite.name][""]:
+            found[suite.name][case.id] = made[known]
+    return found
+
+
+def _evaluators_key(item: PlannedSuite, lists: Iterable[tuple[EvaluatorSpec, ...]], fast: bool) -> str:
+    return fingerprint(
+        item.suite.criteria.threshold,
+        item.suite.criteria.trials == "mean",
+        [
+            [
+                [bound.title, bound.fingerprint, bound.threshold, bound.spec.gates]
+                for bound in item.evaluators(specs)
+                if not (fast and bound.needs_judge)
+            ]
+            for specs in lists
+        ],
     )
 
 
@@ -165,8 +197,23 @@ def make_plan(
             first = len(trials)
             trials.extend(PlannedTrial(item, whole, n + 1, first + n) for n in range(repeat))
         item.planned = len(trials) - before
+        item.quarantined = _quarantined(trials[before:])
     kept = tuple(item for item in ready if item.planned)
     return Plan(kept, trials, fingerprint(key, [[item.suite.name, str(item.suite.path)] for item in ready]))
+
+
+def _quarantined(trials: Sequence[PlannedTrial]) -> tuple[QuarantinedCase, ...]:
+    """Those that run; whether a date has passed is decided now, and kept with the run."""
+    cases = {trial.case.id: trial.case.quarantine for trial in trials if trial.case.quarantine is not None}
+    if not cases:
+        return ()
+    from proctor.cases.quarantine_file import is_over
+
+    return tuple(
+        QuarantinedCase(case, item.reason, item.until, item.owner, is_over(item))
+        for case, item in cases.items()
+        if item is not None
+    )
 
 
 def _has_attachments(suite: Suite) -> bool:

@@ -12,7 +12,18 @@ import pytest
 from proctor.base.errors import InvalidSuite
 from proctor.base.json_data import UNSET
 from proctor.cases.formats.loading import load
-from proctor.cases.suite import Attachment, Case, EvaluatorSpec, Expected, ExpectedCall, Keywords, NamedData, Suite
+from proctor.cases.formats.native.writer import write_case
+from proctor.cases.suite import (
+    Attachment,
+    Case,
+    EvaluatorSpec,
+    Expected,
+    ExpectedCall,
+    Keywords,
+    NamedData,
+    Quarantine,
+    Suite,
+)
 
 Read = Callable[..., Suite]
 
@@ -335,3 +346,28 @@ def test_a_suite_line_that_repeats_itself_or_holds_cases_is_a_mistake(read: Read
         (1, "suite.cases"),
         (3, "suite.name"),
     ]
+
+
+def test_a_case_may_be_in_quarantine_until_a_day(case: Callable[..., Case], read: Read) -> None:
+    said = {"reason": "the feed is down", "until": "2030-01-31", "owner": "ops"}
+    found = case(expected="a", quarantine=said)
+    assert found.quarantine == Quarantine("the feed is down", "2030-01-31", "ops")
+    assert write_case(found)["quarantine"] == said
+    text = "cases:\n  - {input: q, expected: a, quarantine: {reason: later, until: 2030-01-31}}\n"
+    assert read(text, "suite.yaml").cases[0].quarantine == Quarantine("later", "2030-01-31")
+
+
+@pytest.mark.parametrize(
+    ("quarantine", "words"),
+    [
+        ({"reason": "x", "until": "soon"}, "must be a day as YYYY-MM-DD"),
+        ({"reason": "x", "until": "2030-02-30"}, "must be a day as YYYY-MM-DD"),
+        ({"reason": " ", "until": "2030-01-31"}, "must not be blank"),
+        ({"reason": "x", "until": "2030-01-31", "ownr": "me"}, "ownr"),
+        ("later", "quarantine"),
+    ],
+)
+def test_a_quarantine_that_says_too_little_is_a_problem(case: Callable[..., Case], quarantine: Any, words: str) -> None:
+    with pytest.raises(InvalidSuite) as caught:
+        case(expected="a", quarantine=quarantine)
+    assert words in str(caught.value)

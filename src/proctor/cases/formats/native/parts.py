@@ -16,7 +16,7 @@ from proctor.base.source import Pointer, lines_of, parse_json
 from proctor.cases.formats.native import LINES
 from proctor.cases.matchers import BadForm, Matcher, parse, parse_state
 from proctor.cases.scenario import LONGEST, STOP, USUAL_TURNS, Scenario
-from proctor.cases.suite import NOTHING, Case, Double
+from proctor.cases.suite import NOTHING, Case, Double, Quarantine
 
 
 def parse_lines(path: Path, text: str) -> list[Json]:
@@ -240,3 +240,18 @@ def _turns(fields: Fields) -> int:
     if count > LONGEST:
         fields.problem("max_turns", f"must be at most {LONGEST}")
     return min(count, LONGEST)
+
+
+def read_quarantine(fields: Fields) -> Quarantine | None:
+    """Why a case decides nothing for the time being, and until which day."""
+    from proctor.cases.quarantine_file import is_date
+
+    own = fields.inside("quarantine")
+    if own is None or not own.valid:
+        return None
+    reason, until = own.text("reason", "", required=True, blank=False), own.text("until", "", required=True)
+    if until and not is_date(until):
+        own.problem("until", f"must be a day as YYYY-MM-DD, not {until!r}")
+    quarantine = Quarantine(reason, until, own.text("owner", blank=False))
+    own.done()
+    return quarantine

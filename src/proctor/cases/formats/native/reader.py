@@ -14,6 +14,7 @@ from proctor.cases.formats.native.parts import (
     read_arguments,
     read_doubles,
     read_final_state,
+    read_quarantine,
     read_scenario,
     refuse_turns,
     whole,
@@ -112,6 +113,7 @@ def read_case(document: Document, data: Json, pointer: Pointer, defaults: tuple[
         skip=fields.text("skip", blank=False),
         doubles=read_doubles(fields) if fields.has("doubles") else NOTHING,
         scenario=scenario,
+        quarantine=read_quarantine(fields) if fields.has("quarantine") else None,
         extra=fields.extensions() or NOTHING,
     )
     known = fields.done()

@@ -152,6 +152,14 @@ class ScenarioModel(_Model):
     show_tools: bool | None = Field(default=False, description="Whether the user sees which tools the agent used.")
 
 
+class QuarantineModel(_Model):
+    """Why a case runs and is reported but decides nothing for the time being."""
+
+    reason: Filled
+    until: str = Field(pattern=r"^\d{4}-\d{2}-\d{2}$", description="The last day; after it the case fails.")
+    owner: Filled | None = Field(default=None, description="Who is to mend it.")
+
+
 class TurnModel(_OpenModel):
     """One message to the agent and what is expected back."""
 
@@ -187,6 +195,7 @@ class CaseModel(BaseModel):
     description: str | None = None
     tags: list[str] | None = None
     skip: Filled | None = Field(default=None, description="Why the case is not run at present.")
+    quarantine: QuarantineModel | None = Field(default=None, description="It runs and is reported, and does not gate.")
     input: Json = None
     expected: ExpectedAnswer | str | float | bool | list[Json] | None = None
     retrieval_context: list[str] | None = None

@@ -23,6 +23,7 @@ from proctor.cases.suite import (
     EvaluatorSpec,
     Expected,
     ExpectedCall,
+    Quarantine,
     Settings,
     Suite,
     Turn,
@@ -137,6 +138,8 @@ def write_case(case: Case, defaults: tuple[EvaluatorSpec, ...] = ()) -> dict[str
     _put(data, "description", case.description)
     _put(data, "tags", list(case.tags))
     _put(data, "skip", case.skip)
+    if case.quarantine is not None:
+        data["quarantine"] = _changed(case.quarantine, Quarantine("", ""))
     _put(data, "inputs", {item.name: item.value for item in case.inputs})
     _put(data, "metadata", dict(case.metadata))
     _put(data, "state", dict(case.state))
@@ -254,6 +257,6 @@ def _put(data: dict[str, Json], name: str, value: Json) -> None:
         data[name] = value
 
 
-def _changed(value: Criteria | Settings, default: Criteria | Settings) -> dict[str, Json]:
+def _changed(value: Criteria | Settings | Quarantine, default: Criteria | Settings | Quarantine) -> dict[str, Json]:
     names = (field.name for field in fields_of(value))
     return {name: getattr(value, name) for name in names if getattr(value, name) != getattr(default, name)}

@@ -1,0 +1,112 @@
+"""Quarantines beside a suite: `<suite>.quarantine.jsonl`, one line a case, for suites in any format.
+
+A case of the native format may also have a `quarantine` of its own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+from proctor.base.errors import InvalidSuite, Problem
+from proctor.base.fields import nearest
+from proctor.base.json_data import Json
+from proctor.base.source import parse_json, read_text
+from proctor.cases.formats.loading import QUARANTINES
+from proctor.cases.suite import Case, Quarantine, Suite
+
+KEYS = ("case", "reason", "until", "owner", "suite")
+
+
+def quarantine_path(suite: Path) -> Path:
+    """The file beside a suite in which its quarantines stand."""
+    return suite.with_name(suite.stem + QUARANTINES)
+
+
+def is_date(text: Json) -> bool:
+    """Whether it is a day written as YYYY-MM-DD."""
+    try:
+        return isinstance(text, str) and date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
+
+
+def is_over(quarantine: Quarantine, today: date | None = None) -> bool:
+    """Whether its last day has passed."""
+    return (today or date.today()).isoformat() > quarantine.until
+
+
+def with_quarantines(suite: Suite) -> Suite:
+    """The suite with the quarantines of the file beside it; raises `InvalidSuite` with all that is wrong in there."""
+    path = None if suite.path is None else quarantine_path(suite.path)
+    if path is None or not path.is_file():
+        return suite
+    named = (suite.name, suite.name.removesuffix(f" ({suite.path.name})") if suite.path else suite.name)
+    found = {case: quarantine for (name, case), quarantine in read_quarantines(path).items() if name in named}
+    known = {case.id for case in suite.cases}
+    problems = [
+        Problem(f"quarantines {case!r}, which is no case of {suite.name!r}{nearest(case, known)}", path)
+        for case in found
+        if case not in known
+    ]
+    if problems:
+        raise InvalidSuite(problems)
+    return replace(suite, cases=tuple(_quarantined(case, found.get(case.id)) for case in suite.cases))
+
+
+def _quarantined(case: Case, quarantine: Quarantine | None) -> Case:
+    return case if quarantine is None else replace(case, quarantine=quarantine)
+
+
+def read_quarantines(path: Path) -> dict[tuple[str, str], Quarantine]:
+    """By suite and case; a later line about the same case holds."""
+    found: dict[tuple[str, str], Quarantine] = {}
+    problems: list[Problem] = []
+    for number, line in enumerate(read_text(path).splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            row = parse_json(path, line)
+        except InvalidSuite as error:
+            problems += [Problem(problem.message, path, number) for problem in error.problems]
+            continue
+        if wrong := _wrong(row):
+            problems.append(Problem(wrong, path, number))
+        else:
+            found[row["suite"], row["case"]] = Quarantine(row["reason"], row["until"], row.get("owner"))
+    if problems:
+        raise InvalidSuite(problems)
+    return found
+
+
+def write_quarantines(path: Path, quarantines: Mapping[tuple[str, str], Quarantine]) -> None:
+    """One line a case, sorted; a file without any is removed."""
+    if not quarantines:
+        path.unlink(missing_ok=True)
+        return
+    draft = path.with_name(f".{path.name}.tmp")
+    draft.write_text("".join(_lines(sorted(quarantines.items()))), encoding="utf-8", newline="\n")
+    draft.replace(path)
+
+
+def _lines(items: Sequence[tuple[tuple[str, str], Quarantine]]) -> Iterable[str]:
+    for (suite, case), quarantine in items:
+        row = {"suite": suite, "case": case, "reason": quarantine.reason, "until": quarantine.until}
+        yield json.dumps(row if quarantine.owner is None else {**row, "owner": quarantine.owner}) + "\n"
+
+
+def _wrong(row: Json) -> str:
+    """What is wrong with a line; empty where nothing is."""
+    if not isinstance(row, dict):
+        return "must be an object with suite, case, reason and until"
+    if unknown := [key for key in row if key not in KEYS]:
+        return f"{unknown[0]!r} is not a known key{nearest(unknown[0], KEYS)}"
+    for key in ("suite", "case", "reason"):
+        if not isinstance(row.get(key), str) or not row[key].strip():
+            return f"{key} must be text, and not blank"
+    if not is_date(row.get("until")):
+        return f"until must be a day as YYYY-MM-DD, not {row.get('until')!r}"
+    return "" if isinstance(row.get("owner"), str | None) else "owner must be text"

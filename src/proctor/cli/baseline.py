@@ -1,0 +1,220 @@
+"""`proctor baseline`: what is usual of each case; accept a run, look, and clear away what does not count any more."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from proctor.base.errors import UsageError
+from proctor.cli.configuration import read_configuration
+from proctor.cli.options_and_output import json_option, say, store_option
+from proctor.reporting.wording import counted
+from proctor.results.baseline import (
+    Baseline,
+    BaselineLine,
+    Spread,
+    Usual,
+    baseline_path,
+    counting,
+    read_baseline,
+    write_baseline,
+)
+from proctor.results.baseline_runs import Accepted, accept
+from proctor.results.statistics import wilson
+from proctor.results.store import Store, read_run
+
+if TYPE_CHECKING:
+    from proctor.cases.suite import Suite
+
+ATTRIBUTES = "*.baseline.jsonl merge=union"
+file_option = click.option(
+    "--baseline", "file", metavar="FILE", type=click.Path(path_type=Path), help="Instead of the files beside suites."
+)
+
+
+@click.group("baseline")
+def command() -> None:
+    """What is usual: a text file beside each suite that says how often each case passed, to be kept in git."""
+
+
+@command.command("accept")
+@click.argument("run_id", metavar="[RUN]", default="last")
+@click.option("--restart", is_flag=True, help="What the cases of the run did before does not count any more.")
+@file_option
+@json_option
+@store_option
+def accept_run(run_id: str, restart: bool, file: Path | None, as_json: bool, store: str | None) -> int:
+    """Add how RUN went to the baselines of its suites. Cases that the gate found worse or better begin anew."""
+    configuration = read_configuration()
+    run = read_run(Store(configuration.store(store), create=False), run_id)
+    configured = configuration.values.get("baseline")
+    done = accept(run, file or (Path(configured) if configured else None), restart=restart)
+    if as_json:
+        rows = [{**{name: getattr(item, name) for name in _TOLD}, "path": str(item.path)} for item in done]
+        say(json.dumps(rows, indent=2))
+        return 0
+    for item in done:
+        say(_accepted(run.id, item))
+    _explain_merging([item.path for item in done if item.created])
+    return 0
+
+
+_TOLD = ("cases", "trials", "restarted", "created", "changed")
+
+
+def _accepted(run: str, item: Accepted) -> str:
+    if not item.changed:
+        return f"{item.path}: has run {run} already; nothing changed"
+    anew = f"; {counted(item.restarted, 'case')} begin anew" if item.restarted > 1 else ""
+    anew = "; 1 case begins anew" if item.restarted == 1 else anew
+    return f"{item.path}: {counted(item.cases, 'case')}, {counted(item.trials, 'trial')} of run {run} added{anew}"
+
+
+def _explain_merging(created: list[Path]) -> None:
+    """Said once, when a file is new and git would not yet merge it by itself."""
+    from proctor.results.run_info import git_state
+
+    if not created or git_state(Path.cwd()) is None or _merges_by_union(created[0]):
+        return
+    say(
+        f"hint: add the line `{ATTRIBUTES}` to .gitattributes, so that git merges two versions without conflict",
+        err=True,
+    )
+
+
+def _merges_by_union(path: Path) -> bool:
+    import subprocess
+
+    try:
+        asked = ["git", "check-attr", "merge", "--", path.name]
+        folder = path.resolve().parent
+        done = subprocess.run(asked, cwd=folder, capture_output=True, text=True, timeout=5, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return True
+    return done.stdout.strip().endswith(": union")
+
+
+@command.command("show")
+@click.argument("paths", nargs=-1, metavar="[SUITES|FILES]...")
+@file_option
+@json_option
+def show(paths: tuple[str, ...], file: Path | None, as_json: bool) -> int:
+    """Show how often each case passed, over all runs that count."""
+    rows = []
+    for path in _files(paths, file):
+        rows += [_row(path, lines) for lines in _groups(read_baseline(path))]
+    if as_json:
+        say(json.dumps([data for data, _ in rows], indent=2))
+        return 0
+    if not rows:
+        say("the baseline is empty")
+    width = max((len(f"{data['suite']}/{data['case']}") for data, _ in rows), default=0)
+    for data, text in rows:
+        say(f"{data['suite'] + '/' + data['case']:<{width}}  {text}")
+    return 0
+
+
+def _files(paths: tuple[str, ...], file: Path | None) -> list[Path]:
+    """The baselines meant: the one that is named, those given or beside the suites given, or all of this folder."""
+    if file is not None or not paths:
+        configured = file or read_configuration().values.get("baseline")
+        if configured:
+            return [Path(configured)]
+    found: list[Path] = []
+    for path in paths:
+        if path.endswith(".baseline.jsonl"):
+            found.append(Path(path))
+        else:
+            found += [baseline_path(suite.path) for suite in _suites((path,))]
+    if not paths:
+        found = [baseline_path(suite.path) for suite in _suites(())]
+    there = [path for path in dict.fromkeys(found) if path.is_file()]
+    if not there:
+        raise UsageError("there is no baseline yet; run `proctor test`, then `proctor baseline accept`")
+    return there
+
+
+def _suites(paths: tuple[str, ...]) -> list[Suite]:
+    from proctor.cases.formats.loading import load
+
+    return load(paths or [Path()])
+
+
+def _groups(baseline: Baseline) -> list[list[BaselineLine]]:
+    groups: dict[Any, list[BaselineLine]] = {}
+    for line in baseline.lines:
+        groups.setdefault(line.identity, []).append(line)
+    return [counting(lines) for lines in groups.values()]
+
+
+def _row(path: Path, lines: list[BaselineLine]) -> tuple[dict[str, Any], str]:
+    usual: Usual = Baseline(lines).usual(lines[0].identity)
+    past = usual.past
+    assert past is not None
+    low, high = wilson(past.passes / past.trials, past.trials)
+    score = Spread.pooled(line.score for line in lines)
+    data = {
+        "file": str(path),
+        "suite": lines[0].suite,
+        "case": lines[0].case,
+        "agent": lines[0].agent,
+        "content": lines[0].content,
+        "evaluators": lines[0].evaluators,
+        "trials": past.trials,
+        "passes": past.passes,
+        "rate": [low, past.passes / past.trials, high],
+        "runs": [line.run for line in lines],
+        "since": usual.since or None,
+        "score": _spread(score),
+        "seconds": _spread(usual.seconds),
+        "usd": _spread(usual.usd),
+        "tokens": _spread(usual.tokens),
+    }
+    parts = [f"{past.passes}/{past.trials} passed [{low:.0%}, {high:.0%}]"]
+    if score is not None:
+        parts.append(f"score {score.mean:.2f} ± {score.deviation:.2f}")
+    if usual.seconds is not None:
+        parts.append(f"{usual.seconds.mean:.2f}s")
+    if usual.usd is not None:
+        parts.append(f"${usual.usd.mean:.4f}")
+    parts.append(f"{counted(len(lines), 'run')}, the latest {lines[-1].run}")
+    return data, "  ".join([*parts, lines[0].agent])
+
+
+def _spread(spread: Spread | None) -> dict[str, Any] | None:
+    return None if spread is None else {"count": spread.count, "mean": spread.mean, "deviation": spread.deviation}
+
+
+@command.command("prune")
+@click.argument("paths", nargs=-1, metavar="[SUITES]...")
+@click.option("--agent", metavar="REF", help="Instead of the suites' own.")
+@click.option("--keep", type=click.IntRange(min=1), metavar="N", default=50, show_default=True, help="Runs a case.")
+@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@file_option
+def prune(paths: tuple[str, ...], agent: str | None, keep: int, dry_run: bool, file: Path | None) -> int:
+    """Take out what does not count any more: cases that are gone or have changed, and all but the latest runs."""
+    from proctor.running.engine.plan import NO_OPTIONS, make_plan
+    from proctor.running.gate import identities_of_plan
+
+    suites = _suites(paths)
+    living = set(identities_of_plan(make_plan(suites, NO_OPTIONS, agent=agent)).values())
+    names = {suite.name for suite in suites}
+    for path in _files(paths, file):
+        known = read_baseline(path)
+        kept: list[BaselineLine] = []
+        groups: dict[Any, list[BaselineLine]] = {}
+        for line in known.lines:
+            if line.suite not in names:
+                kept.append(line)  # of a suite that was not given: nothing is known about it here
+            elif line.identity in living:
+                groups.setdefault(line.identity, []).append(line)
+        for lines in groups.values():
+            kept += counting(lines)[-keep:]
+        gone = len(known.lines) - len(kept)
+        if gone and not dry_run:
+            write_baseline(path, Baseline(kept))
+        say(f"{path}: {counted(gone, 'line')} {'would go' if dry_run else 'taken out'}, {len(kept):,} kept")
+    return 0

@@ -1,0 +1,176 @@
+"""`proctor flaky`: the cases that both pass and fail, how often, what they cost, and what varies."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from proctor.base.errors import UsageError
+from proctor.cases.formats.loading import load
+from proctor.cli.configuration import Configuration, read_configuration
+from proctor.cli.options_and_output import json_option, judge_options, say, store_option
+from proctor.reporting.wording import counted, duration, money
+from proctor.results.baseline import BaselineLine, baseline_path, read_baseline
+from proctor.results.flakiness import FlakyRecord, VarianceSplit, flaky_cases, lines_of_runs, split_variance
+from proctor.results.judge_calls import judge_name
+from proctor.results.run import Outcome
+from proctor.results.store import FILE, Store, read_run
+from proctor.running.options import RunOptions
+
+RUNS_READ = 50
+"""So many of the latest runs in the store are looked at, besides what the baselines have."""
+
+RUNS_JUDGED = 5
+"""The answers of so many of its latest runs are judged again."""
+
+
+@click.command("flaky")
+@click.argument("paths", nargs=-1, metavar="[SUITES]...")
+@click.option(
+    "--rejudge", type=click.IntRange(min=2), metavar="N", help="Judge the latest answers N times: who varies?"
+)
+@click.option("--baseline", metavar="FILE", type=click.Path(path_type=Path), help="Instead of the files beside suites.")
+@judge_options
+@json_option
+@store_option
+def command(paths: tuple[str, ...], **given: Any) -> int:
+    """List the cases that both passed and failed, in the baselines of SUITES (by default of this folder) and kept runs.
+
+    Of kept runs those count whose agent is what it was in the latest one: a case that a change broke is not flaky.
+    """
+    configuration = read_configuration()
+    folder = configuration.store(given["store"])
+    store = Store(folder, create=False) if (folder / FILE).is_file() else None
+    cases, files = _suites(paths, given["baseline"] or configuration.values.get("baseline"))
+    lines = [line for path in files for line in read_baseline(path).lines]
+    if store is not None:
+        lines += _kept(store, {line.run for line in lines})
+    found = [item for item in flaky_cases(lines) if _address(item) in cases]
+    splits = _splits(found, store, given, configuration) if given["rejudge"] else {}
+    judged = _judged(found, store)
+    if given["as_json"]:
+        say(json.dumps([_as_json(item, splits.get(_address(item)), judged) for item in found], indent=2))
+        return 0
+    if not found:
+        say("no case is known to both pass and fail")
+    for item in found:
+        say(_line(item, splits.get(_address(item)), judged))
+    return 0
+
+
+def _suites(paths: tuple[str, ...], shared: str | Path | None) -> tuple[set[tuple[str, str]], list[Path]]:
+    """The cases there are now, by suite and id, and the baselines that know them."""
+    suites = load(paths or [Path()])
+    files = [Path(shared)] if shared else [baseline_path(suite.path) for suite in suites]
+    if shared and not Path(shared).is_file():
+        raise UsageError(f"there is no baseline {shared}")
+    cases = {(suite.name, case.id) for suite in suites for case in suite.cases}
+    return cases, [path for path in dict.fromkeys(files) if path.is_file()]
+
+
+def _kept(store: Store, accepted: set[str]) -> list[BaselineLine]:
+    """The latest runs that are in no baseline; rescored ones ask no agent, so that they say nothing new."""
+    rows = [row for row in store.runs(RUNS_READ) if row.info.rescored is None]
+    agents: dict[tuple[str, str], str] = {}
+    for row in rows:
+        for info in row.info.suites:
+            agents.setdefault((info.name, info.agent), info.agent_fingerprint)
+    lines = []
+    for row in rows:
+        same = {i.name for i in row.info.suites if agents[i.name, i.agent] == i.agent_fingerprint}
+        if same and row.id not in accepted:
+            lines += [line for line in lines_of_runs([read_run(store, row.id)]) if line.suite in same]
+    return lines
+
+
+def _address(item: FlakyRecord) -> tuple[str, str]:
+    return item.identity.suite, item.identity.case
+
+
+def _judged(found: list[FlakyRecord], store: Store | None) -> dict[tuple[str, str], bool]:
+    """Whether a judge takes part in the outcome of each case, as far as kept trials tell."""
+    if store is None:
+        return {}
+    told = {}
+    for item in found:
+        trials = store.passing_trials(*_address(item), 1)
+        if trials:
+            told[_address(item)] = any(score.gates and judge_name(score) for score in trials[0].scores)
+    return told
+
+
+def _splits(
+    found: list[FlakyRecord], store: Store | None, given: dict[str, Any], configuration: Configuration
+) -> dict[tuple[str, str], VarianceSplit | None]:
+    """The answers of the latest kept runs of each case, judged again and again."""
+    if store is None:
+        raise UsageError("--rejudge needs answers, and no run is kept here")
+    from proctor.running.run_suites import judge_again
+
+    options = RunOptions(
+        fallback=configuration.settings,
+        judge=given["judge"],
+        usual_judge=configuration.values.get("judge"),
+        budget_usd=configuration.budget(given["budget"]),
+    )
+    kept = {row.id for row in store.runs()}
+    by_run: dict[str, set[tuple[str, str]]] = defaultdict(set)
+    for item in found:
+        for run in [run for run in item.runs if run in kept][-RUNS_JUDGED:]:
+            by_run[run].add(_address(item))
+    outcomes: dict[tuple[str, str], dict[tuple[str, int], list[Outcome]]] = defaultdict(lambda: defaultdict(list))
+    for run, wanted in by_run.items():
+        for _ in range(given["rejudge"]):
+            for (suite, case, number), outcome in judge_again(store, run, wanted, options).items():
+                outcomes[suite, case][run, number].append(outcome)
+    return {address: split_variance(rows.values()) for address, rows in outcomes.items()}
+
+
+def _who(split: VarianceSplit | None, judged: bool | None) -> str:
+    if split is not None:
+        if not split.agent and not split.judge:
+            return f"{counted(split.answers, 'answer')} judged {split.judgements} times: nothing varied"
+        return (
+            f"{counted(split.answers, 'answer')} judged {split.judgements} times: "
+            f"{split.agent:.0%} of the variation is the agent's, {split.judge:.0%} the judge's"
+        )
+    if judged is None:
+        return "no trial of it is kept here"
+    return "agent or judge (--rejudge N tells)" if judged else "the agent varies: no judge takes part"
+
+
+def _line(item: FlakyRecord, split: VarianceSplit | None, judged: dict[tuple[str, str], bool]) -> str:
+    low, _, high = item.rate
+    cost = [] if item.usd is None else [money(item.usd)]
+    cost += [] if item.seconds is None else [duration(item.seconds * 1000)]
+    rate = f"FLAKY {item.passes}/{item.trials} [{low:.0%}, {high:.0%}]"
+    spent = f"  {' and '.join(cost)} spent on it" if cost else ""
+    return f"{'/'.join(_address(item))}  {rate}  {_who(split, judged.get(_address(item)))}{spent}"
+
+
+def _as_json(item: FlakyRecord, split: VarianceSplit | None, judged: dict[tuple[str, str], bool]) -> dict[str, Any]:
+    low, rate, high = item.rate
+    return {
+        "suite": item.identity.suite,
+        "case": item.identity.case,
+        "agent": item.identity.agent,
+        "trials": item.trials,
+        "passes": item.passes,
+        "rate": {"low": low, "mean": rate, "high": high},
+        "runs": list(item.runs),
+        "judged": judged.get(_address(item)),
+        "variance": None
+        if split is None
+        else {
+            "agent": split.agent,
+            "judge": split.judge,
+            "answers": split.answers,
+            "judgements": split.judgements,
+        },
+        "seconds": item.seconds,
+        "usd": item.usd,
+    }

@@ -1,0 +1,106 @@
+"""`proctor plan SUITE`: what a gated run will take and can see, before anything is spent."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from proctor.base.errors import UsageError
+from proctor.base.json_data import plain
+from proctor.cases.formats.loading import load
+from proctor.cases.suite import Settings
+from proctor.cli.configuration import Configuration, read_configuration
+from proctor.cli.options_and_output import Chance, json_option, say, store_option
+from proctor.reporting.wording import counted, duration, money
+from proctor.results.gate import GateOptions
+from proctor.results.store import FILE, Store
+from proctor.running.engine.plan import Plan, make_plan
+from proctor.running.engine.selection import CaseFilter, parse_words, tag_set
+from proctor.running.gate import usual_of_plan
+from proctor.running.gate_planning import ASSUMED_RATE, ASSUMED_TRIALS, GatePlan, plan_gate
+from proctor.running.options import RunOptions
+
+
+@click.command("plan")
+@click.argument("paths", nargs=-1, metavar="[SUITES]...")
+@click.option("--agent", metavar="REF", help="Instead of the suites' own.")
+@click.option("-k", "words", metavar="EXPR", help="Only cases that fit.")
+@click.option("--tag", "tags", multiple=True, metavar="T", help="Only cases with this tag; repeatable.")
+@click.option("--repeat", type=click.IntRange(min=1), default=1, metavar="N", help="Runs of each case (1).")
+@click.option("--see", "target", type=Chance(), default=0.05, metavar="P", help="The drop that is to be seen (0.05).")
+@click.option("--gate-alpha", type=Chance(), default=0.05, metavar="P", help="Chance of a false alarm (0.05).")
+@click.option("--gate-trials", type=click.IntRange(min=1), default=10, metavar="N", help="Further trials a case (10).")
+@click.option("--fast", is_flag=True, help="Leave out whatever needs a language model.")
+@click.option("--baseline", metavar="FILE|RUN", help="What is usual (default: beside each suite).")
+@json_option
+@store_option
+def command(paths: tuple[str, ...], **given: Any) -> int:
+    """Say what a gated run of SUITES takes and can see, from what was recorded of them. Runs nothing."""
+    configuration = read_configuration()
+    settings = Settings(repeat=1)
+    words = None if given["words"] is None else parse_words(given["words"])
+    select = CaseFilter(words, tag_set(given["tags"]))
+    options = RunOptions(settings, configuration.settings, fast=given["fast"])
+    plan = make_plan(load(paths or [Path()]), options, agent=given["agent"], select=select)
+    if not plan.trials:
+        raise UsageError("no case is selected, so there is nothing to plan")
+    wanted = given["baseline"] or configuration.values.get("baseline")
+    usuals, source = usual_of_plan(plan, wanted, _store(configuration, given["store"]), fast=given["fast"])
+    gate = GateOptions(given["gate_alpha"], given["gate_trials"])
+    found = plan_gate(list(usuals.values()), gate, given["repeat"], given["target"])
+    parallel = max(item.limits.parallel for item in plan.suites)
+    if given["as_json"]:
+        say(json.dumps({"baseline": source, "parallel": parallel, **plain(found)}, indent=2))
+        return 0
+    for line in _lines(found, plan, source, parallel):
+        say(line)
+    return 0
+
+
+def _store(configuration: Configuration, given: str | None) -> Store | None:
+    folder = configuration.store(given)
+    return Store(folder, create=False) if (folder / FILE).is_file() else None
+
+
+def _lines(found: GatePlan, plan: Plan, source: str, parallel: int) -> list[str]:
+    lines = [f"{counted(found.cases, 'case')} of {', '.join(item.suite.name for item in plan.suites)}"]
+    if found.known:
+        lines.append(f"  past       {found.recorded:,} trials of {counted(found.known, 'case')} in {source}")
+    if found.known < found.cases:
+        without = counted(found.cases - found.known, "case")
+        lines.append(
+            f"  assumed    {without} without a past: each passes {ASSUMED_RATE:.0%} of the time, and "
+            f"{ASSUMED_TRIALS} trials of it will have been recorded"
+        )
+    for repeats, drop in found.sees.items():
+        asked = "each case once" if repeats == 1 else f"each case {repeats} times"
+        seen = "sees no drop for sure" if drop is None else f"sees a drop of {drop:.0%} of all pass rates, 4 times of 5"
+        lines.append(f"  {asked:<20} {seen}")
+    lines.append(f"  to see {found.target:.0%}: {_enlarged(found)}")
+    lines.append(f"  a gated run takes {_cost(found, parallel)}")
+    return lines
+
+
+def _enlarged(found: GatePlan) -> str:
+    more = found.to_see_target
+    ways = []
+    if more.repeats is not None:
+        ways.append(f"run each case {counted(more.repeats, 'time')}")
+    if more.cases is not None:
+        ways.append(f"add {counted(more.cases, 'case')} like these" if more.cases else "nothing has to be added")
+    if "nothing has to be added" in ways:
+        return "nothing has to be added"
+    return ", or ".join(ways) or "record more trials first: the past leaves more doubt than that"
+
+
+def _cost(found: GatePlan, parallel: int) -> str:
+    parts = [f"about {found.trials:,.0f} trials if nothing changed (9 runs of 10: at most {found.trials_high:,})"]
+    if found.tokens is not None:
+        parts.append(f"{found.tokens:,.0f} tokens")
+    parts.append("cost not recorded" if found.usd is None else money(found.usd))
+    if found.seconds is not None:
+        parts.append(f"{duration(found.seconds * 1000 / parallel)} with {parallel} at once")
+    return ", ".join(parts)

@@ -1,0 +1,93 @@
+"""Cases that both pass and fail: how often, what they cost, and whether the agent or the judge varies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from proctor.base.records import record
+from proctor.results.baseline import Baseline, BaselineLine, CaseIdentity, Spread, counting, lines_of
+from proctor.results.baseline_runs import trials_by_identity
+from proctor.results.run import Outcome, Run
+from proctor.results.statistics import wilson
+
+
+@record
+class FlakyRecord:
+    """One case with both outcomes, over everything that is known of it."""
+
+    identity: CaseIdentity
+    trials: int
+    passes: int
+    runs: tuple[str, ...]
+    seconds: float | None
+    usd: float | None
+    """What its recorded trials took together."""
+
+    @property
+    def rate(self) -> tuple[float, float, float]:
+        """The pass rate between the ends of its 95 % interval."""
+        share = self.passes / self.trials
+        low, high = wilson(share, self.trials)
+        return low, share, high
+
+
+@record
+class VarianceSplit:
+    """How much of a case's variation comes from the agent, and how much from judging the same answer again."""
+
+    answers: int
+    judgements: int
+    agent: float
+    judge: float
+    """Shares of the variance of passing; together 1, or both 0 where nothing varied."""
+
+
+def lines_of_runs(runs: Iterable[Run]) -> list[BaselineLine]:
+    """What kept runs say, as lines of a baseline; runs that do not say what their scores rest on are left out."""
+    return [line for run in runs if run.evaluator_keys for line in lines_of(trials_by_identity(run), run.id)]
+
+
+def flaky_cases(lines: Iterable[BaselineLine]) -> list[FlakyRecord]:
+    """The cases with both outcomes, each as it was last, the most uncertain first."""
+    latest: dict[tuple[str, str, str], list[BaselineLine]] = {}
+    for line in sorted(Baseline(lines).lines, key=lambda line: line.run):
+        latest.setdefault((line.suite, line.case, line.agent), []).append(line)
+    found = []
+    for recorded in latest.values():
+        identity = recorded[-1].identity
+        own = counting([line for line in recorded if line.identity == identity])
+        trials, passes = sum(line.trials for line in own), sum(line.passes for line in own)
+        if 0 < passes < trials:
+            runs = tuple(line.run for line in own)
+            seconds, usd = (_sum(getattr(line, name) for line in own) for name in ("seconds", "usd"))
+            found.append(FlakyRecord(identity, trials, passes, runs, seconds, usd))
+    return sorted(found, key=lambda item: (abs(item.passes / item.trials - 0.5), -item.trials))
+
+
+def _sum(spreads: Iterable[Spread | None]) -> float | None:
+    known = [spread.count * spread.mean for spread in spreads if spread is not None]
+    return math.fsum(known) if known else None
+
+
+def split_variance(judged: Iterable[Sequence[Outcome]]) -> VarianceSplit | None:
+    """By answer, how it was judged each time (one-way analysis of variance).
+
+    The variance within answers is the judge's; what their means vary beyond that is the agent's.
+    """
+    settled = [[float(o is Outcome.PASSED) for o in row if o in (Outcome.PASSED, Outcome.FAILED)] for row in judged]
+    rows = [row for row in settled if len(row) > 1]
+    if not rows:
+        return None
+    often = sum(map(len, rows)) / len(rows)
+    within = math.fsum(_variance(row) for row in rows) / len(rows)
+    means = [math.fsum(row) / len(row) for row in rows]
+    between = max(0.0, _variance(means) - within / often) if len(means) > 1 else 0.0
+    total = within + between
+    judge = within / total if total > 0 else 0.0
+    return VarianceSplit(len(rows), min(map(len, rows)), between / total if total > 0 else 0.0, judge)
+
+
+def _variance(values: Sequence[float]) -> float:
+    mean = math.fsum(values) / len(values)
+    return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)

@@ -1,0 +1,367 @@
+"""`proctor test --gate` and `proctor baseline` as a project uses them, in a real git repository."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Command = Callable[..., Any]
+
+AGENT = """
+from proctor import Reply, ToolCall
+
+REFUND = {refund!r}
+BETTER = {better!r}
+
+
+def agent(question):
+    if question == "refund":
+        calls = (ToolCall("find_order", {{"id": 7}}), ToolCall("refund", {{"order": REFUND}}))
+        return Reply("Done." if REFUND == 7 else "I cannot do that. Sorry.", tool_calls=calls)
+    if question in ("slow", "hard"):
+        return "yes" if BETTER else "no"
+    return "hello"
+"""
+
+SUITE = """
+agent: app.py:agent
+cases:
+  - {id: refund, input: refund, expected: Done.}
+  - {id: slow, input: slow, expected: "yes"}
+  - {id: hard, input: hard, expected: "yes"}
+  - {id: greet, input: hi, expected: hello}
+  - {id: greet-again, input: hey, expected: hello}
+"""
+
+
+def git(folder: Path, *words: str) -> str:
+    identity = {f"GIT_{who}_{what}": "t@e.st" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    environment = {**os.environ, **identity, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+    done = subprocess.run(["git", *words], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, (words, done.stdout, done.stderr)
+    return done.stdout
+
+
+def write_agent(here: Path, *, refund: int = 7, better: bool = False) -> None:
+    (here / "app.py").write_text(AGENT.format(refund=refund, better=better), encoding="utf-8")
+
+
+def report(here: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((here / "gate.json").read_text(encoding="utf-8"))["gate"]
+    return found
+
+
+@pytest.fixture
+def project(here: Path, shell: Command) -> Path:
+    """A suite with a baseline of ten trials a case."""
+    write_agent(here)
+    (here / "desk.yaml").write_text(SUITE, encoding="utf-8")
+    assert shell("test", "desk.yaml", "--repeat", "10", "-q").code == 1  # two cases have always failed
+    assert shell("baseline", "accept").code == 0
+    return here
+
+
+def test_a_branch_is_gated_accepted_and_merged_with_a_baseline_that_main_changed_too(
+    project: Path, shell: Command
+) -> None:
+    (project / ".gitattributes").write_text("*.baseline.jsonl merge=union\n", encoding="utf-8")
+    (project / ".gitignore").write_text("gate.json\n__pycache__/\n", encoding="utf-8")
+    git(project, "init", "-q", "-b", "main")
+    git(project, "add", "-A")
+    git(project, "commit", "-qm", "a baseline")
+
+    git(project, "checkout", "-qb", "change")
+    write_agent(project, refund=8, better=True)
+    red = shell("test", "desk.yaml", "--gate", "--json", "gate.json")
+    assert red.code == 1
+    assert "refund got worse: refund passed 10 of 10 before" in red.out
+    found = report(project)
+    standings = {case["case"]: case["standing"] for case in found["cases"]}
+    assert standings == {
+        "refund": "proven",
+        "slow": "improved",
+        "hard": "improved",
+        "greet": "as_usual",
+        "greet-again": "as_usual",
+    }
+    parted = found["cases"][0]["divergence"]
+    assert (parted["kind"], parted["tool"], parted["argument"]) == ("argument", "refund", "order")
+    assert (parted["passing"], parted["failing"]) == ("7", "8")
+    assert "3 cases begin anew" in shell("baseline", "accept").out
+    assert shell("test", "desk.yaml", "--gate", "-q").code == 0
+    git(project, "commit", "-qam", "refund by another number, and know two answers more")
+
+    git(project, "checkout", "-q", "main")
+    shell("test", "desk.yaml", "--repeat", "3", "-q")
+    assert shell("baseline", "accept").code == 0
+    git(project, "commit", "-qam", "three trials more")
+
+    git(project, "merge", "-q", "--no-edit", "change")
+    merged = (project / "desk.baseline.jsonl").read_text(encoding="utf-8").splitlines()
+    assert len(set(merged)) == 15, "five cases, in a run before, on main and on the branch; a union may repeat a line"
+    green = shell("test", "desk.yaml", "--gate", "--json", "gate.json")
+    assert green.code == 0, green.out
+    assert report(project)["verdict"] == "no_regression"
+
+
+def test_two_versions_of_a_baseline_conflict_without_the_attribute_and_the_message_says_what_to_do(
+    project: Path, shell: Command
+) -> None:
+    path = project / "desk.baseline.jsonl"
+    ours = path.read_text(encoding="utf-8")
+    path.write_text(f"<<<<<<< HEAD\n{ours}=======\n{ours}>>>>>>> change\n", encoding="utf-8")
+    ended = shell("test", "desk.yaml", "--gate")
+    assert ended.code == 2
+    assert "desk.baseline.jsonl:1: is a mark of a merge" in ended.err
+    assert "merge=union" in ended.err
+
+
+def test_accepting_a_run_twice_changes_nothing(project: Path, proctor: Command) -> None:
+    before = (project / "desk.baseline.jsonl").read_bytes()
+    assert "nothing changed" in proctor("baseline", "accept").out
+    assert (project / "desk.baseline.jsonl").read_bytes() == before
+
+
+def test_only_suspects_are_asked_again(project: Path, shell: Command) -> None:
+    write_agent(project, refund=8)
+    shell("test", "desk.yaml", "--gate", "--json", "gate.json")
+    asked = {case["case"]: case["fresh_trials"] for case in report(project)["cases"]}
+    assert asked.pop("refund") >= 2
+    assert set(asked.values()) == {0}
+
+
+def test_a_gated_run_is_shown_again_with_its_verdict(project: Path, shell: Command) -> None:
+    write_agent(project, refund=8)
+    shell("test", "desk.yaml", "--gate", "-q")
+    again = shell("show", "--md", "-")
+    assert "Gate: regression" in again.out
+    assert "find\\_order" not in again.out.split("## Test results")[0]
+    assert "refund(order)" in again.out
+
+
+def test_a_case_that_changed_has_no_past_and_the_report_says_so(project: Path, proctor: Command) -> None:
+    text = (project / "desk.yaml").read_text(encoding="utf-8")
+    (project / "desk.yaml").write_text(text.replace("expected: hello}", "expected: hi there}", 1), encoding="utf-8")
+    ended = proctor("test", "desk.yaml", "--gate")
+    assert ended.code == 1, "a case without a past is held to the suite's own criteria"
+    assert "1 case: the case changed since it was recorded" in ended.out
+    assert "new greet failed" in ended.out
+
+
+def test_other_evaluators_or_thresholds_have_no_past(project: Path, proctor: Command) -> None:
+    with (project / "desk.yaml").open("a", encoding="utf-8") as suite:
+        suite.write("evaluators: [checks.py:good]\n")
+    ended = proctor("test", "desk.yaml", "--gate")
+    assert "its evaluators, thresholds or judge changed since it was recorded" in ended.out
+
+
+def test_a_new_description_tag_or_place_in_the_file_leaves_the_past(project: Path, proctor: Command) -> None:
+    text = (project / "desk.yaml").read_text(encoding="utf-8").replace("id: greet,", "id: greet, tags: [x],")
+    (project / "desk.yaml").write_text(f"\n\n{text}", encoding="utf-8")
+    assert proctor("test", "desk.yaml", "--gate", "-q").code == 0
+
+
+def test_without_a_past_nothing_is_said_but_how_to_get_one(here: Path, suite: Command, proctor: Command) -> None:
+    suite()
+    ended = proctor("test", "--gate")
+    assert ended.code == 3
+    assert "accept a run with `proctor baseline accept`" in ended.out
+
+
+def test_another_run_can_be_the_baseline(project: Path, proctor: Command) -> None:
+    (project / "desk.baseline.jsonl").unlink()
+    assert proctor("test", "desk.yaml", "--gate", "--baseline", "last", "-q").code == 0
+    assert proctor("test", "desk.yaml", "--gate", "--baseline", "nowhere.jsonl").code == 2
+    assert proctor("test", "desk.yaml", "--gate", "--baseline", "nothing").code == 4
+
+
+def test_a_baseline_elsewhere_is_written_and_read(project: Path, proctor: Command) -> None:
+    (project / "desk.baseline.jsonl").unlink()
+    assert proctor("baseline", "accept", "--baseline", "cache/usual.jsonl").code == 0
+    assert proctor("test", "desk.yaml", "--gate", "--baseline", "cache/usual.jsonl", "-q").code == 0
+    assert not (project / "desk.baseline.jsonl").exists()
+
+
+def test_a_folder_with_baselines_is_still_a_folder_of_suites(project: Path, proctor: Command) -> None:
+    assert proctor("test", "--gate", "-q").code == 0
+
+
+def test_what_does_not_count_any_more_is_taken_out(project: Path, proctor: Command) -> None:
+    text = (project / "desk.yaml").read_text(encoding="utf-8").splitlines()
+    (project / "desk.yaml").write_text("\n".join(text[:-1]).replace("input: hi,", "input: hi there,"), encoding="utf-8")
+    assert "2 lines would go, 3 kept" in proctor("baseline", "prune", "--dry-run").out
+    assert "2 lines taken out, 3 kept" in proctor("baseline", "prune").out
+    shown = json.loads(proctor("baseline", "show", "--json").out)
+    assert [row["case"] for row in shown] == ["hard", "refund", "slow"]
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda text: text[:-40], "desk.baseline.jsonl:5: is not a whole line of a baseline; the file was cut off"),
+        (
+            lambda text: text.replace('"passes":10', '"passes":11', 1),
+            "11 passes of 10 trials cannot have been recorded",
+        ),
+        (lambda text: text.replace('"passes":10', '"passes":"ten"', 1), "passes must be a whole number"),
+        (lambda text: text.replace('"passes"', '"passed"', 1), "'passed' is not a known key; did you mean 'passes'"),
+        (lambda text: text.replace('"v":1', '"v":2'), "was written by a newer Proctor"),
+        (lambda text: text.replace('"v":1,', ""), "has no version"),
+        (lambda text: "[" * 5000, "is not a whole line"),
+        (lambda text: "[]", "is no line of a baseline"),
+        (lambda text: text.replace('"score":[10', '"score":[-1', 1), "score must be [how many, mean"),
+    ],
+)
+def test_a_damaged_baseline_is_refused_in_one_sentence_and_left_as_it_is(
+    project: Path, proctor: Command, damage: Callable[[str], str], words: str
+) -> None:
+    path = project / "desk.baseline.jsonl"
+    path.write_text(damage(path.read_text(encoding="utf-8")), encoding="utf-8")
+    before = path.read_bytes()
+    for command in (("test", "desk.yaml", "--gate"), ("baseline", "accept"), ("baseline", "show", "desk.yaml")):
+        ended = proctor(*command)
+        assert ended.code == 2, command
+        assert words in ended.err
+        assert len(ended.err.strip().splitlines()) == 1
+        assert path.read_bytes() == before
+
+
+def test_an_interrupted_run_is_not_accepted(project: Path, proctor: Command) -> None:
+    before = (project / "desk.baseline.jsonl").read_bytes()
+    write_agent(project, refund=8)
+    proctor("test", "desk.yaml", "--maxfail", "1", "-j", "1", "-q")
+    ended = proctor("baseline", "accept")
+    assert ended.code == 2
+    assert "was interrupted after 1 of 5 trials; continue it with `proctor test --resume`" in ended.err
+    assert proctor("test", "desk.yaml", "--gate", "--baseline", "last").code == 2
+    assert (project / "desk.baseline.jsonl").read_bytes() == before
+
+
+def test_errors_are_no_regression_and_nothing_to_accept(project: Path, proctor: Command) -> None:
+    before = (project / "desk.baseline.jsonl").read_bytes()
+    (project / "app.py").write_text("def agent(question):\n    return object()\n", encoding="utf-8")
+    gated = proctor("test", "desk.yaml", "--gate")
+    assert gated.code == 4
+    assert "could not be measured: errors are no verdict on the agent" in gated.out
+    accepted = proctor("baseline", "accept")
+    assert accepted.code == 4
+    assert "has no trial of its own that passed or failed" in accepted.err
+    assert (project / "desk.baseline.jsonl").read_bytes() == before
+
+
+def test_answers_that_were_heard_before_are_not_accepted_twice(project: Path, proctor: Command) -> None:
+    proctor("rescore", "-q")
+    ended = proctor("baseline", "accept")
+    assert ended.code == 4
+    assert "has no trial of its own" in ended.err
+
+
+def test_the_gate_says_what_it_cannot_be_combined_with(project: Path, proctor: Command) -> None:
+    assert "does not go with --repeat" in proctor("test", "--gate", "--repeat", "3").err
+    assert "does not go with --reuse" in proctor("test", "--gate", "--reuse").err
+    assert "--gate-alpha is for --gate" in proctor("test", "--gate-alpha", "0.1").err
+    assert proctor("test", "--gate", "--gate-alpha", "1.5").code == 2
+
+
+def test_a_gate_that_may_ask_only_once_more_is_inconclusive_and_says_what_it_would_take(
+    project: Path, proctor: Command
+) -> None:
+    write_agent(project, refund=8)
+    ended = proctor("test", "desk.yaml", "--gate", "--gate-trials", "1")
+    assert ended.code == 3
+    assert "INCONCLUSIVE  refund may have got worse" in ended.out
+    assert "further failing trials would prove it" in ended.out
+
+
+def test_a_gated_run_that_was_killed_is_continued_with_what_it_has(project: Path, shell: Command) -> None:
+    broken = AGENT.format(refund=8, better=False).replace(
+        "def agent(question):",
+        "import os, signal\n\ndef agent(question):\n    with open('asked', 'a') as asked:\n"
+        "        asked.write(question + '\\n')\n"
+        "    if open('asked').read().count('refund') == int(os.environ.get('DIE_AT', 0)):\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)",
+    )
+    (project / "app.py").write_text(broken, encoding="utf-8")
+    assert shell("test", "desk.yaml", "--gate", "-j", "1", DIE_AT="3").code != 1
+    ended = shell("test", "desk.yaml", "--gate", "--resume", "--json", "gate.json")
+    assert ended.code == 1, ended.out
+    asked = (project / "asked").read_text(encoding="utf-8").splitlines()
+    assert asked.count("hi") == 1
+    case = report(project)["cases"][0]
+    assert asked.count("refund") == 1 + case["fresh_trials"] + 1, "only the trial that was under way is made again"
+
+
+def test_a_case_that_passes_but_scores_far_below_its_usual_range_is_a_suspect(here: Path, shell: Command) -> None:
+    (here / "marks.py").write_text("MARK = 1.0\n\n\ndef mark(evaluable):\n    return float(evaluable.output)\n")
+    (here / "app.py").write_text("def agent(question):\n    return '0.95'\n", encoding="utf-8")
+    suite = "agent: app.py:agent\ncases:\n  - {id: one, input: hi, evaluators: [marks.py:mark]}\n"
+    (here / "desk.yaml").write_text(suite, encoding="utf-8")
+    assert shell("test", "desk.yaml", "--repeat", "10", "-q").code == 0
+    shell("baseline", "accept")
+    (here / "app.py").write_text("def agent(question):\n    return '0.6'\n", encoding="utf-8")
+    ended = shell("test", "desk.yaml", "--gate")
+    assert ended.code == 1, ended.out
+    assert "it scored 0.60 where 0.95 is usual" in ended.out
+
+
+def test_a_gate_whose_budget_is_spent_says_what_it_knows(project: Path, shell: Command) -> None:
+    costly = AGENT.format(refund=8, better=False).replace(
+        "def agent(question):",
+        "from proctor.agents.agent import Usage\n\n\ndef agent(question):\n"
+        "    if question == 'refund':\n"
+        "        return Reply('No.', usage=Usage(10, 10, 1.0))\n",
+    )
+    (project / "app.py").write_text(costly, encoding="utf-8")
+    ended = shell("test", "desk.yaml", "--gate", "--budget", "1.5")
+    assert ended.code == 3, ended.out
+    assert "stopped: the budget is spent" in ended.out
+    assert "further failing trials would prove it" in ended.out
+
+
+def test_a_drop_that_is_spread_thin_over_many_cases_is_seen(here: Path, shell: Command) -> None:
+    agent = """
+import zlib
+from pathlib import Path
+
+WRONG = {wrong}
+
+
+def agent(question):
+    path = Path("asked-" + question)
+    asked = len(path.read_text()) if path.exists() else 0
+    path.write_text("x" * (asked + 1))
+    return "no" if (zlib.crc32(question.encode()) + 7 * asked) % 10 < WRONG else question
+"""
+    cases = "".join(f"  - {{id: c{n}, input: c{n}, expected: c{n}}}\n" for n in range(60))
+    (here / "desk.yaml").write_text(f"agent: app.py:agent\ncases:\n{cases}", encoding="utf-8")
+    (here / "app.py").write_text(agent.format(wrong=2), encoding="utf-8")
+    shell("test", "desk.yaml", "--repeat", "10", "-q")
+    shell("baseline", "accept")
+    assert shell("test", "desk.yaml", "--gate", "-q").code == 0
+    (here / "app.py").write_text(agent.format(wrong=5), encoding="utf-8")
+    ended = shell("test", "desk.yaml", "--gate", "--json", "gate.json", "-q")
+    assert ended.code == 1, ended.out
+    assert "the suite as a whole fails more often than usual" in ended.out
+    assert report(here)["drift"]["proven"]
+
+
+def test_an_evaluator_changes_with_what_it_imports_and_not_with_the_agent_beside_it(here: Path, shell: Command) -> None:
+    (here / "marks.py").write_text("def mark(evaluable):\n    import limits\n\n    return limits.HIGH\n")
+    (here / "limits.py").write_text("HIGH = 1\n", encoding="utf-8")
+    (here / "app.py").write_text("def agent(question):\n    return question\n", encoding="utf-8")
+    suite = "agent: app.py:agent\ncases:\n  - {id: one, input: hi, evaluators: [marks.py:mark]}\n"
+    (here / "desk.yaml").write_text(suite, encoding="utf-8")
+    shell("test", "desk.yaml", "--repeat", "3", "-q")
+    shell("baseline", "accept")
+    (here / "app.py").write_text("def agent(question):\n    return question + '!'\n", encoding="utf-8")
+    assert shell("test", "desk.yaml", "--gate", "-q").code == 0
+    (here / "limits.py").write_text("HIGH = 0.9\n", encoding="utf-8")
+    ended = shell("test", "desk.yaml", "--gate")
+    assert ended.code == 3
+    assert "its evaluators, thresholds or judge changed since it was recorded" in ended.out
