@@ -19,9 +19,8 @@ from proctor.agents.http_options import HttpOptions
 from proctor.base.errors import UnreadableReply, UsageError
 from proctor.base.json_data import Json, fingerprint, plain, show
 from proctor.base.records import record
-from proctor.base.references import describe, resolve, source_fingerprint
+from proctor.base.references import describe, is_stand_in, resolve, source_fingerprint
 from proctor.base.threads import invoke_as, is_async
-from proctor.base.unloaded import is_stand_in
 from proctor.cases.suite import NOTHING, Case
 
 _NAME = r"[A-Za-z0-9_-]{1,64}"

@@ -12,8 +12,7 @@ from proctor.agents.agent import BaseAgent, with_defaults
 from proctor.base.errors import UsageError
 from proctor.base.fields import kind
 from proctor.base.json_data import Json, fingerprint
-from proctor.base.references import describe, is_reference, resolve
-from proctor.base.unloaded import is_stand_in
+from proctor.base.references import describe, is_reference, is_stand_in, resolve
 
 WAYS = (
     "write file.py:name or package.module:name, http://host/path, cmd:program arguments, "

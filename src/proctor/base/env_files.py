@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from proctor.base.errors import UsageError
+from proctor.base.secrets import FILE_VALUES
 
 NAME = ".env"
 LARGEST = 1_000_000
@@ -27,13 +28,6 @@ _ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
 _lock = threading.Lock()
 _holders: dict[str, int] = {}
 """How many contexts hold a variable that came from a file."""
-_values: dict[str, dict[str, None]] = {}
-"""Every value that files gave to a name, for as long as the process lasts: a report may be written after a run."""
-
-
-def values_of_files() -> list[tuple[str, str]]:
-    """What files have given so far, by name; all of it counts as secret."""
-    return [(name, value) for name, values in list(_values.items()) for value in list(values)]
 
 
 def env_files(*folders: Path) -> list[Path]:
@@ -68,7 +62,7 @@ def _take(variables: Mapping[str, str]) -> list[str]:
     with _lock:
         for name, value in variables.items():
             if value:
-                _values.setdefault(name, {})[value] = None
+                FILE_VALUES[name, value] = None
             if name not in os.environ:
                 os.environ[name] = value
                 _holders[name] = 0

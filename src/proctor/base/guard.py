@@ -41,42 +41,36 @@ class _Child:
         self.beats = 0
 
 
-_CHILD = _Child()
+CHILD = _Child()
 
 
 def is_guarded() -> bool:
     """Whether a parent process waits for this one's verdict; a fork of this process has none."""
-    return _CHILD.page is not None and os.getpid() == _CHILD.pid
+    return CHILD.page is not None and os.getpid() == CHILD.pid
 
 
 def tell_verdict(code: int) -> None:
     """The exit code that the work really came to."""
     if is_guarded():
-        _VERDICT.pack_into(_CHILD.page, 0, 1, code & 0xFF)
+        _VERDICT.pack_into(CHILD.page, 0, 1, code & 0xFF)
 
 
 def tell_alive(limit: float, label: str = "") -> None:
     """A heartbeat: trials run, named by `label`, none for longer than `limit` seconds; 0 if none is running."""
-    if _CHILD.page is not None:
-        _CHILD.beats += 1
-        _HEARTBEAT.pack_into(_CHILD.page, _HEARTBEAT_AT, _CHILD.beats, limit)
+    if CHILD.page is not None:
+        CHILD.beats += 1
+        _HEARTBEAT.pack_into(CHILD.page, _HEARTBEAT_AT, CHILD.beats, limit)
         if label:
             text = label.encode("utf-8", "replace")[: _PAGE_BYTES - _LABEL_AT - 1] + b"\0"
-            _CHILD.page[_LABEL_AT : _LABEL_AT + len(text)] = text
+            CHILD.page[_LABEL_AT : _LABEL_AT + len(text)] = text
 
 
 def allow_at_least(seconds: float) -> None:
     """What comes may keep the heart from beating for this long, until the next beat: a store that waits for a lock."""
-    if _CHILD.page is not None:
-        beats, limit = _HEARTBEAT.unpack_from(_CHILD.page, _HEARTBEAT_AT)
+    if CHILD.page is not None:
+        beats, limit = _HEARTBEAT.unpack_from(CHILD.page, _HEARTBEAT_AT)
         if limit:
-            _HEARTBEAT.pack_into(_CHILD.page, _HEARTBEAT_AT, beats, max(limit, seconds))
-
-
-def end_fork_of(pid: int) -> None:
-    """End this process if an agent's code forked it from `pid`, and came back here instead of ending it."""
-    if os.getpid() != pid:
-        os._exit(0)
+            _HEARTBEAT.pack_into(CHILD.page, _HEARTBEAT_AT, beats, max(limit, seconds))
 
 
 def run_guarded(main: Callable[[], NoReturn]) -> NoReturn:
@@ -97,7 +91,7 @@ def run_guarded(main: Callable[[], NoReturn]) -> NoReturn:
         os.close(alive)
         os._exit(_Parent(child, page, passed_on).wait())
     os.close(held)
-    _CHILD.page, _CHILD.pid = page, os.getpid()
+    CHILD.page, CHILD.pid = page, os.getpid()
     if children is not None:
         signal.signal(signal.SIGCHLD, children)
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)

@@ -400,3 +400,8 @@ def _nearest(name: str, names: list[str]) -> str:
 
     close = difflib.get_close_matches(name, names, n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def is_stand_in(target: Any) -> bool:
+    """Whether this only stands for what a reference names."""
+    return getattr(target, "is_stand_in", False) is True

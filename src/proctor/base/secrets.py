@@ -17,11 +17,12 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
-from proctor.base.env_files import values_of_files
 from proctor.base.json_data import Json, plain, show
 from proctor.base.records import record
 from proctor.base.secret_shapes import find_shapes
 
+FILE_VALUES: dict[tuple[str, str], None] = {}
+"""What `.env` files gave, by name, for as long as the process lasts: a report may be written after a run."""
 SHORTEST_VALUE = 8
 """Values of environment variables that are shorter are found in ordinary words."""
 LONGEST_VALUE = 4096
@@ -227,7 +228,7 @@ def _may_hold_secrets(text: str) -> bool:
 def _environment_values() -> list[tuple[str, str]]:
     """What variables hold whose names are those of secrets, and whatever came from `.env` files, by name."""
     named = [(name, os.environ.get(name, "")) for name in os.environ if is_secret_name(name, wide=True)]
-    found = dict.fromkeys([*named, *values_of_files()])
+    found = dict.fromkeys([*named, *list(FILE_VALUES)])
     return [(name, value) for name, value in found if len(value) >= SHORTEST_VALUE and name not in ("PWD", "OLDPWD")]
 
 

@@ -21,7 +21,6 @@ from typing import Any, ParamSpec, TypeVar
 
 from proctor.base.clock import CLOCK
 from proctor.base.errors import AgentFailed
-from proctor.base.guard import end_fork_of
 from proctor.base.references import describe
 from proctor.base.reply_size import Pieces
 
@@ -383,3 +382,9 @@ def without_loop(verb: Callable[P, Coroutine[Any, Any, R]], home: str) -> Callab
     synchronous.__module__ = home
     synchronous.__doc__ = f"`{verb.__name__}`, for code without an event loop."
     return synchronous
+
+
+def end_fork_of(pid: int) -> None:
+    """End this process if an agent's code forked it from `pid`, and came back here instead of ending it."""
+    if os.getpid() != pid:
+        os._exit(0)

@@ -23,11 +23,6 @@ def stand_in(name: str) -> Any:
     return found
 
 
-def is_stand_in(target: Any) -> bool:
-    """Whether this only stands for what a reference names."""
-    return getattr(target, "is_stand_in", False) is True
-
-
 def names_in(path: Path) -> set[str] | None:
     """The names that a Python file defines at its top level; `None` where only running it would tell."""
     try:

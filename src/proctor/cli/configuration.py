@@ -7,7 +7,7 @@ import itertools
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -60,6 +60,8 @@ class Configuration:
 
     def environment(self) -> AbstractContextManager[None]:
         """The variables of `env_file`, or of `.env` beside the project file, while a command or a session lasts."""
+        if not self.env_files:
+            return nullcontext()
         from proctor.base.env_files import environment_from
 
         return environment_from(self.env_files)

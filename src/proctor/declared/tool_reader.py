@@ -18,9 +18,8 @@ from proctor.base.errors import UsageError
 from proctor.base.fields import Document, Fields, kind, nearest
 from proctor.base.json_data import Json
 from proctor.base.records import record
-from proctor.base.references import describe, resolve
+from proctor.base.references import describe, is_stand_in, resolve
 from proctor.base.source import Pointer
-from proctor.base.unloaded import is_stand_in
 from proctor.cases.formats.holodeck.configuration import ProviderDefaults
 from proctor.declared.description import FunctionSpec, McpSpec, PromptSpec, StoreSpec, ToolSpec
 from proctor.declared.model_reader import filled, missing_for, read_address, read_model

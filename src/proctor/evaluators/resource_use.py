@@ -10,8 +10,7 @@ from typing import ClassVar, Literal
 
 from proctor.base.json_data import Json
 from proctor.base.records import record
-from proctor.evaluators.compared_values import require_choice
-from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
+from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_choice
 
 
 @record

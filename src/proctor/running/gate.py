@@ -9,14 +9,7 @@ from pathlib import Path
 
 from proctor.base.errors import UsageError
 from proctor.base.records import record
-from proctor.results.baseline import (
-    Baseline,
-    CaseIdentity,
-    Usual,
-    baseline_path,
-    read_baseline,
-    trial_score,
-)
+from proctor.results.baseline import Baseline, CaseIdentity, Usual, baseline_path, read_baseline, trial_score
 from proctor.results.baseline_runs import baseline_of_run
 from proctor.results.case_encoding import content_key, question_key
 from proctor.results.divergence import Divergence, nearest_divergence

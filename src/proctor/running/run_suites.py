@@ -69,7 +69,10 @@ async def run_suites_async(request: Request, listener: Listener | None = None) -
 
 def _variables_of(suites: Sequence[Suite]) -> AbstractContextManager[None]:
     """What the `.env` files of suites hold, which the environment has while they are run."""
-    return environment_from(path for suite in suites for path in hooks_of(suite).env_files(suite))
+    hooked = [suite for suite in suites if suite.hooks]
+    if not hooked:
+        return nullcontext()
+    return environment_from(path for suite in hooked for path in hooks_of(suite).env_files(suite))
 
 
 async def _run(request: Request, listener: Listener | None) -> tuple[Run, RunVerdict]:

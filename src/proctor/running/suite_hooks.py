@@ -12,8 +12,8 @@ from proctor.agents.agent import BaseAgent
 from proctor.base.json_data import Json
 from proctor.base.records import record
 from proctor.cases.files.attachments import FileSettings
-from proctor.cases.formats.format_spec import Declaration, declaration
-from proctor.cases.formats.loading import format_named
+from proctor.cases.formats.format_spec import Declaration
+from proctor.cases.formats.loading import declaration, format_named
 from proctor.cases.suite import Case, Suite
 from proctor.results.run import Outcome, Run
 from proctor.results.verdict import RunVerdict

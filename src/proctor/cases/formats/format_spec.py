@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from proctor.base.fields import Document
 from proctor.base.json_data import Json
@@ -65,26 +65,6 @@ class Format(Protocol):
     def read(self, document: Document) -> list[Suite]: ...
 
     def write(self, suites: Sequence[Suite], ending: str = "") -> Written: ...
-
-
-class Dialect:
-    """A format under another name, which is written in its own way."""
-
-    def __init__(self, known: Format, name: str, write: Callable[[Sequence[Suite]], Written]) -> None:
-        self.NAME = name
-        self.DECLARED = declaration(known)
-        self.recognises = known.recognises
-        self.read = known.read
-        self._write = write
-
-    def write(self, suites: Sequence[Suite], ending: str = "") -> Written:
-        return self._write(suites)
-
-
-def declaration(known: Any) -> Declaration:
-    """What a format declares; a format of another package may declare nothing."""
-    found = getattr(known, "DECLARED", None)
-    return found if isinstance(found, Declaration) else Declaration()
 
 
 def mentions_key(text: str, *keys: str) -> bool:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import functools
 import importlib
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from proctor.base.errors import InvalidSuite, Problem
 from proctor.base.fields import Document, nearest
 from proctor.base.references import describe, is_reference
 from proctor.base.source import read_text
-from proctor.cases.formats.format_spec import Dialect, Format, declaration
+from proctor.cases.formats.format_spec import Declaration, Format, Written
 from proctor.cases.suite import Suite
 
 SHIPPED = ("adk", "pixie", "holodeck", "keywords", "table", "native")
@@ -276,3 +276,23 @@ def _with_distinct_names(suites: list[Suite]) -> list[Suite]:
         used.add(candidate)
         named.append(suite if candidate == suite.name else replace(suite, name=candidate))
     return named
+
+
+class Dialect:
+    """A format under another name, which is written in its own way."""
+
+    def __init__(self, known: Format, name: str, write: Callable[[Sequence[Suite]], Written]) -> None:
+        self.NAME = name
+        self.DECLARED = declaration(known)
+        self.recognises = known.recognises
+        self.read = known.read
+        self._write = write
+
+    def write(self, suites: Sequence[Suite], ending: str = "") -> Written:
+        return self._write(suites)
+
+
+def declaration(known: Any) -> Declaration:
+    """What a format declares; a format of another package may declare nothing."""
+    found = getattr(known, "DECLARED", None)
+    return found if isinstance(found, Declaration) else Declaration()

@@ -10,13 +10,7 @@ from pathlib import Path
 from proctor.base.json_data import Json
 from proctor.base.records import record
 from proctor.cases.matchers.value_differences import Difference, first_of, key_path, literal, not_expected
-from proctor.cases.matchers.value_matchers import (
-    Matcher,
-    accepts,
-    differences_of,
-    may_be_absent,
-    unequal_items,
-)
+from proctor.cases.matchers.value_matchers import Matcher, accepts, differences_of, may_be_absent, unequal_items
 
 
 @record

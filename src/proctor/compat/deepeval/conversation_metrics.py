@@ -12,8 +12,7 @@ from proctor.compat.deepeval.metric_base import ConversationMetric, SingleTurnMe
 from proctor.evaluators.agent.steps import StepEfficiency
 from proctor.evaluators.agent.tasks import GoalAccuracy
 from proctor.evaluators.agent.transcript import dialogue_of
-from proctor.evaluators.compared_values import require_whole
-from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
+from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_whole
 from proctor.evaluators.judged_evaluator import Judged, answer_text, question_text
 from proctor.evaluators.judged_items import JudgedItem, items_as_details, mean, reasons_of_items
 from proctor.evaluators.rag.answer_quality import Faithfulness

@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 from proctor.evaluators.adk.judge_samples import AdkJudged, Tally, take_all
 from proctor.evaluators.agent.transcript import earlier, intermediate_texts
-from proctor.evaluators.compared_values import require_flags
-from proctor.evaluators.evaluation import Evaluable, Evaluation
+from proctor.evaluators.evaluation import Evaluable, Evaluation, require_flags
 from proctor.evaluators.judged_evaluator import answer_text, expected_text, question_text
 from proctor.evaluators.rubric.quality import COHERENCE, SHARE
 from proctor.judging.judge import Judge, Question, Texts

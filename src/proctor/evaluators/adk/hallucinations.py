@@ -10,8 +10,7 @@ from pydantic import BaseModel, Field
 
 from proctor.evaluators.adk.judge_samples import AdkJudged, Tally
 from proctor.evaluators.agent.transcript import earlier, instructions_of, intermediate_texts, steps_of, tools_offered
-from proctor.evaluators.compared_values import require_flags
-from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
+from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_flags
 from proctor.evaluators.judged_evaluator import answer_text, question_text
 from proctor.judging.judge import Judge, Question, Texts
 from proctor.judging.questions import BARE, EachOnce

@@ -14,8 +14,7 @@ from proctor.base.errors import JudgeFailed, NeedsModel
 from proctor.base.json_data import Json
 from proctor.base.records import record
 from proctor.cases.suite import NOTHING
-from proctor.evaluators.compared_values import require_whole
-from proctor.evaluators.evaluation import Evaluable, Evaluation
+from proctor.evaluators.evaluation import Evaluable, Evaluation, require_whole
 from proctor.evaluators.judged_evaluator import Judged
 from proctor.judging.judge import Judge, Question
 

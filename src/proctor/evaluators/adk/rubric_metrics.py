@@ -9,8 +9,7 @@ from typing import Any, ClassVar, Literal
 from proctor.evaluators.adk.final_response import full_answer
 from proctor.evaluators.adk.judge_samples import AdkJudged, Tally
 from proctor.evaluators.agent.transcript import dialogue_of, earlier, instructions_of, steps_of, tools_offered
-from proctor.evaluators.compared_values import require_flags
-from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
+from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_flags
 from proctor.evaluators.judged_evaluator import answer_text, question_text
 from proctor.evaluators.rubric.rubrics import Rubric, numbered, own_rubrics, read_rubrics
 from proctor.judging.judge import Judge, Texts

@@ -10,8 +10,7 @@ from typing import ClassVar, Literal
 from proctor.agents.agent import Reply
 from proctor.cases.suite import Turn
 from proctor.evaluators.agent.transcript import answer_of, dialogue_of
-from proctor.evaluators.compared_values import require_text, require_whole
-from proctor.evaluators.evaluation import Evaluable, Evaluation, Exchange, NothingToCompare
+from proctor.evaluators.evaluation import Evaluable, Evaluation, Exchange, NothingToCompare, require_text, require_whole
 from proctor.evaluators.judged_evaluator import Judged, answer_text, as_text
 from proctor.evaluators.judged_items import JudgedItem, score_of_items
 from proctor.judging.judge import Judge, Texts

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from proctor.evaluators.agent.transcript import dialogue_of, steps_of
-from proctor.evaluators.compared_values import require_text
-from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
+from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_text
 from proctor.evaluators.judged_evaluator import Judged, answer_text, question_text
 from proctor.evaluators.judged_items import JudgedItem, items_as_details, mean, reasons_of_items
 from proctor.judging.judge import Judge, Texts

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from proctor.base.json_data import Json, canonical
 from proctor.base.records import record
-from proctor.evaluators.compared_values import data_of, embedded, text_of
+from proctor.evaluators.evaluation import data_of, embedded, text_of
 from proctor.evaluators.text.similarity import edit_score
 from proctor.evaluators.tools.matching import best_assignment
 

@@ -11,16 +11,6 @@ from proctor.base.errors import UsageError
 from proctor.base.json_data import Json
 from proctor.base.records import record
 from proctor.cases.suite import NamedData
-from proctor.evaluators.compared_values import (
-    compared,
-    expectation_of,
-    parse_json,
-    plain_of,
-    quote,
-    require_choice,
-    require_flags,
-    require_number,
-)
 from proctor.evaluators.data.json_diff import (
     NUMBER_SCORERS,
     STRING_SCORERS,
@@ -30,7 +20,19 @@ from proctor.evaluators.data.json_diff import (
     pair_up,
 )
 from proctor.evaluators.data.numerals import read_number
-from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
+from proctor.evaluators.evaluation import (
+    Evaluable,
+    Evaluation,
+    NothingToCompare,
+    compared,
+    expectation_of,
+    parse_json,
+    plain_of,
+    quote,
+    require_choice,
+    require_flags,
+    require_number,
+)
 
 _SHOWN_DIFFERENCES = 20
 

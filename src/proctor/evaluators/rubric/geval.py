@@ -9,8 +9,7 @@ from typing import Any
 
 from proctor.base.records import record
 from proctor.evaluators.agent.transcript import steps_of
-from proctor.evaluators.compared_values import require_flags
-from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
+from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_flags
 from proctor.evaluators.judged_evaluator import Judged, answer_text, as_text, expected_text, question_text
 from proctor.evaluators.tools.call_comparison import expected_text as call_text
 from proctor.judging.judge import Judge, Texts

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import ClassVar
 
-from proctor.evaluators.compared_values import require_whole
-from proctor.evaluators.evaluation import Evaluable, Evaluation
+from proctor.evaluators.evaluation import Evaluable, Evaluation, require_whole
 from proctor.evaluators.judged_evaluator import Judged, answer_text, expected_text, passages, question_text
 from proctor.judging.judge import Judge, Texts
 

@@ -10,8 +10,7 @@ from proctor.base.errors import UsageError
 from proctor.base.json_data import Json
 from proctor.base.records import record
 from proctor.evaluators.agent.transcript import earlier, steps_of
-from proctor.evaluators.compared_values import require_flags
-from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
+from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_flags
 from proctor.evaluators.judged_evaluator import Judged, answer_text, expected_text, question_text
 from proctor.judging.judge import Judge, Texts
 

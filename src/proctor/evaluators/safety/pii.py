@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from proctor.base.errors import JudgeFailed, NeedsModel
 from proctor.base.threads import call_in_thread
-from proctor.evaluators.compared_values import require_flags
-from proctor.evaluators.evaluation import Evaluable, Evaluation
+from proctor.evaluators.evaluation import Evaluable, Evaluation, require_flags
 from proctor.evaluators.judged_evaluator import Judged, answer_text, as_text, question_text
 from proctor.evaluators.judged_items import JudgedItem, score_of_items
 from proctor.judging.judge import Judge

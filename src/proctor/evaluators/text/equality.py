@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from proctor.base.json_data import Json
 from proctor.cases.matchers import same
-from proctor.evaluators.compared_values import embedded, quote
+from proctor.evaluators.evaluation import embedded, quote
 
 
 def agree(wanted: Json, got: Json) -> bool:

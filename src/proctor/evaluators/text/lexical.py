@@ -11,8 +11,16 @@ from functools import cache
 from typing import Any, ClassVar
 
 from proctor.base.records import record
-from proctor.evaluators.compared_values import compared, require_choice, require_flags, require_number, texts_of
-from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
+from proctor.evaluators.evaluation import (
+    Evaluable,
+    Evaluation,
+    NothingToCompare,
+    compared,
+    require_choice,
+    require_flags,
+    require_number,
+    texts_of,
+)
 from proctor.evaluators.text.meteor import align, wordnet_synonyms
 from proctor.evaluators.text.meteor import score as meteor_score
 from proctor.evaluators.text.porter import stem

@@ -8,7 +8,10 @@ from proctor.base.json_data import Json, show
 from proctor.base.patterns import check_pattern, fullmatch, search
 from proctor.base.records import record
 from proctor.cases.suite import Keywords
-from proctor.evaluators.compared_values import (
+from proctor.evaluators.evaluation import (
+    Evaluable,
+    Evaluation,
+    NothingToCompare,
     answers_of,
     compared,
     expectation_of,
@@ -18,7 +21,6 @@ from proctor.evaluators.compared_values import (
     text_of,
     texts_of,
 )
-from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
 from proctor.evaluators.text.equality import agree, difference, loosen
 from proctor.evaluators.text.similarity import edit_similarity
 

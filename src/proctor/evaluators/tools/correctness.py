@@ -10,8 +10,7 @@ from proctor.base.json_data import UNSET
 from proctor.base.records import record
 from proctor.cases.matchers import Equals, same
 from proctor.cases.suite import ExpectedCall
-from proctor.evaluators.compared_values import require_flags
-from proctor.evaluators.evaluation import Evaluable, Evaluation
+from proctor.evaluators.evaluation import Evaluable, Evaluation, require_flags
 from proctor.evaluators.tools.call_comparison import (
     compared_calls,
     crediting,

@@ -22,8 +22,7 @@ from proctor.cases.matchers import (
     parse_state,
 )
 from proctor.cases.suite import ExpectedCall
-from proctor.evaluators.compared_values import require_flags
-from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
+from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_flags
 from proctor.evaluators.tools.call_comparison import (
     actual_text,
     compared_calls,

@@ -11,8 +11,7 @@ from typing import Any, ClassVar
 from proctor.agents.agent import ToolCall
 from proctor.base.records import record
 from proctor.cases.suite import ExpectedCall
-from proctor.evaluators.compared_values import require_flags
-from proctor.evaluators.evaluation import Evaluable, Evaluation
+from proctor.evaluators.evaluation import Evaluable, Evaluation, require_flags
 from proctor.evaluators.tools.call_comparison import (
     actual_text,
     compared_calls,

@@ -12,10 +12,10 @@ from proctor.agents.agent import Agent, Reply, Session, ToolCall, Usage
 from proctor.agents.tool_doubles import DOUBLES, Doubles
 from proctor.base.clock import CLOCK
 from proctor.base.errors import AgentFailed, UnreadableReply
-from proctor.base.guard import end_fork_of
 from proctor.base.records import record
 from proctor.base.references import describe, place_of
 from proctor.base.reply_size import LIMIT, ReplyTooLarge, check_size
+from proctor.base.threads import end_fork_of
 from proctor.cases.suite import Case, NamedData, Turn
 from proctor.results.run import Outcome
 from proctor.running.engine.deadline import Cancelled, TooLate, Watchdog, in_time

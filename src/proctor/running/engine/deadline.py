@@ -18,7 +18,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from proctor.base.clock import CLOCK
-from proctor.base.guard import tell_alive
+from proctor.base.guard import CHILD, tell_alive
 from proctor.base.references import describe
 
 T = TypeVar("T")
@@ -74,7 +74,8 @@ class Watchdog:
             self._allowances[task] = _Allowance(end, timeout, self._blocked, waited=waited, label=label)
             if label:
                 self._longest = max(self._longest, timeout)
-                tell_alive(self._longest, label)
+                if CHILD.page is not None:
+                    tell_alive(self._longest, label)
 
     def forget(self, task: asyncio.Task[Any] | None) -> None:
         if task is not None:
@@ -109,14 +110,16 @@ class Watchdog:
         if self._beat is not None:
             self._beat.cancel()
         self._loop, self._signals = None, False
-        tell_alive(0.0)
+        if CHILD.page is not None:
+            tell_alive(0.0)
 
     def _tell_alive(self) -> None:
         """Tell the guard what is running: it ends the process if the loop is silent for longer than that may take."""
         running = self._allowances.values()
         self._longest = max((item.timeout for item in running), default=0.0)
         labels = [item.label for item in running if item.label]
-        tell_alive(self._longest, ", ".join(labels[-LABELS_TOLD:]))
+        if CHILD.page is not None:
+            tell_alive(self._longest, ", ".join(labels[-LABELS_TOLD:]))
 
     def _on_beat(self) -> None:
         if self._loop is None or self._beat is None:

@@ -247,7 +247,7 @@ class _Execution:
         new_user, files = self._user_for(planned), self._files_of(planned)
         if files is not None:
             new_user = files.user(new_user)
-        goes_on = hooks_of(suite.suite).goes_on_after_failed_turns(case)
+        goes_on = bool(suite.suite.hooks) and hooks_of(suite.suite).goes_on_after_failed_turns(case)
         TRIAL.set(planned.number)
         answer = await ask(suite.agent, case, limits, self._options.backoff, self._watchdog, new_user, goes_on=goes_on)
         if files is not None:

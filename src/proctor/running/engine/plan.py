@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -264,7 +265,7 @@ def unresolved(suite: Suite, options: RunOptions = NO_OPTIONS, *, load: bool = F
         with without_loading():
             return unresolved(suite, options, load=True)
     problems: list[Problem] = []
-    with environment_from(hooks_of(suite).env_files(suite)):
+    with environment_from(hooks_of(suite).env_files(suite)) if suite.hooks else nullcontext():
         _bind_all(suite, options, problems)
         problems.extend(_unknown_tools(suite))
         if suite.agent is not None or hooks_of(suite).describes_agent(suite):

@@ -17,7 +17,6 @@ from proctor.base.records import record
 from proctor.base.references import describe, place_of, shortened
 from proctor.base.threads import call_in_thread
 from proctor.cases.suite import NOTHING, Case, Criteria, ExpectedCall, NamedData, Suite, passes
-from proctor.evaluators.compared_values import data_of
 from proctor.evaluators.evaluation import (
     UNCLAMPED,
     BadVerdict,
@@ -27,6 +26,7 @@ from proctor.evaluators.evaluation import (
     Exchange,
     NothingToCompare,
     clamp_notice,
+    data_of,
     read_verdict,
 )
 from proctor.evaluators.registry import Bound

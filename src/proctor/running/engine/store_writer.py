@@ -14,9 +14,10 @@ from typing import Any
 
 from proctor.base.clock import CLOCK
 from proctor.base.errors import StoreError
-from proctor.base.guard import allow_at_least, end_fork_of
+from proctor.base.guard import CHILD, allow_at_least
 from proctor.base.locks import FileLock
 from proctor.base.records import record
+from proctor.base.threads import end_fork_of
 from proctor.results.case_encoding import planned_key
 from proctor.results.database import BUSY_SECONDS
 from proctor.results.encoding import TrialMasker, mask_case
@@ -74,7 +75,8 @@ class TrialWriter:
         else:
             try:
                 end_fork_of(self._pid)  # a fork that an agent made has no business with the database
-                allow_at_least(BUSY_SECONDS)
+                if CHILD.page is not None:
+                    allow_at_least(BUSY_SECONDS)
                 self._store.add_trials(self._run, batch)
             except StoreError as error:
                 self._unsaved.extend(batch)

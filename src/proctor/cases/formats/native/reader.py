@@ -93,7 +93,7 @@ def read_case(document: Document, data: Json, pointer: Pointer, defaults: tuple[
         return Case(_numbered(pointer), ())
     scenario = read_scenario(fields) if fields.has("scenario") else None
     turns = _read_turns(fields, defaults) if scenario is None else _read_simulated(fields, defaults, scenario)
-    final_state = read_final_state(fields)
+    final_state = read_final_state(fields) if fields.has("final_state") else None
     implied = fields.flag("implied", True)
     if implied:
         turns = tuple(_with_own_checks(turn) for turn in turns)
