@@ -268,6 +268,21 @@ def planned_key(case: Case) -> str:
     return case_key(encode_case(case.as_planned))
 
 
+CONTENT = ("inputs", "metadata", "state", "final_state", "extra", "doubles", "scenario")
+"""What beside the turns makes a case the same case: not its name, its tags, nor how often and by what it is scored."""
+
+
+def content_key(case: Case) -> str:
+    """Changes when the agent is asked something else or something else is expected of it; a new name is no change."""
+    data = _CASE.encode(case.as_planned)
+    turns = [{name: value for name, value in turn.items() if name not in _NOT_ASKED} for turn in data["turns"]]
+    return fingerprint(question_key(case), plain(turns), {name: plain(data[name]) for name in CONTENT if name in data})
+
+
+_NOT_ASKED = frozenset({"evaluators", "attachments"})
+"""Of a turn: evaluators have a key of their own, and the question's key knows files by their content."""
+
+
 def question_key(case: Case) -> str:
     """Changes only when the agent would be asked something else: expectations and evaluators do not count."""
     planned = case.as_planned
