@@ -151,6 +151,8 @@ class SuiteInfo:
     cases: int
     planned: int
     """Trials planned, repeats included."""
+    source: str = ""
+    """What its file calls the suite, where a run asks several agents and names it once for each."""
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -186,11 +186,20 @@ class Store:
             for suite, case_id, number, no, key, agent, outcome in rows
         }
 
-    def trials(self, run: int) -> Iterator[TrialResult]:
-        """The trials of a run in the order of its plan, read one by one."""
+    def trials(self, run: int, wanted: Collection[tuple[str, str]] | None = None) -> Iterator[TrialResult]:
+        """The trials of a run in the order of its plan, read one by one; of the `wanted` (suite, case id) or of all."""
+        if wanted is not None:
+            yield from self._trials_of(run, wanted)
+            return
         rows = self._database.read(f"{SELECT_TRIAL} WHERE t.run = ? ORDER BY t.position", (run,))
         for row in rows:
             yield self._trial(row)
+
+    def _trials_of(self, run: int, wanted: Collection[tuple[str, str]]) -> Iterator[TrialResult]:
+        keys = {(encode_text(suite), encode_text(case_id)) for suite, case_id in wanted}
+        listed = self._database.read("SELECT no, suite, case_id FROM trials WHERE run = ? ORDER BY position", (run,))
+        for no in [no for no, suite, case_id in listed if (suite, case_id) in keys]:
+            yield self.trial(no)
 
     def summaries(self, run: int) -> list[TrialSummary]:
         """The part of every trial that verdicts need."""
@@ -346,6 +355,10 @@ class StoredTrials:
 
     def __iter__(self) -> Iterator[TrialResult]:
         return self._store.trials(self._no)
+
+    def of_cases(self, wanted: Collection[tuple[str, str]]) -> Iterator[TrialResult]:
+        """Those of some cases, by (suite, case id), without reading the others."""
+        return self._store.trials(self._no, wanted)
 
 
 def read_run(store: Store, wanted: str) -> Run:
