@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.support.reporting_samples import ERROR, FAILED, PASSED, SKIPPED, make_run, score, single, trial
+from reporting_samples import ERROR, FAILED, PASSED, SKIPPED, make_run, score, single, trial
 
 from proctor.agents.agent import Reply, ToolCall, Usage
 from proctor.base.errors import UsageError

@@ -50,6 +50,7 @@ T = TypeVar("T", Suite, Case, Turn)
 @click.option("--maxfail", type=click.IntRange(min=1), metavar="N", help="Stop after N trials that did not pass.")
 @click.option("--fast", is_flag=True, help="Leave out whatever needs a language model.")
 @judge_options
+@click.option("--name", metavar="NAME", help="What to call this run in other commands: nightly, before-the-change.")
 @click.option("--resume", is_flag=True, help="Continue the interrupted run of the same command.")
 @click.option("--reuse", is_flag=True, help="Take answers from earlier runs where agent and question are unchanged.")
 @report_options
@@ -103,8 +104,17 @@ def _request(given: dict[str, Any], configuration: Configuration, suites: list[S
         store=folder,
         resume=given["resume"],
         reuse=given["reuse"],
+        name=_run_name(given["name"]),
         key=f"{given['words']}|{sorted(given['tags'])}|{given['only_failed']}|{given['repeat']}|{given['fast']}",
     )
+
+
+def _run_name(name: str | None) -> str:
+    if name is None:
+        return ""
+    from proctor.results.run_names import check_name
+
+    return check_name(name)
 
 
 def _suites(given: dict[str, Any]) -> list[Suite]:

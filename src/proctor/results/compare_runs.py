@@ -31,7 +31,7 @@ from proctor.results.comparison_statistics import (
     mean_difference,
     ratio,
 )
-from proctor.results.conversation_alignment import nearest_pair
+from proctor.results.conversation_alignment import AlignedTrials, nearest_pair
 from proctor.results.run import Outcome, Run, TrialResult
 
 ALPHA = 0.05
@@ -304,3 +304,37 @@ def _cases(count: int) -> str:
 def _mean(values: Iterable[float]) -> float:
     found = list(values)
     return math.fsum(found) / len(found)
+
+
+def align_case(
+    before: Run,
+    after: Run,
+    case_id: str,
+    *,
+    before_agent: str | None = None,
+    after_agent: str | None = None,
+    choose: Choose | None = None,
+) -> AlignedTrials | list[str]:
+    """Two trials of one case that differ least, one passing and one failing if there are such.
+
+    A case is named by its id, or by `suite/id` where several suites have it. Without such a case, all ids there are.
+    """
+    sides = [(before, _suites(before, before_agent)), (after, _suites(after, after_agent))]
+    first, second = (read_cases(run, rename, choose) for run, rename in sides)
+    both = [(pair.before, pair.after) for pair in pair_cases(first, second)]
+    known = [(one, other) for one, other in both if one is not None and other is not None]
+    named = [
+        (one, other)
+        for one, other in known
+        if case_id in (one.case.id, other.case.id, "/".join(one.address), "/".join(other.address))
+    ]
+    if not named:
+        return [other.case.id for _, other in known]
+    if len(named) > 1:
+        places = ", ".join("/".join(other.address) for _, other in named[:5])
+        raise UsageError(f"more than one case is called {case_id!r}: name it as one of {places}")
+    [(one, other)] = named
+    befores = trials_of(*sides[0], [one.address])[one.address]
+    afters = trials_of(*sides[1], [other.address])[other.address]
+    found = nearest_pair(befores, afters)
+    return [] if found is None else found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -113,6 +113,18 @@ class Store:
                 (run_id, time.time(), plan, dumps(run_info_to_json(info)), encode_text(name)),
             )
 
+    def add_whole_run(self, row: RunRow, trials: Iterable[TrialResult]) -> int:
+        """Keep a run that was made elsewhere, with all of its trials or not at all; its number here."""
+        with self._database.writing():
+            info = dumps(run_info_to_json(row.info))
+            no = self._database.insert(
+                "INSERT INTO runs (id, started_at, finished_at, status, plan, info, name) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (row.id, row.started_at, row.finished_at, row.status, row.plan, info, encode_text(row.name)),
+            )
+            for trial in trials:
+                self._add_trial(no, trial)
+        return no
+
     def reopen_run(self, no: int) -> None:
         with self._database.writing():
             self._database.execute("UPDATE runs SET status = 'running', finished_at = NULL WHERE no = ?", (no,))
@@ -163,18 +175,10 @@ class Store:
             ]
 
     def find_run(self, wanted: str) -> RunRow:
-        """A run by its id, the beginning of its id, or `last`."""
-        runs = self.runs(1) if wanted == "last" else self.runs()
-        if wanted == "last" and runs:
-            return runs[0]
-        exact = [run for run in runs if run.id == wanted]
-        found = exact or [run for run in runs if run.id.startswith(wanted)]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise StoreError(f"{wanted!r} could be any of {', '.join(run.id for run in found[:5])}")
-        known = f"; the latest is {runs[0].id}" if runs else ""
-        raise StoreError(f"no run {wanted!r} in {self.folder}{known}")
+        """A run by its id, the beginning of its id, its name, `last` or `last~1`."""
+        from proctor.results.run_names import find_run
+
+        return find_run(self.runs, wanted, str(self.folder))
 
     def trial_keys(self, run: int) -> dict[tuple[str, str, int], TrialKey]:
         """By (suite, case, number): what a resumed run must know of the trials that are there."""
@@ -362,7 +366,7 @@ class StoredTrials:
 
 
 def read_run(store: Store, wanted: str) -> Run:
-    """The run called `wanted`: an id, the beginning of one, or `last`; its trials stream from the store."""
+    """The run called `wanted`, as `Store.find_run` understands it; its trials stream from the store."""
     row = store.find_run(wanted)
     info = row.info
     trials = StoredTrials(store, row.no)

@@ -43,6 +43,8 @@ class Request:
     """The folder of the store; `None` keeps results in memory only."""
     resume: bool = False
     reuse: bool = False
+    name: str = ""
+    """What the user calls the run."""
     key: str = ""
     """What else must be the same for one run to continue another: the selection, as the caller wrote it."""
 
@@ -65,14 +67,14 @@ async def run_suites_async(request: Request, listener: Listener | None = None) -
     if not plan.trials:
         raise UsageError("no case is selected, so nothing was run")
     store = None if request.store is None else Store(request.store)
-    open_run = resume_run(plan, store) if store is not None and request.resume else None
+    opened = resume_run(plan, store) if store is not None and request.resume else None
     info = _info(plan, request)
-    open_run = open_run or start_run(plan, store, info)
+    opened = opened or start_run(plan, store, info, name=request.name)
     earlier = _earlier_answers(store) if request.reuse and store is not None else None
-    if open_run.answers:
-        earlier = _answers_first(open_run.answers, earlier)
-    with _recorded(plan, open_run, info) as close:
-        run, verdict = await execute(plan, request.options, open_run, listener=listener, earlier=earlier)
+    if opened.answers:
+        earlier = _answers_first(opened.answers, earlier)
+    with _recorded(plan, opened, info) as close:
+        run, verdict = await execute(plan, request.options, opened, listener=listener, earlier=earlier)
         close(run, verdict)
     return run, verdict
 
@@ -91,9 +93,11 @@ def rescore(
     Expectations and evaluators are those of the suites as they are now, where they can still be read; `evaluators`
     replaces them all.
     """
-    store = Store(store_folder, create=False)
-    row = store.find_run(run)
-    answers = {(t.suite, t.case.id, t.number): t for t in store.trials(row.no)}
+    from proctor.results.run_files import open_run
+
+    source, row = open_run(store_folder, run)
+    store = Store(store_folder)
+    answers = {(t.suite, t.case.id, t.number): t for t in source.trials(row.no)}
     if not answers:
         raise StoreError(f"run {row.id} has no trials to score")
     now = _suites_now(row, answers, suites)
@@ -103,10 +107,10 @@ def rescore(
     plan = make_plan(asked, replace(options, given=replace(options.given, repeat=1)))
     plan = _only_answered(plan, answers)
     info = replace(_info(plan, Request(asked, options)), rescored=row.id)
-    open_run = start_run(plan, store, info)
-    with _recorded(plan, open_run, info) as close:
+    opened = start_run(plan, store, info)
+    with _recorded(plan, opened, info) as close:
         result, verdict = run_sync(
-            execute(plan, options, open_run, listener=listener, earlier=lambda p: _still_asked(p, answers[_address(p)]))
+            execute(plan, options, opened, listener=listener, earlier=lambda p: _still_asked(p, answers[_address(p)]))
         )
         close(result, verdict)
     return result, verdict

@@ -139,6 +139,7 @@ class _Execution:
             trials=self._writer.trials(),
             environment=environment(),
             store=None if open_run.store is None else str(open_run.store.folder),
+            name=open_run.name,
         )
         if self._listener is not None:
             self._listener.started(run, len(self._plan.trials), len(open_run.kept))
