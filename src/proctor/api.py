@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from proctor.base.threads import run_sync
 from proctor.cases.formats.loading import load as load_paths
@@ -13,6 +13,9 @@ from proctor.results.run import Run
 from proctor.running.engine.plan import Selection
 from proctor.running.options import Listener, RunOptions
 from proctor.running.run_suites import Request, run_suites_async
+
+if TYPE_CHECKING:
+    from proctor.results.comparison import Comparison
 
 Suites: TypeAlias = "Suite | str | Path | Iterable[Suite | str | Path]"
 """Suites, or the files that hold them."""
@@ -101,6 +104,22 @@ async def run_async(
     )
     result, _ = await run_suites_async(request, listener)
     return result
+
+
+def compare(
+    before: Run | str | Path, after: Run | str | Path = "last", *, store: str | Path = ".proctor"
+) -> Comparison:
+    """What changed from one run to another, with a verdict: runs, or what the command line calls them.
+
+    `compare("last~1", "last")` takes the runs from `store`; a path names a file that `proctor export` wrote.
+    """
+    from proctor.results.compare_runs import compare_runs
+    from proctor.results.run_files import read_named_run
+
+    first, second = (
+        side if isinstance(side, Run) else read_named_run(Path(store), str(side))[1] for side in (before, after)
+    )
+    return compare_runs(first, second)
 
 
 def _suites(suites: Suites) -> list[Suite]:

@@ -70,7 +70,7 @@ def command(**given: Any) -> int:
     """
     from proctor.results.compare_runs import compare_runs
 
-    configuration = read_configuration()
+    configuration, targets = read_configuration(), _targets(given)
     folder = configuration.store(given["store"])
     if given["before"] == given["after"] == "-":
         raise UsageError("only one of the two runs can come from standard input")
@@ -79,9 +79,9 @@ def command(**given: Any) -> int:
         first, second = (_rescored(folder, side, given, configuration) for side in (first, second))
     choose = _choose(given)
     if given["case_id"] is not None:
-        return _tell_case(first, second, given, choose)
+        return _tell_case(first, second, given, choose, targets)
     comparison = compare_runs(first.run, second.run, before_agent=first.agent, after_agent=second.agent, choose=choose)
-    _tell(comparison, given)
+    _tell(comparison, given, targets)
     return _exit_code(comparison, given["fail_on"])
 
 
@@ -133,11 +133,10 @@ def _targets(given: Mapping[str, Any]) -> dict[str, str]:
     return chosen
 
 
-def _tell(comparison: Comparison, given: Mapping[str, Any]) -> None:
+def _tell(comparison: Comparison, given: Mapping[str, Any], targets: Mapping[str, str]) -> None:
     from proctor.reporting.comparison_report import WRITERS
     from proctor.reporting.report_files import write_document
 
-    targets = _targets(given)
     for name, path in targets.items():
         try:
             write_document(path, lambda out, name=name: WRITERS[name](comparison, out))  # type: ignore[misc]
@@ -151,14 +150,15 @@ def _tell(comparison: Comparison, given: Mapping[str, Any]) -> None:
         show_comparison(comparison, _screen(), verbose=given["verbose"], quiet=given["quiet"])
 
 
-def _tell_case(first: Named, second: Named, given: Mapping[str, Any], choose: Choose | None) -> int:
+def _tell_case(
+    first: Named, second: Named, given: Mapping[str, Any], choose: Choose | None, targets: Mapping[str, str]
+) -> int:
     """The two conversations that differ least, with where they part; `--json` gives them as data."""
     from proctor.reporting.comparison_report import case_to_json
     from proctor.reporting.report_files import write_document
     from proctor.reporting.terminal.comparison_screen import show_case
     from proctor.results.compare_runs import align_case
 
-    targets = _targets(given)
     if other := [f"--{name}" for name in targets if name != "json"]:
         raise UsageError(f"--case goes to the terminal or, with --json, to a file; not with {' and '.join(other)}")
     pair = align_case(

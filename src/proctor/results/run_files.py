@@ -7,10 +7,12 @@ A case stands once, before its first trial.
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+import tempfile
+import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, TextIO
 
 from proctor.base.errors import ProctorError, StoreError, UsageError
@@ -127,12 +129,13 @@ class _TemporaryStore(Store):
     """Holds the run of a file while it is looked at."""
 
     def __init__(self) -> None:
-        self._holder = TemporaryDirectory(prefix="proctor-", ignore_cleanup_errors=True)
-        super().__init__(Path(self._holder.name))
+        folder = tempfile.mkdtemp(prefix="proctor-")
+        self._remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        super().__init__(Path(folder))
 
     def close(self) -> None:
         super().close()
-        self._holder.cleanup()
+        self._remove()
 
 
 def is_file_name(wanted: str) -> bool:

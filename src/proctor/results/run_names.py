@@ -25,16 +25,16 @@ def find_run(runs: Callable[[int | None], Sequence[RunRow]], wanted: str, place:
     base, steps = (match["base"], int(match["steps"])) if match else (wanted, 0)
     known = list(runs(steps + 1 if base == LAST else None))
     if base == LAST:
-        return _nth(known, steps, wanted, "run", place)
+        return _nth(known, steps, wanted, "", place)
     exact = [run for run in known if run.id == wanted]
-    named = [run for run in known if run.name == base]
+    named = [run for run in known if base and run.name == base]
     found = exact or named[steps : steps + 1] or [run for run in known if wanted and run.id.startswith(wanted)]
     if len(found) == 1:
         return found[0]
     if found:
         raise StoreError(f"{wanted!r} could be any of {', '.join(run.id for run in found[:5])}")
     if named:
-        return _nth(named, steps, wanted, f"run named {base!r}", place)
+        return _nth(named, steps, wanted, f" named {base!r}", place)
     latest = f"; the latest is {known[0].id}" if known else ""
     raise StoreError(f"no run {wanted!r} in {place}{latest}")
 
@@ -51,14 +51,8 @@ def check_name(name: str) -> str:
     return name
 
 
-def _nth(runs: Sequence[RunRow], steps: int, wanted: str, noun: str, place: str) -> RunRow:
+def _nth(runs: Sequence[RunRow], steps: int, wanted: str, named: str, place: str) -> RunRow:
     if steps < len(runs):
         return runs[steps]
-    there = (
-        f"there is only 1 {noun}"
-        if len(runs) == 1
-        else f"there are only {len(runs)} {noun}s"
-        if runs
-        else f"there is no {noun}"
-    )
-    raise StoreError(f"no run {wanted!r} in {place}: {there}")
+    count = "no run" if not runs else "only 1 run" if len(runs) == 1 else f"only {len(runs)} runs"
+    raise StoreError(f"no run {wanted!r} in {place}: there {'are' if len(runs) > 1 else 'is'} {count}{named}")
