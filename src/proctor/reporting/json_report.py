@@ -57,6 +57,7 @@ def verdict_data(verdict: RunVerdict) -> dict[str, Json]:
         "counts": {outcome.value: count for outcome, count in verdict.counts.items()},
         "tokens": verdict.tokens,
         "cost_usd": _finite(verdict.cost_usd),
+        "estimated": verdict.estimated,
     }
 
 
@@ -159,6 +160,8 @@ def _usage(usage: Usage | None) -> Json:
         "output_tokens": usage.output_tokens,
         "cost_usd": _finite(usage.cost_usd),
         "model_calls": usage.model_calls,
+        "model": usage.model,
+        "estimated": usage.estimated,
     }
 
 

@@ -80,6 +80,7 @@ class CaseTrials:
     def _add_use(self, trial: TrialResult) -> None:
         usage = trial.usage
         calls = float(sum(len(reply.tool_calls) for reply in trial.replies))
+        self.estimated = self.estimated or (usage is not None and usage.estimated)
         spent = (None, None) if usage is None else (usage.total_tokens, usage.cost_usd)
         for name, value in zip(RESOURCES, (*spent, trial.duration_ms, calls), strict=True):
             if value is not None and math.isfinite(value):

@@ -120,6 +120,8 @@ class TrialSummary:
     duration_ms: float
     tokens: int | None = None
     cost_usd: float | None = None
+    estimated: bool = False
+    """Whether the cost comes from a price list."""
 
     @classmethod
     def of(cls, trial: TrialResult) -> TrialSummary:
@@ -134,6 +136,7 @@ class TrialSummary:
             trial.duration_ms,
             None if usage is None else usage.total_tokens,
             None if usage is None else usage.cost_usd,
+            usage is not None and usage.estimated,
         )
 
 

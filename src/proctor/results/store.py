@@ -211,8 +211,20 @@ class Store:
             return list(self._summaries(run))
 
     def _summaries(self, run: int) -> Iterator[TrialSummary]:
-        for suite, case_id, number, position, outcome, scores, duration_ms, tokens, cost_usd in self._database.read(
-            "SELECT suite, case_id, number, position, outcome, scores, duration_ms, tokens, cost_usd FROM trials"
+        for (
+            suite,
+            case_id,
+            number,
+            position,
+            outcome,
+            scores,
+            duration_ms,
+            tokens,
+            cost_usd,
+            estimated,
+        ) in self._database.read(
+            "SELECT suite, case_id, number, position, outcome, scores, duration_ms, tokens, cost_usd,"
+            " CASE WHEN cost_usd IS NULL THEN 0 ELSE json_extract(content, '$.estimated') END FROM trials"
             " WHERE run = ? ORDER BY position",
             (run,),
         ):
@@ -226,6 +238,7 @@ class Store:
                 duration_ms,
                 tokens,
                 cost_usd,
+                bool(estimated),
             )
 
     def answers(self) -> dict[tuple[str, str, int], int]:

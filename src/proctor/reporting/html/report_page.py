@@ -122,7 +122,7 @@ def _run_facts(run: Run, verdict: RunVerdict) -> list[tuple[str, str]]:
     if verdict.tokens is not None:
         pairs.append(("Tokens", f"{verdict.tokens:,}"))
     if verdict.cost_usd is not None:
-        pairs.append(("Cost", escape(money(verdict.cost_usd))))
+        pairs.append(("Cost", escape(money(verdict.cost_usd, estimated=verdict.estimated))))
     for model, text in judge_lines(run):
         title = "Not counted" if model == "not counted" else "Judge"
         pairs.append((title, inline(text if title != "Judge" else f"{model}: {text}", 500)))

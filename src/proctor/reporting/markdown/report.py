@@ -209,7 +209,7 @@ def _write_summary(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     if verdict.tokens is not None:
         out.write(row("Tokens", f"{verdict.tokens:,}"))
     if verdict.cost_usd is not None:
-        out.write(row("Cost", money(verdict.cost_usd).replace("<", "&lt;")))
+        out.write(row("Cost", money(verdict.cost_usd, estimated=verdict.estimated).replace("<", "&lt;")))
     for model, text in judge_lines(run):
         title = "Not counted" if model == "not counted" else f"Judge {inline(model)}"
         out.write(row(title, inline(text)))

@@ -6,6 +6,7 @@ import asyncio
 import math
 import time
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from proctor.agents.agent import Agent, Reply, ToolCall, Usage
@@ -168,7 +169,7 @@ async def _converse(
                 reply = await session.send(turn)
                 recording.over = True
                 duration_ms = (time.perf_counter() - clock) * 1000
-                replies.append(_complete(reply, recording, duration_ms, spans[before:]))
+                replies.append(_priced(_complete(reply, recording, duration_ms, spans[before:]), agent))
                 if inputs:
                     unused = recording.unused()
                     warnings += [f"the application never asked for the input {name!r}" for name in unused]
@@ -193,6 +194,16 @@ def _complete(reply: Any, recording: Recording, duration_ms: float, spans: list[
         reply.retrieval_context,
         duration_ms if reply.duration_ms is None else reply.duration_ms,
     )
+
+
+def _priced(reply: Reply, agent: Agent) -> Reply:
+    """The reply with an estimate of its cost, where tokens are known and their price is not told."""
+    usage = reply.usage
+    if usage is None or usage.cost_usd is not None or not usage.total_tokens:
+        return reply
+    from proctor.agents.prices import model_of, priced
+
+    return replace(reply, usage=priced(usage, model_of(agent)))
 
 
 def _traced_calls(spans: list[Span]) -> tuple[ToolCall, ...]:
@@ -232,7 +243,8 @@ def _measured(usage: Any) -> Usage:
     if not all(number is None or abs(number) < 2**53 for number in numbers):
         raise UnreadableReply(f"the usage of the reply is not in numbers: {usage!r:.200}")
     tokens_in, tokens_out, cost, calls = numbers
-    return Usage(_whole(tokens_in), _whole(tokens_out), cost, _whole(calls))
+    model = usage.model if isinstance(usage.model, str) else None
+    return Usage(_whole(tokens_in), _whole(tokens_out), cost, _whole(calls), model, usage.estimated is True)
 
 
 def _whole(number: float | None) -> int | None:

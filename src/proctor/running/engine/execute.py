@@ -140,6 +140,7 @@ class _Execution:
             environment=environment(),
             store=None if open_run.store is None else str(open_run.store.folder),
             name=open_run.name,
+            uncounted="" if self._costs is None else self._costs.unknown(self._plan),
         )
         if self._listener is not None:
             self._listener.started(run, len(self._plan.trials), len(open_run.kept))
