@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -33,6 +33,7 @@ def run(
     suites: Suites,
     agent: Any = None,
     *,
+    agents: Mapping[str, Any] | None = None,
     settings: Settings | None = None,
     fast: bool = False,
     maxfail: int | None = None,
@@ -48,6 +49,7 @@ def run(
 
     - `agent` is asked instead of the agents that suites name: a function, an object of a framework, `file.py:name`,
       an address, a command.
+    - `agents`, by name, are asked instead of it, each of them every case; `compare` then tells them apart.
     - `settings` beat those of the suites: `Settings(repeat=3, parallel=4, timeout=60)`.
     - `fast` leaves out evaluators that need a language model.
     - `maxfail` stops after so many trials that did not pass.
@@ -61,6 +63,7 @@ def run(
         run_async(
             suites,
             agent,
+            agents=agents,
             settings=settings,
             fast=fast,
             maxfail=maxfail,
@@ -77,6 +80,7 @@ async def run_async(
     suites: Suites,
     agent: Any = None,
     *,
+    agents: Mapping[str, Any] | None = None,
     settings: Settings | None = None,
     fast: bool = False,
     maxfail: int | None = None,
@@ -99,6 +103,7 @@ async def run_async(
             keep_secrets=keep_secrets,
         ),
         agent=agent,
+        agents=agents or {},
         select=select,
         store=None if store is None else Path(store),
     )

@@ -15,6 +15,7 @@ from proctor.cli.options_and_output import (
     Seconds,
     carry_out,
     judge_options,
+    parse_agents,
     parse_evaluators,
     report_options,
     report_targets,
@@ -37,7 +38,13 @@ T = TypeVar("T", Suite, Case, Turn)
 
 @click.command("test")
 @click.argument("paths", nargs=-1, metavar="[PATHS]...")
-@click.option("--agent", metavar="REF", help="Instead of the suites' own: file.py:name, a URL, cmd:..., oracle, nop.")
+@click.option(
+    "--agent",
+    "agents",
+    multiple=True,
+    metavar="[NAME=]REF",
+    help="Instead of the suites' own: file.py:name, a URL, cmd:..., oracle, nop; several are compared.",
+)
 @click.option("-e", "--evaluator", "evaluators", multiple=True, metavar="NAME", help="Score by this too; repeatable.")
 @click.option("-k", "words", metavar="EXPR", help="Only cases that fit: refund and not slow.")
 @click.option("--tag", "tags", multiple=True, metavar="T", help="Only cases with this tag; repeatable.")
@@ -96,10 +103,12 @@ def _verbosity(given: dict[str, Any], suites: list[Suite]) -> dict[str, bool]:
 
 def _request(given: dict[str, Any], configuration: Configuration, suites: list[Suite]) -> Request:
     folder = configuration.store(given["store"])
+    agent, agents = parse_agents(given["agents"])
     return Request(
         suites=suites,
         options=_options(given, configuration),
-        agent=given["agent"],
+        agent=agent,
+        agents=agents,
         select=_selection(given, folder),
         store=folder,
         resume=given["resume"],

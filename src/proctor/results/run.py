@@ -183,3 +183,8 @@ class Run:
     """What the user calls the run."""
     git: GitState | None = None
     """Where the run was made inside a git repository."""
+
+    @property
+    def compares_agents(self) -> bool:
+        """Whether a suite was put to several agents."""
+        return any(info.source for info in self.suites)

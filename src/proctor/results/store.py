@@ -211,23 +211,13 @@ class Store:
             return list(self._summaries(run))
 
     def _summaries(self, run: int) -> Iterator[TrialSummary]:
-        for (
-            suite,
-            case_id,
-            number,
-            position,
-            outcome,
-            scores,
-            duration_ms,
-            tokens,
-            cost_usd,
-            estimated,
-        ) in self._database.read(
+        rows = self._database.read(
             "SELECT suite, case_id, number, position, outcome, scores, duration_ms, tokens, cost_usd,"
             " CASE WHEN cost_usd IS NULL THEN 0 ELSE json_extract(content, '$.estimated') END FROM trials"
             " WHERE run = ? ORDER BY position",
             (run,),
-        ):
+        )
+        for suite, case_id, number, position, outcome, scores, duration_ms, tokens, cost_usd, estimated in rows:
             yield TrialSummary(
                 decode_text(suite),
                 decode_text(case_id),

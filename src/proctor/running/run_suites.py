@@ -14,7 +14,7 @@ from proctor.base.json_data import canonical, plain
 from proctor.base.records import record
 from proctor.base.threads import run_sync
 from proctor.cases.formats.loading import load
-from proctor.cases.suite import Case, EvaluatorSpec, Suite
+from proctor.cases.suite import NOTHING, Case, EvaluatorSpec, Suite
 from proctor.results.case_encoding import question_key
 from proctor.results.encoding import mask_case
 from proctor.results.run import Outcome, Run, TrialResult
@@ -47,6 +47,8 @@ class Request:
     """What the user calls the run."""
     key: str = ""
     """What else must be the same for one run to continue another: the selection, as the caller wrote it."""
+    agents: Mapping[str, Any] = NOTHING
+    """Instead of the agents that suites name, several of them by name: each is asked every case."""
 
 
 def run_suites(request: Request, listener: Listener | None = None) -> tuple[Run, RunVerdict]:
@@ -61,8 +63,9 @@ async def run_suites_async(request: Request, listener: Listener | None = None) -
         request.suites,
         request.options,
         agent=request.agent,
+        agents=request.agents,
         select=request.select,
-        key=f"{request.key}|{_title(request.agent)}",
+        key="|".join([request.key, *(_title(agent) for agent in (request.agent, *request.agents.values()))]),
     )
     if not plan.trials:
         raise UsageError("no case is selected, so nothing was run")
@@ -106,6 +109,8 @@ def rescore(
     asked = [replace(suite, agent=_Absent(row, suite.name)) for suite in now]
     plan = make_plan(asked, replace(options, given=replace(options.given, repeat=1)))
     plan = _only_answered(plan, answers)
+    for item in plan.suites:
+        item.source = next((info.source for info in row.info.suites if info.name == item.suite.name), "")
     info = replace(_info(plan, Request(asked, options)), rescored=row.id)
     opened = start_run(plan, store, info)
     with _recorded(plan, opened, info) as close:
@@ -176,7 +181,12 @@ def _suites_now(row: RunRow, answers: dict[Any, TrialResult], paths: Sequence[st
     wanted = list(paths) or sorted({info.path for info in row.info.suites if info.path})
     fresh = {suite.name: suite for suite in load(wanted if paths else [path for path in wanted if _is_readable(path)])}
     names = dict.fromkeys(suite for suite, _, _ in answers)
-    return [fresh.get(name) or _as_kept(name, row, answers) for name in names]
+    sources = {info.name: info.source for info in row.info.suites if info.source}
+    found = ((name, fresh.get(sources.get(name, name))) for name in names)
+    return [
+        _as_kept(name, row, answers) if suite is None else replace(suite, name=name, agents=NOTHING)
+        for name, suite in found
+    ]
 
 
 def _is_readable(path: str) -> bool:

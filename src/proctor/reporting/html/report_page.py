@@ -84,6 +84,10 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     _write_banner(run, verdict, out)
     out.write("<main>\n")
     write_suites(run, verdict, out)
+    if run.compares_agents:
+        from proctor.reporting.agents_report import write_agents_html
+
+        write_agents_html(run, out)
     write_evaluators(run, verdict, out)
     rows = write_grids(run, verdict, out)
     _write_trials(run, verdict, rows, out)

@@ -158,6 +158,10 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     _write_header(run, verdict, out)
     _write_summary(run, verdict, out)
     _write_means(run, verdict, out)
+    if run.compares_agents:
+        from proctor.reporting.agents_report import write_agents_markdown
+
+        write_agents_markdown(run, out)
     out.write("---\n\n## Test results\n\n")
     for info, judged, trials in suites_with_trials(run, verdict):
         out.write(f"### Suite: {inline(judged.name)} {MARKS[judged.outcome]}\n\n")

@@ -209,6 +209,10 @@ def tell_summary(screen: Screen, run: Run, verdict: RunVerdict) -> None:
     informs = informing(run)
     for suite in verdict.suites:
         _tell_suite(screen, suite, informs, alone=len(verdict.suites) == 1)
+    if run.compares_agents:
+        from proctor.reporting.agents_report import show_agents
+
+        show_agents(run, screen)
     _tell_totals(screen, run, verdict)
     screen.line()
     _tell_verdict(screen, run, verdict)
