@@ -128,8 +128,7 @@ def pair_cases(before: Mapping[Address, CaseTrials], after: Mapping[Address, Cas
 
     A case whose name stayed and whose content changed is a pair that cannot be compared.
     """
-    keys = [{address: content_key(item.case) for address, item in side.items()} for side in (before, after)]
-    partner = _partners(*keys)
+    partner = _partners(before, after)
     taken = set(partner.values())
     for address, one in before.items():
         other = after.get(partner[address]) if address in partner else None
@@ -144,22 +143,28 @@ def pair_cases(before: Mapping[Address, CaseTrials], after: Mapping[Address, Cas
             yield CasePair(None, other)
 
 
-def _partners(before: Mapping[Address, str], after: Mapping[Address, str]) -> dict[Address, Address]:
-    """Which case of the second run each case of the first one is."""
-    found = {address: address for address, key in before.items() if after.get(address) == key}
+def _partners(before: Mapping[Address, CaseTrials], after: Mapping[Address, CaseTrials]) -> dict[Address, Address]:
+    """Which case of the second run each case of the first one is; most are equal, which is found out without keys."""
+    found = {
+        address: address for address, item in before.items() if address in after and _is_same(item, after[address])
+    }
     waiting: dict[str, list[Address]] = {}
-    for address, key in after.items():
+    for address, item in after.items():
         if address not in found:
-            waiting.setdefault(key, []).append(address)
-    for address, key in before.items():
-        others = waiting.get(key)
-        if address in found or not others:
+            waiting.setdefault(content_key(item.case), []).append(address)
+    for address, item in before.items():
+        others = waiting.get(content_key(item.case)) if waiting and address not in found else None
+        if not others:
             continue
         same_suite = [other for other in others if other[0] == address[0]]
         chosen = (same_suite or others)[0]
         others.remove(chosen)
         found[address] = chosen
     return found
+
+
+def _is_same(before: CaseTrials, after: CaseTrials) -> bool:
+    return before.case == after.case or content_key(before.case) == content_key(after.case)
 
 
 def _obstacles(before: CaseTrials, after: CaseTrials) -> Iterator[str]:
