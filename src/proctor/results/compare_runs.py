@@ -34,8 +34,10 @@ from proctor.results.comparison_statistics import (
 from proctor.results.conversation_alignment import AlignedTrials, nearest_pair
 from proctor.results.run import Outcome, Run, TrialResult
 
-ALPHA = 0.05
-"""How often runs of one and the same agent may be called different."""
+ALPHA = 0.04
+"""How often runs of one and the same agent may be called different: below 5 % also in a sample of comparisons."""
+CASE_ALPHA = 0.05
+"""How often the flakiness of one case may be taken for a change; groups only sort cases, the sentence decides."""
 MOST_DIVERGENCES = 20
 """Broken and fixed cases whose conversations are compared; the others show their scores alone."""
 
@@ -151,7 +153,7 @@ def group_of(pair: CasePair) -> Group:
         return Group.STILL_PASSING if before[0] else Group.STILL_FAILING
     test = compare_pairs([(before, after)])
     mixed = len({*before}) > 1 or len({*after}) > 1
-    if mixed and (test is None or test.p_value > ALPHA):
+    if mixed and (test is None or test.p_value > CASE_ALPHA):
         return Group.FLAKY
     return Group.BROKEN if _mean(before) > _mean(after) else Group.FIXED
 
