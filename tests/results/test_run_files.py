@@ -79,6 +79,9 @@ def damaged(text: str) -> dict[str, str]:
         "[1]": "run.jsonl:1: it is no file that `proctor export` wrote",
         "[" * 100_000: "run.jsonl:1: it is no file that `proctor export` wrote",
         '{"proctor_run":1}': "run.jsonl:1: what it says of the run cannot be read",
+        text.replace("20260101-000000-cafe", "../../outside", 1): "run.jsonl:1: what it says of the run cannot be read",
+        text.replace('"name":"base"', '"name":"a/b"', 1): "run.jsonl:1: what it says of the run cannot be read",
+        text.replace('"started_at":', '"started_at":NaN,"x":', 1): "run.jsonl:1: what it says of the run cannot be",
         newer: "run.jsonl:1: a newer version of Proctor wrote it; update Proctor to read it",
         "\n".join(lines[:-1]): "run.jsonl is cut off after 1 trials: its last line is missing",
         text[:-30]: "run.jsonl:3: it is not valid JSON; the file is cut off or damaged",
@@ -102,6 +105,19 @@ def test_a_damaged_file_is_refused_with_its_line_and_leaves_nothing_behind(tmp_p
 KEYS = st.sampled_from(["case", "content", "suite", "replies", "turns", "id", "end", "v"])
 VALUES = st.none() | st.booleans() | st.integers() | st.text(max_size=5)
 ANYTHING = st.recursive(VALUES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4))
+
+
+def test_secrets_in_a_file_from_elsewhere_are_masked(tmp_path: Path) -> None:
+    key = "sk-proj-" + "a1B2c3D4" * 6
+    text = exported(kept(tmp_path / "a", [trial("x", answer=f"the key is {key}")]))
+    assert key in text  # this store was filled by hand, without a masker
+    store = imported(tmp_path / "b", text)
+    [again] = store.trials(1)
+    assert key not in again.replies[0].text
+    open_store = Store(tmp_path / "c")
+    import_run(open_store, io.StringIO(text), "run.jsonl", keep_secrets=True)
+    [whole] = open_store.trials(1)
+    assert key in whole.replies[0].text
 
 
 @given(ANYTHING.filter(lambda data: not isinstance(data, dict) or "end" not in data))

@@ -39,11 +39,13 @@ def command(run_id: str, output: str, store: str | None) -> int:
 @store_option
 def import_command(files: tuple[str, ...], as_json: bool, store: str | None) -> int:
     """Keep runs that `proctor export` wrote; - is standard input. A run that is here already is left as it is."""
-    kept = Store(read_configuration().store(store))
+    configuration = read_configuration()
+    kept = Store(configuration.store(store))
+    keep_secrets = configuration.values.get("keep_secrets", False)
     told = []
     for name in files:
         with open_lines(name) as lines:
-            row, is_new = import_run(kept, lines, place_of(name))
+            row, is_new = import_run(kept, lines, place_of(name), keep_secrets=keep_secrets)
         told.append({"run": row.id, "name": row.name, "imported": is_new})
         if not as_json:
             say(f"imported run {row.id}" if is_new else f"run {row.id} is here already")

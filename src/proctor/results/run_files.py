@@ -7,6 +7,8 @@ A case stands once, before its first trial.
 from __future__ import annotations
 
 import json
+import math
+import re
 import shutil
 import sys
 import tempfile
@@ -20,16 +22,18 @@ from proctor.base.json_data import Json, plain
 from proctor.base.references import describe
 from proctor.cases.suite import Case
 from proctor.results.case_encoding import decode_case, dumps, encode_case
-from proctor.results.encoding import reply_from_json, score_from_json, score_to_json, trial_content
+from proctor.results.encoding import TrialMasker, reply_from_json, score_from_json, score_to_json, trial_content
 from proctor.results.run import Outcome, Run, TrialResult
 from proctor.results.run_info import RunRow, run_info_from_json, run_info_to_json
-from proctor.results.run_names import STANDARD_INPUT
+from proctor.results.run_names import LAST, STANDARD_INPUT, check_name
 from proctor.results.store import Store, read_run
 
 VERSION = 1
 HEAD = "proctor_run"
 LONGEST_LINE = 100_000_000
 """Characters: no trial has more, and a file that has is not one of ours."""
+_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+"""Ids are parts of file names."""
 FORMAT_HINT = "it is no file that `proctor export` wrote"
 
 
@@ -51,8 +55,11 @@ def export_run(store: Store, row: RunRow, out: TextIO) -> int:
     return count
 
 
-def import_run(store: Store, lines: Iterable[str], place: str) -> tuple[RunRow, bool]:
-    """Keep the run of a file, all of it or nothing; whether it is new. A run that is there is never overwritten."""
+def import_run(store: Store, lines: Iterable[str], place: str, *, keep_secrets: bool = False) -> tuple[RunRow, bool]:
+    """Keep the run of a file, all of it or nothing; whether it is new. A run that is there is never overwritten.
+
+    Files come from anywhere: secrets in them are masked as in a run that was made here.
+    """
     reader = RunReader(lines, place)
     row = reader.row
     known = next((run for run in store.runs() if run.id == row.id), None)
@@ -61,7 +68,8 @@ def import_run(store: Store, lines: Iterable[str], place: str) -> tuple[RunRow, 
         if count != len(store.trial_keys(known.no)) or known.started_at != row.started_at:
             raise UsageError(f"{place}: run {row.id} is in {store.folder} already and differs; nothing was imported")
         return known, False
-    no = store.add_whole_run(row, reader.trials())
+    masker = TrialMasker()
+    no = store.add_whole_run(row, reader.trials() if keep_secrets else map(masker.trial, reader.trials()))
     return next(run for run in store.runs() if run.no == no), True
 
 
@@ -80,7 +88,7 @@ class RunReader:
             raise self._wrong(number, "a newer version of Proctor wrote it; update Proctor to read it")
         try:
             self.row = _row(data)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, UsageError) as error:
             raise self._wrong(number, f"what it says of the run cannot be read: {describe(error)}") from None
 
     def trials(self) -> Iterator[TrialResult]:
@@ -214,6 +222,12 @@ def _row(data: Mapping[str, Any]) -> RunRow:
     texts = [data["id"], data.get("plan", ""), data.get("name", "")]
     if not all(isinstance(text, str) for text in texts) or not texts[0]:
         raise ValueError("its id, plan and name must be text")
+    if not _ID.fullmatch(texts[0]) or texts[0] == LAST:
+        raise ValueError("its id is none that Proctor gives")
+    if texts[2]:
+        check_name(texts[2])
+    if not math.isfinite(started_at):
+        raise ValueError("its time is no time")
     info = run_info_from_json(data["info"])
     return RunRow(
         0, texts[0], started_at, None if finished_at is None else float(finished_at), status, texts[1], info, texts[2]
