@@ -228,3 +228,12 @@ def test_looking_at_a_file_never_fails_whatever_is_in_it(
 
     assert is_suite(path, folder, [], named=named) in (True, False)
     assert is_suite(folder / "gone.test.json", folder, [], named=named) is False
+
+
+def test_a_suite_of_several_agents_has_an_item_for_each_of_them(project: pytest.Pytester) -> None:
+    text = suite("one", agent=None, agents={"loud": "agent.py:agent", "mute": "nop"})
+    write(project, "faq.proctor.json", text)
+
+    done = project.runpytest("faq.proctor.json", "-v")
+
+    done.stdout.fnmatch_lines(["*one?loud? PASSED*", "*one?mute? FAILED*"])
