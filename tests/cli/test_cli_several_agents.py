@@ -132,3 +132,11 @@ def test_python_asks_several_agents_too() -> None:
         ("desk [good]", "good", "desk"),
         ("desk [bad]", "bad", "desk"),
     ]
+
+
+def test_the_history_of_a_suite_has_a_line_for_each_agent(proctor: Command, suite: Command) -> None:
+    suite(text=SUITE)
+    proctor("test", "-q", "--agent", "good=agents.py:echo", "--agent", "lazy=nop")
+    first, second = proctor("runs", "--suite", "desk").out.splitlines()
+    assert "good" in first
+    assert "lazy" in second
