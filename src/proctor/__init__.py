@@ -15,7 +15,7 @@ from proctor.version import __version__
 if TYPE_CHECKING:
     from proctor.agents.agent import Agent, Reply, Session, ToolCall, Usage
     from proctor.agents.runnable import Runnable
-    from proctor.api import load, run, run_async
+    from proctor.api import compare, load, run, run_async
     from proctor.base.errors import AgentFailed, InvalidSuite, JudgeFailed, ProctorError, StoreError, UsageError
     from proctor.base.json_data import UNSET
     from proctor.cases.suite import (
@@ -145,6 +145,7 @@ if TYPE_CHECKING:
         save_dataset_scorecard,
         scorecards_of,
     )
+    from proctor.results.comparison import Comparison
     from proctor.results.passing import ScoreThreshold
     from proctor.results.run import Outcome, Run, Score, TrialResult
     from proctor.results.verdict import RunVerdict, judge
@@ -168,7 +169,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "agents.agent": "Agent Reply Session ToolCall Usage",
     "agents.runnable": "Runnable",
-    "api": "load run run_async",
+    "api": "compare load run run_async",
     "cases.suite": "Case Criteria EvaluatorSpec Expected ExpectedCall Keywords NamedData Settings Suite Turn",
     "base.json_data": "UNSET",
     "compat.adk": "AgentEvaluator",
@@ -192,6 +193,7 @@ _HOMES = {
     "judging.judge": "Judge Question",
     "judging.panel": "Panel",
     "results.run": "Outcome Run Score TrialResult",
+    "results.comparison": "Comparison",
     "results.passing": "ScoreThreshold",
     "results.verdict": "RunVerdict judge",
     "running.python_api.agent_runner": "AgentRun AgentRunner",
@@ -228,6 +230,7 @@ __all__ = [
     "Case",
     "ClosedQA",
     "Coherence",
+    "Comparison",
     "Contains",
     "ContextEntityRecall",
     "ContextRelevancy",
@@ -353,6 +356,7 @@ __all__ = [
     "assert_pass_sync",
     "by_name",
     "capture_traces",
+    "compare",
     "create_agent_evaluator",
     "create_llm_evaluator",
     "evaluate",

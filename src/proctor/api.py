@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from proctor.base.threads import run_in_kept_loop
 from proctor.cases.formats.loading import load as load_paths
@@ -13,6 +13,9 @@ from proctor.results.run import Run
 from proctor.running.engine.plan import Selection
 from proctor.running.options import Listener, RunOptions
 from proctor.running.run_suites import Request, run_suites_async
+
+if TYPE_CHECKING:
+    from proctor.results.comparison import Comparison
 
 Suites: TypeAlias = "Suite | str | Path | Iterable[Suite | str | Path]"
 """Suites, or the files that hold them."""
@@ -30,6 +33,7 @@ def run(
     suites: Suites,
     agent: Any = None,
     *,
+    agents: Mapping[str, Any] | None = None,
     settings: Settings | None = None,
     fast: bool = False,
     maxfail: int | None = None,
@@ -46,6 +50,7 @@ def run(
 
     - `agent` is asked instead of the agents that suites name: a function, an object of a framework, `file.py:name`,
       an address, a command.
+    - `agents`, by name, are asked instead of it, each of them every case; `compare` then tells them apart.
     - `settings` beat those of the suites: `Settings(repeat=3, parallel=4, timeout=60)`.
     - `fast` leaves out evaluators that need a language model.
     - `maxfail` stops after so many trials that did not pass.
@@ -60,6 +65,7 @@ def run(
         run_async(
             suites,
             agent,
+            agents=agents,
             settings=settings,
             fast=fast,
             maxfail=maxfail,
@@ -77,6 +83,7 @@ async def run_async(
     suites: Suites,
     agent: Any = None,
     *,
+    agents: Mapping[str, Any] | None = None,
     settings: Settings | None = None,
     fast: bool = False,
     maxfail: int | None = None,
@@ -99,11 +106,28 @@ async def run_async(
             keep_secrets=keep_secrets,
         ),
         agent=agent,
+        agents=agents or {},
         select=select,
         store=None if store is None else Path(store),
     )
     result, _ = await run_suites_async(request, listener)
     return result
+
+
+def compare(
+    before: Run | str | Path, after: Run | str | Path = "last", *, store: str | Path = ".proctor"
+) -> Comparison:
+    """What changed from one run to another, with a verdict: runs, or what the command line calls them.
+
+    `compare("last~1", "last")` takes the runs from `store`; a path names a file that `proctor export` wrote.
+    """
+    from proctor.results.compare_runs import compare_runs
+    from proctor.results.run_files import read_named_run
+
+    first, second = (
+        side if isinstance(side, Run) else read_named_run(Path(store), str(side))[1] for side in (before, after)
+    )
+    return compare_runs(first, second)
 
 
 def _suites(suites: Suites) -> list[Suite]:

@@ -236,3 +236,12 @@ def test_a_baseline_and_quarantines_beside_a_suite_are_no_suites(project: pytest
     write(project, "faq.proctor.quarantine.jsonl", "")
 
     project.runpytest().assert_outcomes(passed=1)
+
+
+def test_a_suite_of_several_agents_has_an_item_for_each_of_them(project: pytest.Pytester) -> None:
+    text = suite("one", agent=None, agents={"loud": "agent.py:agent", "mute": "nop"})
+    write(project, "faq.proctor.json", text)
+
+    done = project.runpytest("faq.proctor.json", "-v")
+
+    done.stdout.fnmatch_lines(["*one?loud? PASSED*", "*one?mute? FAILED*"])

@@ -62,7 +62,8 @@ def test_the_trials_keep_their_values() -> None:
     assert entry["case"]["id"] == "refund-policy"
     assert entry["replies"][0]["tool_calls"][1]["raw_arguments"] == "{not json"
     assert entry["scores"][2]["value"] == 0.25
-    assert entry["usage"] == {"input_tokens": 812, "output_tokens": 64, "cost_usd": 0.0031, "model_calls": 2}
+    tokens = {"input_tokens": 812, "output_tokens": 64, "model_calls": 2, "model": None}
+    assert entry["usage"] == {**tokens, "cost_usd": 0.0031, "estimated": False}
 
 
 def test_the_verdict_is_the_one_that_was_given() -> None:

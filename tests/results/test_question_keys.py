@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from proctor.cases.files.attachments import CONTENTS, Contents, contents_of
-from proctor.cases.suite import Attachment, Case, Turn
-from proctor.results.case_encoding import decode_case, encode_case, question_key
+from proctor.cases.suite import Attachment, Case, EvaluatorSpec, Expected, Turn
+from proctor.results.case_encoding import content_key, decode_case, encode_case, question_key
+from proctor.results.encoding import evaluators_key
+from proctor.results.run import Outcome, Score
 
 
 def case(*files: Attachment) -> Case:
@@ -89,3 +91,39 @@ def test_content_addresses_of_another_shape_are_not_believed(wrong: Any) -> None
 def test_cases_without_files_are_left_as_they_are(tmp_path: Path) -> None:
     asked = case()
     assert Contents(tmp_path).of(asked) is asked
+
+
+def test_a_renamed_case_that_is_scored_otherwise_has_the_same_content() -> None:
+    before = Case("a", (Turn("hi", Expected(output="yo"), evaluators=(EvaluatorSpec("ExactMatch"),)),), tags=("x",))
+    after = Case("b", (Turn("hi", Expected(output="yo")),), description="greets", repeat=3, timeout=9.0)
+    assert content_key(before) == content_key(after)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"turns": (Turn("ho", Expected(output="yo")),)},
+        {"turns": (Turn("hi", Expected(output="yes")),)},
+        {"metadata": {"limit": 3}},
+        {"state": {"user": "x"}},
+    ],
+)
+def test_another_question_or_expectation_is_another_content(change: dict[str, Any]) -> None:
+    before = Case("a", (Turn("hi", Expected(output="yo")),))
+    assert content_key(before) != content_key(replace(before, **change))
+
+
+def test_a_file_that_only_moved_is_the_same_content(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one")
+    (tmp_path / "b.txt").write_text("one")
+    one, other = (Contents(tmp_path).of(case(Attachment(path=name))) for name in ("a.txt", "b.txt"))
+    assert content_key(one) == content_key(other)
+    (tmp_path / "b.txt").write_text("two")
+    assert content_key(one) != content_key(Contents(tmp_path).of(case(Attachment(path="b.txt"))))
+
+
+def test_another_threshold_or_judge_is_another_way_to_score() -> None:
+    score = Score("Faithfulness", Outcome.PASSED, 1.0, 0.5, fingerprint="judged by a")
+    assert evaluators_key([score, score]) == evaluators_key([replace(score, value=0.1, outcome=Outcome.FAILED)])
+    for change in ({"threshold": 0.7}, {"fingerprint": "judged by b"}, {"gates": False}, {"evaluator": "Safety"}):
+        assert evaluators_key([score]) != evaluators_key([replace(score, **change)])

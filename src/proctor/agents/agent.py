@@ -21,6 +21,10 @@ class Usage:
     output_tokens: int | None = None
     cost_usd: float | None = None
     model_calls: int | None = None
+    model: str | None = None
+    """The model that was asked; `None` where it is not known or there were several."""
+    estimated: bool = False
+    """Whether the cost comes from a price list and not from the one who is paid."""
 
     @property
     def total_tokens(self) -> int | None:
@@ -29,12 +33,26 @@ class Usage:
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: Usage) -> Usage:
+        """The sum; of two models each is priced first, since the sum could not be."""
+        one = self
+        if one.model is not None and other.model is not None and one.model != other.model:
+            from proctor.agents.prices import priced
+
+            one, other = priced(one), priced(other)
         return Usage(
-            _sum(self.input_tokens, other.input_tokens),
-            _sum(self.output_tokens, other.output_tokens),
-            _sum(self.cost_usd, other.cost_usd),
-            _sum(self.model_calls, other.model_calls),
+            _sum(one.input_tokens, other.input_tokens),
+            _sum(one.output_tokens, other.output_tokens),
+            _sum(one.cost_usd, other.cost_usd),
+            _sum(one.model_calls, other.model_calls),
+            _common_model(one, other),
+            one.estimated or other.estimated,
         )
+
+
+def _common_model(one: Usage, other: Usage) -> str | None:
+    """The model of all tokens; a part without tokens may leave it open."""
+    named = {part.model for part in (one, other) if part.input_tokens or part.output_tokens or part.model}
+    return named.pop() if len(named) == 1 else None
 
 
 def _sum(left: Any, right: Any) -> Any:
@@ -152,6 +170,8 @@ class BaseAgent:
     """What of the agent its fingerprint does not cover; its answers are not reused by another run then."""
     takes_files: bool = True
     """Whether it reads the files of a turn itself; if not, the engine puts their text into the input."""
+    tells_cost: bool = False
+    """Whether each of its answers tells what it cost, so that no price list is needed."""
     start_seconds: float = 0.0
     """`start` may take this long even if the time limit of a trial is shorter."""
 

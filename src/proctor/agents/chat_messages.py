@@ -7,6 +7,7 @@ import inspect
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from proctor.agents.agent import ToolCall, Usage
@@ -122,8 +123,9 @@ def to_usage(value: Any) -> Usage | None:
         _count(field(value, *_OUTPUT_TOKENS)),
         _number(field(value, *_COSTS)),
         _count(field(value, *_MODEL_CALLS)),
+        named if isinstance(named := field(value, "model", "model_name"), str) else None,
     )
-    return None if usage == Usage() else usage
+    return None if replace(usage, model=None) == Usage() else usage
 
 
 def _count(value: Any) -> int | None:

@@ -219,4 +219,6 @@ def _requests(message: Mapping[str, Any]) -> tuple[Request, ...]:
 def _usage(body: Mapping[str, Any]) -> Usage:
     """One call, and the tokens where the service counts them."""
     spent = to_usage(body.get("usage"))
-    return Usage(model_calls=1) if spent is None else dataclasses.replace(spent, model_calls=1)
+    named = body.get("model")
+    model = named if isinstance(named, str) else None
+    return Usage(model_calls=1) if spent is None else dataclasses.replace(spent, model_calls=1, model=model)

@@ -44,6 +44,7 @@ class OracleAgent(BaseAgent):
 
     name = "oracle"
     fingerprint = "oracle-1"
+    tells_cost = True
 
     def session(self, case: Case) -> OracleSession:
         return OracleSession(case)
@@ -93,6 +94,7 @@ class NopAgent(BaseAgent):
 
     name = "nop"
     fingerprint = "nop-1"
+    tells_cost = True
 
     def session(self, case: Case) -> NopSession:
         return NopSession(case)

@@ -21,6 +21,7 @@ def moved(suite: Suite, folder: Path) -> Suite:
     return replace(
         suite,
         agent=move.agent(suite.agent),
+        agents={name: move.agent(agent) for name, agent in suite.agents.items()},
         reexecute=move.tools(suite.reexecute),
         evaluators=move.specs(suite.evaluators) or (),
         cases=tuple(move.case(case) for case in suite.cases),

@@ -260,6 +260,8 @@ class Suite:
     reexecute: Json = None
     """Whose tools are called again with the agent's arguments, for answers to be held against what they give: `True`
     for those that are marked, a reference to a table of tools, or such a table of references."""
+    agents: Mapping[str, Json] = NOTHING
+    """Several agents by name, each of which is asked every case, instead of `agent`."""
 
     @property
     def base(self) -> Path | None:

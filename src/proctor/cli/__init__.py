@@ -20,6 +20,9 @@ COMMANDS = {
     "plan": "Say what a gated run will take and can see.",
     "flaky": "List the cases that both pass and fail.",
     "quarantine": "Let a case run without deciding anything, until a day.",
+    "compare": "Say what changed from one run to another.",
+    "export": "Write a whole run as one file.",
+    "import": "Keep a run that was exported elsewhere.",
     "analyze": "Say what the failures of a run have in common.",
     "record": "Write what an agent did, once a person accepts it, as what is expected of it.",
     "rescore": "Score the answers of a run anew, without asking the agent.",
@@ -31,6 +34,9 @@ COMMANDS = {
     "doctor": "Say what Proctor finds here and what is missing.",
 }
 
+HOMES = {"import": ("export", "import_command")}
+"""The module and the name of a command that cannot have a module of its name."""
+
 
 class LazyGroup(click.Group):
     """Knows the names and one-line helps of all commands; imports one only when it runs."""
@@ -41,8 +47,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"proctor.cli.{cmd_name}")
-        command: click.Command = module.command
+        home, name = HOMES.get(cmd_name, (cmd_name, "command"))
+        command: click.Command = getattr(importlib.import_module(f"proctor.cli.{home}"), name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

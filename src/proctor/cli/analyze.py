@@ -11,7 +11,7 @@ import click
 from proctor.base.errors import StoreError, UsageError
 from proctor.cli.configuration import read_configuration
 from proctor.cli.options_and_output import json_option, say, store_option
-from proctor.results.store import Store, read_run
+from proctor.results.run_files import read_named_run
 from proctor.results.verdict import judge
 
 SCHEMA = "proctor.analysis/1"
@@ -25,12 +25,11 @@ SCHEMA = "proctor.analysis/1"
 def command(run_id: str, output: str | None, as_json: bool, store: str | None) -> int:
     """Analyse a run: what failures have in common, how scores spread, what varies and what costs most.
 
-    RUN is an id, the beginning of one, or `last`. Exits 0 whatever the verdict was.
+    RUN is an id, the beginning of one, a name, `last`, `last~1`, or an exported file. Exits 0 whatever the verdict was.
     """
     if output is not None and not output.strip():
         raise UsageError("-o must name a file, or - for the terminal")
-    kept = Store(read_configuration().store(store), create=False)
-    text = _as_text(kept, run_id, as_json)
+    text = _as_text(read_configuration().store(store), run_id, as_json)
     if output in (None, "-"):
         say(text)
         return 0
@@ -44,12 +43,12 @@ def command(run_id: str, output: str | None, as_json: bool, store: str | None) -
     return 0
 
 
-def _as_text(kept: Store, run_id: str, as_json: bool) -> str:
+def _as_text(folder: Path, run_id: str, as_json: bool) -> str:
     from proctor.base.json_data import plain
     from proctor.reporting.analysis import analyse
     from proctor.reporting.markdown.analysis_report import write_markdown
 
-    run = read_run(kept, run_id)
+    _, run = read_named_run(folder, run_id)
     analysis = analyse(run, judge(run))
     if as_json:
         return json.dumps({"schema": SCHEMA, **plain(analysis)}, indent=2)

@@ -149,6 +149,26 @@ def carry_out(work: Callable[[Listener], tuple[Run, RunVerdict]], given: Mapping
     return verdict.exit_code
 
 
+def parse_agents(texts: tuple[str, ...]) -> tuple[str | None, dict[str, str]]:
+    """One agent alone, or several by name: `app.py:agent`, or `careful=app.py:agent` under a name of its own."""
+    import re
+
+    from proctor.base.secrets import mask
+
+    found: dict[str, str] = {}
+    named = [re.match(r"([A-Za-z0-9_][\w. -]*)=(?!=)(.+)", text, re.DOTALL) for text in texts]
+    if len(texts) == 1 and named[0] is None:
+        return texts[0], {}
+    for text, match in zip(texts, named, strict=True):
+        name, reference = (match[1].strip(), match[2]) if match else (mask(text), text)
+        if name in found:
+            raise UsageError(f"two agents are called {name!r}; give each a name of its own: --agent other={reference}")
+        if name.lstrip().startswith("{"):
+            raise UsageError("give an agent that is described in JSON a name, beside others: --agent careful={...}")
+        found[name] = reference
+    return None, found
+
+
 def parse_evaluators(texts: tuple[str, ...]) -> tuple[EvaluatorSpec, ...]:
     """`ExactMatch`, `checks.py:fn` or `ROUGE={"variant": "rouge1", "threshold": 0.6}`."""
     from pathlib import Path

@@ -111,7 +111,8 @@ def _line(row: RunRow, state: str, counts: str) -> str:
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(row.started_at))
     suites = ", ".join(suite.name for suite in row.info.suites)
     origin = f" (rescored {row.info.rescored})" if row.info.rescored else ""
-    return f"{row.id}  {when}  {state:<11}  {counts}  {suites}{origin}"
+    name = f" [{row.name}]" if row.name else ""
+    return f"{row.id}  {when}  {state:<11}  {counts}  {suites}{origin}{name}"
 
 
 def _as_json(row: RunRow, status: str) -> dict[str, object]:

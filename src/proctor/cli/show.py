@@ -18,7 +18,8 @@ from proctor.cases.suite import Suite
 from proctor.cli.configuration import read_configuration
 from proctor.cli.options_and_output import report_options, report_targets, say, store_option
 from proctor.results.run import Outcome, Run, TrialResult
-from proctor.results.store import Store, read_run
+from proctor.results.run_files import read_named_run
+from proctor.results.store import Store
 from proctor.results.verdict import RunVerdict, judge
 from proctor.running.engine.selection import CaseFilter, Predicate, parse_words
 from proctor.running.engine.store_writer import status_of
@@ -34,11 +35,13 @@ from proctor.running.engine.store_writer import status_of
 @report_options
 @store_option
 def command(**given: Any) -> int:
-    """Show a run: its id, the beginning of one, or `last`. Exits 0 whatever the verdict was."""
+    """Show a run: its id, the beginning of one, its name, last, last~1, or an exported file (- is standard input).
+
+    Exits 0 whatever the verdict was.
+    """
     from proctor.reporting.report_files import write_reports
 
-    kept = Store(read_configuration().store(given["store"]), create=False)
-    run = _read(kept, given["run_id"])
+    kept, run = _read(read_configuration().store(given["store"]), given["run_id"])
     targets = report_targets(given)
     if given["record_to"] is not None:
         return _write_record(run, kept, given["record_to"], targets)
@@ -53,15 +56,15 @@ def command(**given: Any) -> int:
     return 0
 
 
-def _read(kept: Store, wanted: str) -> Run:
+def _read(folder: Path, wanted: str) -> tuple[Store, Run]:
     """The run, and whether one without an end still goes on or was killed before it could say so."""
-    run = read_run(kept, wanted)
+    kept, run = read_named_run(folder, wanted)
     if run.finished_at is None:
         state = status_of(kept, kept.find_run(run.id))
         run.interrupted = state in ("interrupted", "died")
         notes = {"running": "the run is still going on", "died": "the process died before the run was over"}
         run.note = notes.get(state, run.note)
-    return run
+    return kept, run
 
 
 def _tell(run: Run, verdict: RunVerdict, given: Mapping[str, Any]) -> None:

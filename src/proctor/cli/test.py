@@ -18,6 +18,7 @@ from proctor.cli.options_and_output import (
     Seconds,
     carry_out,
     judge_options,
+    parse_agents,
     parse_evaluators,
     report_options,
     report_targets,
@@ -66,7 +67,13 @@ class TestCommand(click.Command):
 
 @click.command("test", cls=TestCommand)
 @click.argument("paths", nargs=-1, metavar="[PATHS]...")
-@click.option("--agent", metavar="REF", help="Instead of the suites' own: file.py:name, a URL, cmd:..., oracle, nop.")
+@click.option(
+    "--agent",
+    "agents",
+    multiple=True,
+    metavar="[NAME=]REF",
+    help="Instead of the suites' own: file.py:name, a URL, cmd:..., oracle, nop; several are compared.",
+)
 @click.option("-e", "--evaluator", "evaluators", multiple=True, metavar="NAME", help="Score by this too; repeatable.")
 @click.option("-k", "words", metavar="EXPR", help="Only cases that fit: refund and not slow.")
 @click.option("--tag", "tags", multiple=True, metavar="T", help="Only cases with this tag; repeatable.")
@@ -80,6 +87,7 @@ class TestCommand(click.Command):
 @click.option("--isolate", is_flag=True, help="A process for every trial: for agents that block, crash or fork.")
 @click.option("--fast", is_flag=True, help="Leave out whatever needs a language model.")
 @judge_options
+@click.option("--name", metavar="NAME", help="What to call this run in other commands: nightly, before-the-change.")
 @click.option("--gate", is_flag=True, help="Hold each case against its past; ask again only what seems worse.")
 @click.option("--gate-alpha", type=Chance(), metavar="P", help="Chance of a red build without a regression (0.05).")
 @click.option("--gate-trials", type=click.IntRange(min=1), metavar="N", help="At most N further trials a case (10).")
@@ -130,14 +138,17 @@ def _verbosity(given: dict[str, Any], suites: list[Suite]) -> dict[str, bool]:
 
 def _request(given: dict[str, Any], configuration: Configuration, suites: list[Suite]) -> Request:
     folder = configuration.store(given["store"])
+    agent, agents = parse_agents(given["agents"])
     return Request(
         suites=suites,
         options=_options(given, configuration),
-        agent=given["agent"],
+        agent=agent,
+        agents=agents,
         select=_selection(given, folder),
         store=folder,
         resume=given["resume"],
         reuse=given["reuse"],
+        name=_run_name(given["name"]),
         key=f"{given['words']}|{sorted(given['tags'])}|{given['only_failed']}|{given['repeat']}|{given['fast']}"
         + ("|gate" if given["gate"] else ""),
         gate=_gate(given, configuration),
@@ -160,6 +171,14 @@ def _gate(given: dict[str, Any], configuration: Configuration) -> GateRequest | 
         10 if given["gate_trials"] is None else given["gate_trials"],
         given["baseline"] or configuration.values.get("baseline"),
     )
+
+
+def _run_name(name: str | None) -> str:
+    if name is None:
+        return ""
+    from proctor.results.run_names import check_name
+
+    return check_name(name)
 
 
 def _suites(given: dict[str, Any]) -> list[Suite]:

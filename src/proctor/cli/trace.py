@@ -18,6 +18,7 @@ from proctor.base.secrets import mask
 from proctor.base.threads import run_sync
 from proctor.cli.configuration import read_configuration
 from proctor.cli.options_and_output import json_option, say, stdout_kept_clear, store_option
+from proctor.results.run_files import open_run
 from proctor.results.store import Store
 from proctor.results.stored_traces import TraceRow
 from proctor.running.python_api.run_application import run_once
@@ -114,7 +115,8 @@ def export(run_id: str, output: str | None, store: str | None) -> int:
     """Write the traces of a run as one document of OTLP JSON."""
     if output is not None and not output.strip():
         raise UsageError("-o must name a file, or - for the terminal")
-    run, count = export_traces(_opened(store), run_id, output)
+    kept, row = open_run(read_configuration().store(store), run_id)
+    run, count = export_traces(kept, row.id, output)
     target = "" if output in (None, "-") else f" to {output}"
     say(f"wrote {_counted(count, 'trace')} of run {run}{target}", err=True)
     return 0

@@ -64,16 +64,17 @@ class SuitePart(pytest.Collector):
 
 def items_of(parent: pytest.Collector, suite: Suite, session: ProctorSession) -> Iterator[pytest.Item]:
     """One item for each trial; a suite that was merely found lying there and has no agent is skipped, not wrong."""
-    if not session.settings.has_agent_for(suite.agent):
+    own = suite.agent if suite.agent is not None else suite.agents or None
+    if not session.settings.has_agent_for(own):
         if parent.path in named_files(parent.config):
             raise parent.CollectError(f"{parent.path}: names no agent; {WANTED}")
         yield from (AgentlessItem.from_parent(parent, name=name) for name, _ in _named(suite.cases))
         return
-    plan = session.plan(suite, session.settings.agent_for(suite.agent))
+    plan = session.plan(suite, session.settings.agent_for(own))
     names = {case.id: name for name, case in _named(suite.cases)}
     repeated = {trial.case.id for trial in plan.trials if trial.number > 1}
     for trial in plan.trials:
-        name = names[trial.case.id]
+        name = names[trial.case.id] + (f"[{trial.suite.agent_name}]" if trial.suite.source else "")
         yield TrialItem.of(parent, f"{name}[{trial.number}]" if trial.case.id in repeated else name, trial)
 
 

@@ -101,7 +101,7 @@ def _suite_line(suite: SuiteVerdict) -> str:
 def _totals(verdict: RunVerdict) -> str:
     parts = [counted(sum(verdict.counts.values()), "trial")]
     parts += [] if verdict.tokens is None else [counted(verdict.tokens, "token")]
-    parts += [] if verdict.cost_usd is None else [money(verdict.cost_usd)]
+    parts += [] if verdict.cost_usd is None else [money(verdict.cost_usd, estimated=verdict.estimated)]
     return ", ".join(parts)
 
 

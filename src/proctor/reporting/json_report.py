@@ -20,9 +20,13 @@ SCHEMA = "proctor.report/1"
 def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     """Write the report: the head as people read it, then one line per trial."""
     suites = [suite_data(info, judged) for info, judged in zip(run.suites, verdict.suites, strict=True)]
-    head = {"schema": SCHEMA, "run": run_data(run), "verdict": verdict_data(verdict), "suites": suites}
+    head: dict[str, Json] = {"schema": SCHEMA, "run": run_data(run), "verdict": verdict_data(verdict), "suites": suites}
     if run.gate is not None:
         head["gate"] = plain(run.gate)
+    if run.compares_agents:
+        from proctor.reporting.agents_report import agents_data
+
+        head["agents"] = agents_data(run)
     out.write(json.dumps(head, indent=2).removesuffix("\n}"))
     out.write(',\n  "trials": [')
     separator = "\n    "
@@ -59,6 +63,7 @@ def verdict_data(verdict: RunVerdict) -> dict[str, Json]:
         "counts": {outcome.value: count for outcome, count in verdict.counts.items()},
         "tokens": verdict.tokens,
         "cost_usd": _finite(verdict.cost_usd),
+        "estimated": verdict.estimated,
     }
 
 
@@ -68,6 +73,7 @@ def suite_data(info: SuiteInfo, verdict: SuiteVerdict) -> dict[str, Json]:
         "path": info.path,
         "format": info.format,
         "agent": info.agent,
+        "source": info.source,
         "agent_fingerprint": info.agent_fingerprint,
         "criteria": plain(info.criteria),
         "cases": info.cases,
@@ -172,6 +178,8 @@ def _usage(usage: Usage | None) -> Json:
         "output_tokens": usage.output_tokens,
         "cost_usd": _finite(usage.cost_usd),
         "model_calls": usage.model_calls,
+        "model": usage.model,
+        "estimated": usage.estimated,
     }
 
 

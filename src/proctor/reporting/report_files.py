@@ -87,19 +87,24 @@ def _refuse_shared_paths(targets: Mapping[str, str]) -> None:
 
 
 def _write_to(path: str, run: Run, verdict: RunVerdict, writer: Writer) -> None:
+    write_document(path, lambda out: writer(run, verdict, out))
+
+
+def write_document(path: str, write: Callable[[TextIO], object]) -> None:
+    """Write one document, whole or not at all; `-` is standard output."""
     if path == STANDARD_OUTPUT:
-        _write_to_standard_output(run, verdict, writer)
+        _write_to_standard_output(write)
         return
     target = Path(path).resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.exists() and not target.is_file() and not target.is_dir():
         with _open(target, "w") as out:
-            writer(run, verdict, out)
+            write(out)
         return
     draft = target.with_name(f".{target.name[:80]}.{secrets.token_hex(4)}.tmp")
     try:
         with _open(draft, "x") as out:
-            writer(run, verdict, out)
+            write(out)
         draft.replace(target)
     except BaseException:
         with suppress(OSError):
@@ -112,11 +117,11 @@ def _open(path: Path, mode: str) -> TextIO:
     return path.open(mode, encoding="utf-8", errors="backslashreplace", newline="\n")  # type: ignore[return-value]
 
 
-def _write_to_standard_output(run: Run, verdict: RunVerdict, writer: Writer) -> None:
+def _write_to_standard_output(write: Callable[[TextIO], object]) -> None:
     """Documents are UTF-8 whatever the terminal is; a reader that goes away early (`| head`) is no failure."""
     buffer = getattr(sys.stdout, "buffer", None)
     if buffer is None:
-        writer(run, verdict, cast(TextIO, Outlet(sys.stdout)))
+        write(cast(TextIO, Outlet(sys.stdout)))
         return
     with suppress(OSError):
         sys.stdout.flush()
@@ -124,7 +129,7 @@ def _write_to_standard_output(run: Run, verdict: RunVerdict, writer: Writer) -> 
     outlet = Outlet(wrapper)
     document = io.StringIO()
     try:
-        writer(run, verdict, document)
+        write(document)
         outlet.write(without_commands(document.getvalue()).replace("\x1b", "\\x1b"))
     finally:
         outlet.flush()

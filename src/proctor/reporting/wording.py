@@ -49,10 +49,12 @@ def duration(milliseconds: float) -> str:
     return f"{minutes}m {rest:02d}s" if minutes < 60 else f"{minutes // 60}h {minutes % 60:02d}m"
 
 
-def money(dollars: float) -> str:
+def money(dollars: float, *, estimated: bool = False) -> str:
+    """Dollars; that they come from a price list is said."""
+    rest = " (estimate)" if estimated else ""
     if 0 < dollars < 0.0001:
-        return "<$0.0001"
-    return f"${dollars:,.2f}" if dollars >= 1 or dollars == 0 else f"${dollars:.4f}"
+        return f"<$0.0001{rest}"
+    return (f"${dollars:,.2f}" if dollars >= 1 or dollars == 0 else f"${dollars:.4f}") + rest
 
 
 def share(rate: Estimate) -> str:

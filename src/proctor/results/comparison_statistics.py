@@ -84,7 +84,7 @@ def permutation_test(pairs: Sequence[Pair], *, seed: int = 0, draws: int = DRAWN
     """Two-sided test of the mean over cases of the difference of means; trials are shuffled within their case only."""
     observed = math.fsum(_difference(a, b) for a, b in pairs)
     kinds = Counter(_kind(a, b) for a, b in pairs if len({*a, *b}) > 1)
-    limit = abs(observed) * (1 - 1e-12) - 1e-12
+    limit = abs(observed) - 1e-12 * (abs(observed) + 1)
     if limit <= 0 or not kinds:
         return TestResult("permutation within cases", 1.0, True)
     splits = {kind: _splits(*kind) for kind in kinds if _can_enumerate(*kind)}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from proctor.base.errors import StoreError
+from proctor.base.errors import ProctorError, StoreError
 
 if TYPE_CHECKING:
     from tempfile import TemporaryDirectory
@@ -207,7 +207,7 @@ def guarded(path: Path, verb: str) -> Iterator[None]:
     """Every failure inside becomes a `StoreError` that names the file."""
     try:
         yield
-    except StoreError:
+    except ProctorError:
         raise
     except Exception as error:  # a damaged file can hold anything, and so can what a user's code returned
         raise StoreError(f"{path} cannot be {verb}: {error}") from error

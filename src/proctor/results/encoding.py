@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from proctor.agents.agent import Reply, ToolCall, Usage
-from proctor.base.json_data import Json, plain
+from proctor.base.json_data import Json, fingerprint, plain
 from proctor.base.secrets import Masker, is_masked, texts_in, values_under_names
 from proctor.cases.suite import NOTHING, Case, NamedData
 from proctor.results.case_encoding import dumps
@@ -17,7 +17,7 @@ from proctor.results.run import Outcome, Score, ScoreRow, TrialResult
 ESCAPED = "\x00json:"
 """Marks text in a column that is kept as JSON."""
 
-_USAGE = ("input_tokens", "output_tokens", "cost_usd", "model_calls")
+_USAGE = ("input_tokens", "output_tokens", "cost_usd", "model_calls", "model")
 _CALL = frozenset(field.name for field in fields(ToolCall))
 
 
@@ -32,6 +32,8 @@ def trial_content(trial: TrialResult) -> dict[str, Json]:
         data["warnings"] = list(trial.warnings)
     if trial.reused:
         data["reused"] = True
+    if any(reply.usage is not None and reply.usage.estimated for reply in trial.replies):
+        data["estimated"] = True
     return data
 
 
@@ -40,7 +42,7 @@ def reply_to_json(reply: Reply) -> dict[str, Json]:
     if reply.tool_calls:
         data["tool_calls"] = [call_to_json(call) for call in reply.tool_calls]
     if reply.usage is not None:
-        data["usage"] = _given(reply.usage, _USAGE)
+        data["usage"] = _given(reply.usage, _USAGE) | ({"estimated": True} if reply.usage.estimated else {})
     if reply.outputs:
         data["outputs"] = [[item.name, plain(item.value)] for item in reply.outputs]
     if reply.structured is not None:
@@ -61,7 +63,7 @@ def reply_from_json(data: Json) -> Reply:
     return Reply(
         text=data["text"],
         tool_calls=tuple([_call_from_json(call) for call in data.get("tool_calls", ())]),
-        usage=None if usage is None else Usage(*(usage.get(name) for name in _USAGE)),
+        usage=None if usage is None else _usage_from_json(usage),
         outputs=tuple(NamedData(name, value) for name, value in data.get("outputs", ())),
         structured=data.get("structured"),
         state=data.get("state"),
@@ -69,6 +71,10 @@ def reply_from_json(data: Json) -> Reply:
         duration_ms=data.get("duration_ms"),
         error=data.get("error"),
     )
+
+
+def _usage_from_json(data: Mapping[str, Any]) -> Usage:
+    return Usage(**{name: data.get(name) for name in _USAGE}, estimated=bool(data.get("estimated")))
 
 
 def call_to_json(call: ToolCall) -> dict[str, Json]:
@@ -121,6 +127,11 @@ def score_row_from_json(row: list[Json]) -> ScoreRow:
     """The part of a kept score that verdicts need."""
     evaluator, outcome, value, threshold, gates = row[:5]
     return ScoreRow(evaluator, Outcome(outcome), value, threshold, gates)
+
+
+def evaluators_key(scores: Sequence[Score]) -> str:
+    """Changes when the same answer could be scored otherwise: evaluators, judges, thresholds, which of them gate."""
+    return fingerprint(sorted({(s.evaluator, s.fingerprint, s.threshold or 0.0, s.gates) for s in scores}))
 
 
 def encode_text(text: str) -> str:

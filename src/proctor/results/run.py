@@ -131,6 +131,8 @@ class TrialSummary:
     duration_ms: float
     tokens: int | None = None
     cost_usd: float | None = None
+    estimated: bool = False
+    """Whether the cost comes from a price list."""
 
     @classmethod
     def of(cls, trial: TrialResult) -> TrialSummary:
@@ -145,6 +147,7 @@ class TrialSummary:
             trial.duration_ms,
             None if usage is None else usage.total_tokens,
             None if usage is None else usage.cost_usd,
+            usage is not None and usage.estimated,
         )
 
 
@@ -175,6 +178,8 @@ class SuiteInfo:
     planned: int
     """Trials planned, repeats included."""
     quarantined: tuple[QuarantinedCase, ...] = ()
+    source: str = ""
+    """What its file calls the suite, where a run asks several agents and names it once for each."""
 
 
 @dataclass(slots=True)
@@ -206,3 +211,8 @@ class Run:
     """By suite and case: what its outcome rests on; the case "" stands for all that are not listed."""
     gate: GateOutcome | None = None
     """What the gate found, where the run was gated."""
+
+    @property
+    def compares_agents(self) -> bool:
+        """Whether a suite was put to several agents."""
+        return any(info.source for info in self.suites)

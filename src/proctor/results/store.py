@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -120,6 +120,18 @@ class Store:
                 (run_id, time.time(), plan, dumps(run_info_to_json(info)), encode_text(name)),
             )
 
+    def add_whole_run(self, row: RunRow, trials: Iterable[TrialResult]) -> int:
+        """Keep a run that was made elsewhere, with all of its trials or not at all; its number here."""
+        with self._database.writing():
+            info = dumps(run_info_to_json(row.info))
+            no = self._database.insert(
+                "INSERT INTO runs (id, started_at, finished_at, status, plan, info, name) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (row.id, row.started_at, row.finished_at, row.status, row.plan, info, encode_text(row.name)),
+            )
+            for trial in trials:
+                self._add_trial(no, trial)
+        return no
+
     def reopen_run(self, no: int) -> None:
         with self._database.writing():
             self._database.execute("UPDATE runs SET status = 'running', finished_at = NULL WHERE no = ?", (no,))
@@ -170,18 +182,10 @@ class Store:
             ]
 
     def find_run(self, wanted: str) -> RunRow:
-        """A run by its id, the beginning of its id, or `last`."""
-        runs = self.runs(1) if wanted == "last" else self.runs()
-        if wanted == "last" and runs:
-            return runs[0]
-        exact = [run for run in runs if run.id == wanted]
-        found = exact or [run for run in runs if run.id.startswith(wanted)]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise StoreError(f"{wanted!r} could be any of {', '.join(run.id for run in found[:5])}")
-        known = f"; the latest is {runs[0].id}" if runs else ""
-        raise StoreError(f"no run {wanted!r} in {self.folder}{known}")
+        """A run by its id, the beginning of its id, its name, `last` or `last~1`."""
+        from proctor.results.run_names import find_run
+
+        return find_run(self.runs, wanted, str(self.folder))
 
     def trial_keys(self, run: int) -> dict[tuple[str, str, int], TrialKey]:
         """By (suite, case, number): what a resumed run must know of the trials that are there."""
@@ -193,11 +197,20 @@ class Store:
             for suite, case_id, number, no, key, agent, outcome in rows
         }
 
-    def trials(self, run: int) -> Iterator[TrialResult]:
-        """The trials of a run in the order of its plan, read one by one."""
+    def trials(self, run: int, wanted: Collection[tuple[str, str]] | None = None) -> Iterator[TrialResult]:
+        """The trials of a run in the order of its plan, read one by one; of the `wanted` (suite, case id) or of all."""
+        if wanted is not None:
+            yield from self._trials_of(run, wanted)
+            return
         rows = self._database.read(f"{SELECT_TRIAL} WHERE t.run = ? ORDER BY t.position", (run,))
         for row in rows:
             yield self._trial(row)
+
+    def _trials_of(self, run: int, wanted: Collection[tuple[str, str]]) -> Iterator[TrialResult]:
+        keys = {(encode_text(suite), encode_text(case_id)) for suite, case_id in wanted}
+        listed = self._database.read("SELECT no, suite, case_id FROM trials WHERE run = ? ORDER BY position", (run,))
+        for no in [no for no, suite, case_id in listed if (suite, case_id) in keys]:
+            yield self.trial(no)
 
     def summaries(self, run: int) -> list[TrialSummary]:
         """The part of every trial that verdicts need."""
@@ -205,11 +218,13 @@ class Store:
             return list(self._summaries(run))
 
     def _summaries(self, run: int) -> Iterator[TrialSummary]:
-        for suite, case_id, number, position, outcome, scores, duration_ms, tokens, cost_usd in self._database.read(
-            "SELECT suite, case_id, number, position, outcome, scores, duration_ms, tokens, cost_usd FROM trials"
+        rows = self._database.read(
+            "SELECT suite, case_id, number, position, outcome, scores, duration_ms, tokens, cost_usd,"
+            " CASE WHEN cost_usd IS NULL THEN 0 ELSE json_extract(content, '$.estimated') END FROM trials"
             " WHERE run = ? ORDER BY position",
             (run,),
-        ):
+        )
+        for suite, case_id, number, position, outcome, scores, duration_ms, tokens, cost_usd, estimated in rows:
             yield TrialSummary(
                 decode_text(suite),
                 decode_text(case_id),
@@ -220,6 +235,7 @@ class Store:
                 duration_ms,
                 tokens,
                 cost_usd,
+                bool(estimated),
             )
 
     def answers(self) -> dict[tuple[str, str, int], int]:
@@ -362,9 +378,13 @@ class StoredTrials:
     def __iter__(self) -> Iterator[TrialResult]:
         return self._store.trials(self._no)
 
+    def of_cases(self, wanted: Collection[tuple[str, str]]) -> Iterator[TrialResult]:
+        """Those of some cases, by (suite, case id), without reading the others."""
+        return self._store.trials(self._no, wanted)
+
 
 def read_run(store: Store, wanted: str) -> Run:
-    """The run called `wanted`: an id, the beginning of one, or `last`; its trials stream from the store."""
+    """The run called `wanted`, as `Store.find_run` understands it; its trials stream from the store."""
     row = store.find_run(wanted)
     info = row.info
     trials = StoredTrials(store, row.no)

@@ -35,14 +35,16 @@ class SuiteRun:
 def runs_of(store: Store, suite: str) -> Iterator[SuiteRun]:
     """Every run in which the suite took part, the latest first."""
     for row in store.runs():
-        info = next((item for item in row.info.suites if item.name == suite), None)
-        if info is not None:
-            yield _suite_run(store, row, info)
+        for info in row.info.suites:
+            if suite in (info.name, info.source):  # once for each agent, where there were several
+                yield _suite_run(store, row, info)
 
 
 def suites_in(store: Store) -> list[str]:
     """Every suite that any run knows, by name."""
-    return sorted({info.name for row in store.runs() for info in row.info.suites})
+    return sorted(
+        {name for row in store.runs() for info in row.info.suites for name in (info.name, info.source) if name}
+    )
 
 
 def _suite_run(store: Store, row: RunRow, info: SuiteInfo) -> SuiteRun:

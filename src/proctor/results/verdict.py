@@ -101,6 +101,8 @@ class RunVerdict:
     """Trials by outcome."""
     tokens: int | None
     cost_usd: float | None
+    estimated: bool = False
+    """Whether any of the cost comes from a price list."""
 
 
 def trial_outcome(scores: Sequence[Score], criteria: Criteria) -> tuple[Outcome, str]:
@@ -129,6 +131,7 @@ def judge(run: Run) -> RunVerdict:
         counts=_count(summary.outcome for summary in run.summaries),
         tokens=sum(tokens) if tokens else None,
         cost_usd=math.fsum(costs) if costs else None,
+        estimated=any(summary.estimated for summary in run.summaries),
     )
 
 

@@ -15,7 +15,7 @@ from proctor.base.json_data import canonical, plain
 from proctor.base.records import record
 from proctor.base.threads import run_sync
 from proctor.cases.formats.loading import load
-from proctor.cases.suite import Case, EvaluatorSpec, Suite
+from proctor.cases.suite import NOTHING, Case, EvaluatorSpec, Suite
 from proctor.results.case_encoding import question_key
 from proctor.results.encoding import mask_case
 from proctor.results.run import Outcome, Run, TrialResult
@@ -49,10 +49,14 @@ class Request:
     """The folder of the store; `None` keeps results in memory only."""
     resume: bool = False
     reuse: bool = False
+    name: str = ""
+    """What the user calls the run."""
     key: str = ""
     """What else must be the same for one run to continue another: the selection, as the caller wrote it."""
     gate: GateRequest | None = None
     """Ask only suspects again, and hold the run against what is usual."""
+    agents: Mapping[str, Any] = NOTHING
+    """Instead of the agents that suites name, several of them by name: each is asked every case."""
 
 
 def run_suites(request: Request, listener: Listener | None = None) -> tuple[Run, RunVerdict]:
@@ -80,23 +84,24 @@ async def _run(request: Request, listener: Listener | None) -> tuple[Run, RunVer
         request.suites,
         request.options,
         agent=request.agent,
+        agents=request.agents,
         select=request.select,
-        key=f"{request.key}|{_title(request.agent)}",
+        key="|".join([request.key, *(_title(agent) for agent in (request.agent, *request.agents.values()))]),
     )
     if not plan.trials:
         raise UsageError(f"no case is selected, so nothing was run{_choices(request.suites)}")
     store = None if request.store is None else Store(request.store)
     plan, rounds, possible = (plan, None, plan) if request.gate is None else _gated(plan, request, store)
-    open_run = resume_run(possible, store) if store is not None and request.resume else None
+    opened = resume_run(possible, store) if store is not None and request.resume else None
     info = _info(plan, request)
-    open_run = open_run or start_run(plan, store, info)
+    opened = opened or start_run(plan, store, info, name=request.name)
     earlier = _earlier_answers(store) if request.reuse and store is not None else None
     if earlier is not None:
         _say_what_is_not_reused(plan)
-    if open_run.answers:
-        earlier = _answers_first(open_run.answers, earlier)
-    with _recorded(plan, open_run, info) as close, _separated(plan, request.options):
-        run, verdict = await execute(plan, request.options, open_run, listener=listener, earlier=earlier, rounds=rounds)
+    if opened.answers:
+        earlier = _answers_first(opened.answers, earlier)
+    with _recorded(plan, opened, info) as close, _separated(plan, request.options):
+        run, verdict = await execute(plan, request.options, opened, listener=listener, earlier=earlier, rounds=rounds)
         close(run, verdict)
     return run, verdict
 
@@ -135,9 +140,11 @@ def rescore(
     Expectations and evaluators are those of the suites as they are now, where they can still be read; `evaluators`
     replaces them all.
     """
-    store = Store(store_folder, create=False)
-    row = store.find_run(run)
-    answers = {(t.suite, t.case.id, t.number): t for t in store.trials(row.no)}
+    from proctor.results.run_files import open_run
+
+    source, row = open_run(store_folder, run)
+    store = Store(store_folder)
+    answers = {(t.suite, t.case.id, t.number): t for t in source.trials(row.no)}
     if not answers:
         raise StoreError(f"run {row.id} has no trials to score")
     now = _suites_now(row, answers, suites)
@@ -147,11 +154,13 @@ def rescore(
     with _variables_of(now):
         plan = make_plan(asked, replace(options, given=replace(options.given, repeat=1)))
     plan = _only_answered(plan, answers)
+    for item in plan.suites:
+        item.source = next((info.source for info in row.info.suites if info.name == item.suite.name), "")
     info = replace(_info(plan, Request(asked, options)), rescored=row.id)
-    open_run = start_run(plan, store, info)
-    with _variables_of(now), _recorded(plan, open_run, info) as close:
+    opened = start_run(plan, store, info)
+    with _variables_of(now), _recorded(plan, opened, info) as close:
         result, verdict = run_sync(
-            execute(plan, options, open_run, listener=listener, earlier=lambda p: _still_asked(p, answers[_address(p)]))
+            execute(plan, options, opened, listener=listener, earlier=lambda p: _still_asked(p, answers[_address(p)]))
         )
         close(result, verdict)
     return result, verdict
@@ -250,7 +259,12 @@ def _suites_now(row: RunRow, answers: dict[Any, TrialResult], paths: Sequence[st
     wanted = list(paths) or sorted({info.path for info in row.info.suites if info.path})
     fresh = {suite.name: suite for suite in load(wanted if paths else [path for path in wanted if _is_readable(path)])}
     names = dict.fromkeys(suite for suite, _, _ in answers)
-    return [fresh.get(name) or _as_kept(name, row, answers) for name in names]
+    sources = {info.name: info.source for info in row.info.suites if info.source}
+    found = ((name, fresh.get(sources.get(name, name))) for name in names)
+    return [
+        _as_kept(name, row, answers) if suite is None else replace(suite, name=name, agents=NOTHING)
+        for name, suite in found
+    ]
 
 
 def _is_readable(path: str) -> bool:

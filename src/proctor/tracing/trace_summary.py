@@ -24,11 +24,26 @@ def usage_of(spans: Iterable[Span]) -> Usage | None:
     calls = [call for call in _outermost_calls(build_tree(spans)) if call.operation == "chat"]
     if not calls:
         return None
-    return Usage(
+    models = {call.response_model or call.request_model for call in calls}
+    total = Usage(
         _total([call.input_tokens for call in calls]),
         _total([call.output_tokens for call in calls]),
         model_calls=len(calls),
+        model=models.pop() if len(models) == 1 else None,
     )
+    return total if not models or total.total_tokens is None else _priced_apart(calls, total)
+
+
+def _priced_apart(calls: Iterable[LLMSpan], total: Usage) -> Usage:
+    """The total of several models; its cost is known only if the price of each is."""
+    from proctor.agents.prices import price
+
+    costs = [
+        price(call.response_model or call.request_model or "", call.input_tokens or 0, call.output_tokens or 0)
+        for call in calls
+    ]
+    known = [cost for cost in costs if cost is not None]
+    return replace(total, cost_usd=sum(known), estimated=True) if len(known) == len(costs) else total
 
 
 def tool_calls_of(spans: Sequence[Span]) -> tuple[ToolCall, ...]:

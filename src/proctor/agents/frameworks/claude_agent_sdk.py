@@ -31,6 +31,8 @@ def adapt(target: Any, name: str) -> FrameworkAgent | None:
 class ClaudeAgent(FrameworkAgent):
     """Options, and how a client is made from them."""
 
+    tells_cost = True
+
     def __init__(self, options: Any, name: str = "claude", client: ClientFactory | None = None) -> None:
         super().__init__(options, name, _fingerprint(options))
         self._client = client

@@ -176,7 +176,9 @@ def _watcher_class() -> type[Any]:
         async def after_model_callback(self, *, callback_context: Any, llm_response: Any) -> None:
             usage = llm_response.usage_metadata
             if usage is not None and not llm_response.partial:
-                self.log.add_usage(Usage(usage.prompt_token_count, usage.candidates_token_count, model_calls=1))
+                model = getattr(llm_response, "model_version", None)
+                counts = usage.prompt_token_count, usage.candidates_token_count
+                self.log.add_usage(Usage(*counts, model_calls=1, model=model))
 
     return Watcher
 

@@ -44,7 +44,9 @@ def watcher_class() -> type[Any]:
             message = getattr(response.generations[0][0], "message", None)
             spent = getattr(message, "usage_metadata", None)
             if spent:
-                self.log.add_usage(Usage(spent["input_tokens"], spent["output_tokens"], model_calls=1))
+                told = getattr(message, "response_metadata", None) or {}
+                model = told.get("model_name") or told.get("model")
+                self.log.add_usage(Usage(spent["input_tokens"], spent["output_tokens"], model_calls=1, model=model))
             else:
                 self.log.add_usage(Usage(model_calls=1))
             for call in _requests(message):

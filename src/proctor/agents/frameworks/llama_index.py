@@ -267,7 +267,8 @@ def _usage(response: Any) -> Usage:
         counts = place if isinstance(place, Mapping) else vars(place) if hasattr(place, "__dict__") else {}
         for given, got in _TOKENS:
             if isinstance(counts.get(given), int) and isinstance(counts.get(got), int):
-                return Usage(counts[given], counts[got], model_calls=1)
+                model = data.get("model")
+                return Usage(counts[given], counts[got], model_calls=1, model=model if isinstance(model, str) else None)
     return Usage(model_calls=1)
 
 

@@ -148,7 +148,8 @@ def _watcher_class() -> type[Any]:
         async def after_model_request(self, ctx: Any, *, request_context: Any, response: Any) -> Any:
             spent = response.usage
             if spent.input_tokens or spent.output_tokens:
-                self.log.add_usage(Usage(spent.input_tokens, spent.output_tokens, model_calls=1))
+                model = response.model_name
+                self.log.add_usage(Usage(spent.input_tokens, spent.output_tokens, model_calls=1, model=model))
             else:
                 self.log.add_usage(Usage(model_calls=1))
             return response

@@ -227,6 +227,7 @@ def _lost_of_suite(suite: Suite) -> list[str]:
     given = {
         "description": suite.description,
         "agent": suite.agent,
+        "agents": suite.agents,
         "criteria": suite.criteria != Criteria(),
         "settings": suite.settings != Settings(),
         "judge": suite.judge is not None,

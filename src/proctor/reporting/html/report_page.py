@@ -82,6 +82,10 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     out.write("<main>\n")
     write_gate(run, out)
     write_suites(run, verdict, out)
+    if run.compares_agents:
+        from proctor.reporting.agents_report import write_agents_html
+
+        write_agents_html(run, out)
     write_evaluators(run, verdict, out)
     rows = write_grids(run, verdict, out)
     _write_trials(run, verdict, rows, out)
@@ -120,7 +124,7 @@ def _run_facts(run: Run, verdict: RunVerdict) -> list[tuple[str, str]]:
     if verdict.tokens is not None:
         pairs.append(("Tokens", f"{verdict.tokens:,}"))
     if verdict.cost_usd is not None:
-        pairs.append(("Cost", escape(money(verdict.cost_usd))))
+        pairs.append(("Cost", escape(money(verdict.cost_usd, estimated=verdict.estimated))))
     for model, text in judge_lines(run):
         title = "Not counted" if model == "not counted" else "Judge"
         pairs.append((title, inline(text if title != "Judge" else f"{model}: {text}", 500)))

@@ -199,7 +199,7 @@ def _usage(usage: Usage | None) -> list[tuple[str, str]]:
     if usage.model_calls is not None:
         pairs.append(("Model calls", f"{usage.model_calls:,}"))
     if usage.cost_usd is not None:
-        pairs.append(("Cost", escape(money(usage.cost_usd))))
+        pairs.append(("Cost", escape(money(usage.cost_usd, estimated=usage.estimated))))
     return pairs
 
 

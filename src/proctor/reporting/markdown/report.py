@@ -164,6 +164,10 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     _write_summary(run, verdict, out)
     write_gate(run, verdict, out)
     _write_means(run, verdict, out)
+    if run.compares_agents:
+        from proctor.reporting.agents_report import write_agents_markdown
+
+        write_agents_markdown(run, out)
     out.write("---\n\n## Test results\n\n")
     for info, judged, trials in suites_with_trials(run, verdict):
         out.write(f"### Suite: {inline(judged.name)} {MARKS[judged.outcome]}\n\n")
@@ -215,7 +219,7 @@ def _write_summary(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     if verdict.tokens is not None:
         out.write(row("Tokens", f"{verdict.tokens:,}"))
     if verdict.cost_usd is not None:
-        out.write(row("Cost", money(verdict.cost_usd).replace("<", "&lt;")))
+        out.write(row("Cost", money(verdict.cost_usd, estimated=verdict.estimated).replace("<", "&lt;")))
     for model, text in judge_lines(run):
         title = "Not counted" if model == "not counted" else f"Judge {inline(model)}"
         out.write(row(title, inline(text)))

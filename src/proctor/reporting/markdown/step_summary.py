@@ -33,7 +33,7 @@ def _totals(run: Run, verdict: RunVerdict) -> str:
     if verdict.tokens is not None:
         parts.append(counted(verdict.tokens, "token"))
     if verdict.cost_usd is not None:
-        parts.append(inline(money(verdict.cost_usd)))
+        parts.append(inline(money(verdict.cost_usd, estimated=verdict.estimated)))
     return " · ".join(parts)
 
 

@@ -43,6 +43,8 @@ def tell_start(screen: Screen, run: Run, planned: int, kept: int) -> None:
     whom = f" with {agents[0]}" if len(agents) == 1 else f" with {len(agents)} agents" if agents else ""
     before = f", of which {kept:,} are there already" if kept else ""
     screen.line((where, "bold"), f"{whom}: {counted(planned, 'trial')}{before}")
+    if run.uncounted and run.finished_at is None:
+        screen.line((f"note: {run.uncounted}", "yellow"))
     screen.line()
 
 
@@ -209,6 +211,10 @@ def tell_summary(screen: Screen, run: Run, verdict: RunVerdict) -> None:
     informs = informing(run)
     for suite in verdict.suites:
         _tell_suite(screen, suite, informs, alone=len(verdict.suites) == 1)
+    if run.compares_agents:
+        from proctor.reporting.agents_report import show_agents
+
+        show_agents(run, screen)
     _tell_totals(screen, run, verdict)
     screen.line()
     _tell_gate(screen, run)
@@ -307,7 +313,7 @@ def _tell_totals(screen: Screen, run: Run, verdict: RunVerdict) -> None:
     if verdict.tokens is not None:
         parts.append(counted(verdict.tokens, "token"))
     if verdict.cost_usd is not None:
-        parts.append(money(verdict.cost_usd))
+        parts.append(money(verdict.cost_usd, estimated=verdict.estimated))
     slow = heapq.nlargest(3, run.summaries, key=lambda summary: summary.duration_ms)
     if slow and slow[0].duration_ms >= SLOW_MS:
         named = [

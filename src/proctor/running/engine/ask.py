@@ -6,6 +6,7 @@ import asyncio
 import math
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from proctor.agents.agent import Agent, Reply, Session, ToolCall, Usage
@@ -305,7 +306,7 @@ class _Conversation:
             end_fork_of(pid)
         recording.over = True
         duration_ms = (CLOCK.perf_counter() - clock) * 1000
-        whole = complete_reply(reply, recording, duration_ms, self._spans[before:])
+        whole = _priced(complete_reply(reply, recording, duration_ms, self._spans[before:]), self._agent)
         try:
             check_size(whole)
         except ReplyTooLarge as error:
@@ -333,6 +334,16 @@ def complete_reply(reply: Any, recording: Recording, duration_ms: float, spans: 
         duration_ms if reply.duration_ms is None else reply.duration_ms,
         error=reply.error,
     )
+
+
+def _priced(reply: Reply, agent: Agent) -> Reply:
+    """The reply with an estimate of its cost, where tokens are known and their price is not told."""
+    usage = reply.usage
+    if usage is None or usage.cost_usd is not None or not usage.total_tokens:
+        return reply
+    from proctor.agents.prices import model_of, priced
+
+    return replace(reply, usage=priced(usage, model_of(agent)))
 
 
 def _traced_calls(spans: list[Span]) -> tuple[ToolCall, ...]:
@@ -372,7 +383,8 @@ def _measured(usage: Any) -> Usage:
     if not all(number is None or abs(number) < 2**53 for number in numbers):
         raise UnreadableReply(f"the usage of the reply is not in numbers: {usage!r:.200}")
     tokens_in, tokens_out, cost, calls = numbers
-    return Usage(_whole(tokens_in), _whole(tokens_out), cost, _whole(calls))
+    model = usage.model if isinstance(usage.model, str) else None
+    return Usage(_whole(tokens_in), _whole(tokens_out), cost, _whole(calls), model, usage.estimated is True)
 
 
 def _whole(number: float | None) -> int | None:

@@ -155,6 +155,8 @@ class _Execution:
             trials=self._writer.trials(),
             environment=environment(),
             store=None if open_run.store is None else str(open_run.store.folder),
+            name=open_run.name,
+            uncounted="" if self._costs is None else self._costs.unknown(self._plan),
         )
         if self._listener is not None:
             self._listener.started(run, len(self._plan.trials), len(open_run.kept))

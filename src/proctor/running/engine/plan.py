@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -19,7 +19,7 @@ from proctor.base.records import record
 from proctor.base.references import without_loading
 from proctor.cases.evaluator_specs import with_implied
 from proctor.cases.files.attachments import Contents
-from proctor.cases.suite import Case, EvaluatorSpec, Settings, Suite
+from proctor.cases.suite import NOTHING, Case, EvaluatorSpec, Settings, Suite
 from proctor.evaluators.registry import Bound, build
 from proctor.results.run import QuarantinedCase, SuiteInfo
 from proctor.running.engine.judges import judge_problems, line_of_complaint, line_with, with_judge
@@ -56,6 +56,10 @@ class PlannedSuite:
     asked_anew: str = ""
     """Why earlier answers are not reused, where that was asked for."""
     quarantined: tuple[QuarantinedCase, ...] = ()
+    agent_name: str = ""
+    """What the user calls the agent, where that is not its own name."""
+    source: str = ""
+    """What its file calls the suite, where it stands once for each of several agents."""
 
     @property
     def info(self) -> SuiteInfo:
@@ -64,12 +68,13 @@ class PlannedSuite:
             name=suite.name,
             path=None if suite.path is None else str(suite.path),
             format=suite.format,
-            agent=self.agent.name,
+            agent=self.agent_name or self.agent.name,
             agent_fingerprint=self.agent_fingerprint,
             criteria=suite.criteria,
             cases=len(suite.cases),
             planned=self.planned,
             quarantined=self.quarantined,
+            source=self.source,
         )
 
     @property
@@ -178,11 +183,21 @@ def judge_of(options: RunOptions, suite: Suite | None = None) -> Choice:
 
 
 def make_plan(
-    suites: Sequence[Suite], options: RunOptions, *, agent: Any = None, select: Selection | None = None, key: str = ""
+    suites: Sequence[Suite],
+    options: RunOptions,
+    *,
+    agent: Any = None,
+    agents: Mapping[str, Any] = NOTHING,
+    select: Selection | None = None,
+    key: str = "",
 ) -> Plan:
-    """Resolve every agent and evaluator, check every case, and lay out the trials; raises with all problems at once."""
-    problems = _ambiguities(suites)
-    planned = [_plan_suite(_scored(suite), options, agent, problems) for suite in suites]
+    """Resolve every agent and evaluator, check every case, and lay out the trials; raises with all problems at once.
+
+    `agents`, by name, are asked instead of the suites' own, each of them every case.
+    """
+    asked = [item for suite in suites for item in _for_each_agent(suite, agent, agents)]
+    problems = _ambiguities([item.suite for item in asked])
+    planned = [_plan_suite(item, options, problems) for item in asked]
     if problems:
         raise InvalidSuite(problems)
     ready = [item for item in planned if item is not None]
@@ -268,20 +283,48 @@ def unresolved(suite: Suite, options: RunOptions = NO_OPTIONS, *, load: bool = F
     with environment_from(hooks_of(suite).env_files(suite)) if suite.hooks else nullcontext():
         _bind_all(suite, options, problems)
         problems.extend(_unknown_tools(suite))
-        if suite.agent is not None or hooks_of(suite).describes_agent(suite):
-            agent = _agent_of(suite, None, problems)
+        for asked in _for_each_agent(suite, None, NOTHING):
+            if asked.suite.agent is None and not hooks_of(suite).describes_agent(suite):
+                continue
+            agent = _agent_of(asked.suite, None, problems)
             problems.extend([] if agent is None else _misfits(suite, agent))
     return problems
 
 
-def _plan_suite(suite: Suite, options: RunOptions, agent: Any, problems: list[Problem]) -> PlannedSuite | None:
-    found = _agent_of(suite, agent, problems)
+@record
+class _AskedSuite:
+    """A suite and the agent it is put to."""
+
+    suite: Suite
+    agent: Any = None
+    """Instead of the suite's own."""
+    agent_name: str = ""
+    source: str = ""
+
+
+def _for_each_agent(suite: Suite, agent: Any, agents: Mapping[str, Any]) -> Iterable[_AskedSuite]:
+    """The suite once for each agent, under a name of its own where there are several."""
+    if agent is not None or not (agents or suite.agents):
+        yield _AskedSuite(suite, agent)
+        return
+    chosen = agents or suite.agents
+    for name, reference in chosen.items():
+        title = f"{suite.name} [{name}]" if len(chosen) > 1 else suite.name
+        own = replace(suite, name=title, agent=suite.agent if agents else reference, agents=NOTHING)
+        yield _AskedSuite(own, reference if agents else None, name, suite.name if len(chosen) > 1 else "")
+
+
+def _plan_suite(asked: _AskedSuite, options: RunOptions, problems: list[Problem]) -> PlannedSuite | None:
+    suite = _scored(asked.suite)
+    found = _agent_of(suite, asked.agent, problems)
     bound = _bind_all(suite, options, problems)
     problems.extend(_unknown_tools(suite))
     if found is None:
         return None
     judge = judge_of(options, suite).judge
-    planned = PlannedSuite(suite, found, found.identity, limits_of(options, suite), judge, bound)
+    limits = limits_of(options, suite)
+    planned = PlannedSuite(suite, found, found.identity, limits, judge, bound)
+    planned.agent_name, planned.source = asked.agent_name, asked.source
     problems.extend(_misfits(suite, found))
     return planned
 

@@ -39,6 +39,16 @@ class RunCosts:
             SharedJudges(call_store=self._call_store, budget=uncapped), JudgeCache(self._call_store), uncapped
         )
 
+    def unknown(self, plan: Plan) -> str:
+        """Which agents the budget cannot count, as far as that is known before they answer; empty without a budget."""
+        if self._budget.limit_usd is None:
+            return ""
+        from proctor.agents.prices import unknown_cost
+
+        agents = {item.agent.name: item.agent for item in plan.suites}
+        told = [f"{name}: {why}" for name, agent in agents.items() if (why := unknown_cost(agent))]
+        return f"the budget may not count agents ({'; '.join(told)})" if told else ""
+
     def count(self, trial: TrialResult) -> None:
         """Add what a finished trial cost; what judges cost is counted call by call."""
         if self._tally is not None:

@@ -131,16 +131,19 @@ class OpenRun:
     """Answers that are there already, but must be scored anew."""
     lock: FileLock | None = None
     """Held from the start, so that no other process takes the run for an interrupted one."""
+    name: str = ""
+    """What the user calls the run."""
 
 
-def start_run(plan: Plan, store: Store | None, info: RunInfo) -> OpenRun:
+def start_run(plan: Plan, store: Store | None, info: RunInfo, *, name: str = "") -> OpenRun:
     """A run of its own. Ids sort by time and never meet, also when two runs start in the same second."""
     run_id = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.urandom(3).hex()}"
     started_at = CLOCK.time()
     if store is None:
-        return OpenRun(run_id, started_at)
+        return OpenRun(run_id, started_at, name=name)
     lock = _take(store, run_id)
-    return OpenRun(run_id, started_at, store, store.add_run(run_id, plan.key, info), lock=lock)
+    no = store.add_run(run_id, plan.key, info, name=name)
+    return OpenRun(run_id, started_at, store, no, lock=lock, name=name)
 
 
 def resume_run(plan: Plan, store: Store) -> OpenRun | None:
@@ -171,7 +174,7 @@ def resume_run(plan: Plan, store: Store) -> OpenRun | None:
     store.drop_trials(row.no, [found.no for address, found in stored.items() if address not in keep])
     store.move_trials(list(keep.values()))
     store.reopen_run(row.no)
-    return OpenRun(row.id, row.started_at, store, row.no, frozenset(keep), answers, lock)
+    return OpenRun(row.id, row.started_at, store, row.no, frozenset(keep), answers, lock, row.name)
 
 
 @contextlib.contextmanager

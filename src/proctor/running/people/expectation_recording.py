@@ -22,7 +22,7 @@ from proctor.cases.suite import Case, ExpectedCall, Suite, Turn
 from proctor.evaluators.evaluation import collapse
 from proctor.results.case_encoding import question_key
 from proctor.results.run import TrialResult
-from proctor.results.store import Store, read_run
+from proctor.results.run_files import read_named_run
 from proctor.running.engine.plan import Selection
 from proctor.running.options import RunOptions
 from proctor.running.people.grading import Row
@@ -96,7 +96,7 @@ def ask_anew(
 
 def from_run(store: Path, run_id: str, suite: str) -> tuple[str, str, list[TrialResult]]:
     """The same, of a run that is kept."""
-    run = read_run(Store(store, create=False), run_id)
+    _, run = read_named_run(store, run_id)
     info = next((item for item in run.suites if item.name == suite), None)
     if info is None:
         names = ", ".join(repr(item.name) for item in run.suites)

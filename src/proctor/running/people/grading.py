@@ -20,6 +20,7 @@ from proctor.cases.suite import Case, Turn, passes
 from proctor.evaluators.evaluation import collapse
 from proctor.evaluators.registry import DEFAULT_THRESHOLD
 from proctor.results.run import Outcome, Run, Score, TrialResult, TrialSummary
+from proctor.results.run_files import is_file_name
 from proctor.results.store import Store, read_run
 from proctor.results.verdict import RunVerdict, judge, trial_outcome
 from proctor.running.engine.store_writer import exclusive_run
@@ -121,6 +122,8 @@ def open_gradebook(folder: Path, wanted: str) -> Iterator[Gradebook]:
     """The run called `wanted`, locked for other processes until it is closed."""
     store = Store(folder, create=False)
     try:
+        if is_file_name(wanted):
+            raise UsageError(f"{wanted} is a file; grades are kept in a store: `proctor import` it first")
         run_id = store.find_run(wanted).id
         with exclusive_run(store, run_id):
             yield Gradebook(store, run_id)

@@ -57,6 +57,7 @@ def _read_suite(document: Document) -> Suite:
         name=fields.text("name", document.path.stem, blank=False),
         description=fields.text("description", ""),
         agent=_agent(fields),
+        agents=_agents(fields),
         evaluators=defaults,
         criteria=_criteria(fields.inside("criteria")),
         settings=_settings(fields.inside("settings")),
@@ -303,6 +304,27 @@ def _agent(fields: Fields) -> Json:
         fields.problem("agent", f"must be a reference such as app.py:agent, or an object, not {kind(agent)}")
         return None
     return agent
+
+
+def _agents(fields: Fields) -> Mapping[str, Json]:
+    """Several agents by name; a list of references names each by itself."""
+    given = fields.take("agents")
+    if given is None:
+        return NOTHING
+    if isinstance(given, list) and all(isinstance(item, str) for item in given):
+        if len(set(given)) < len(given):
+            fields.problem("agents", "names an agent twice; give each a name of its own: {careful: app.py:agent}")
+        given = {item: item for item in given}
+    if not isinstance(given, Mapping) or not given:
+        fields.problem("agents", f"must be an object of names and agents, or a list of references, not {kind(given)}")
+        return NOTHING
+    for name, agent in given.items():
+        if not isinstance(agent, (str, Mapping)) or not str(name).strip():
+            fields.problem("agents", f"has under {name!r} no reference such as app.py:agent, and no object")
+            return NOTHING
+    if fields.take("agent") is not None:
+        fields.problem("agents", "stands beside agent; use one of them")
+    return given
 
 
 def _judge(fields: Fields) -> Json:

@@ -243,6 +243,11 @@ class SuiteModel(_OpenModel):
     agent: str | dict[str, Json] | None = Field(
         default=None, description="file.py:name, module:name, a URL, or an object that describes the agent."
     )
+    agents: (
+        Annotated[dict[str, str | dict[str, Json]], Field(min_length=1)]
+        | Annotated[list[Filled], Field(min_length=1)]
+        | None
+    ) = Field(default=None, description="Several agents by name, or a list of references: each is asked every case.")
     judge: Filled | dict[str, Json] | None = Field(
         default=None,
         description="Who judges where an evaluator needs a judge: openai:gpt-5-mini, embedded, or an object.",

@@ -29,7 +29,7 @@ from proctor.cases.suite import (
     Turn,
 )
 
-OF_A_SUITE = ("description", "agent", "judge", "reexecute", "criteria", "settings", "extra")
+OF_A_SUITE = ("description", "agent", "agents", "judge", "reexecute", "criteria", "settings", "extra")
 
 
 def write_text(suites: Sequence[Suite], ending: str = ".yaml") -> Written:
@@ -120,6 +120,7 @@ def suite_to_json(suite: Suite) -> dict[str, Json]:
     data: dict[str, Json] = {"name": suite.name}
     _put(data, "description", suite.description)
     _put(data, "agent", suite.agent)
+    _put(data, "agents", dict(suite.agents))
     if suite.judge is not None:
         data["judge"] = suite.judge
     if suite.reexecute is not None:

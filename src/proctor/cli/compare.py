@@ -1,0 +1,190 @@
+"""`proctor compare [A] [B]`: what changed from one run to another, and whether luck explains it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from proctor.base.errors import StoreError, UsageError
+from proctor.base.fields import nearest
+from proctor.base.records import record
+from proctor.cli.configuration import Configuration, read_configuration
+from proctor.cli.options_and_output import judge_options, say, store_option
+from proctor.results.run import Run
+from proctor.results.run_files import read_named_run
+
+if TYPE_CHECKING:
+    from proctor.results.case_pairing import Choose
+    from proctor.results.comparison import Comparison
+
+REPORTS = {"json": "JSON", "md": "Markdown", "html": "HTML"}
+REGRESSION, INCONCLUSIVE, ERRORS = 1, 3, 4
+
+
+@record
+class Named:
+    """A run as the command line names it: `last`, or `last@careful` for what one of its agents answered."""
+
+    run: Run
+    agent: str | None
+
+
+def _report_options(command: Any) -> Any:
+    for name, kind in reversed(REPORTS.items()):
+        help_text = f"Write the comparison as {kind} to a file; without one, to standard output."
+        option = click.option(
+            f"--{name}", f"{name}_to", is_flag=False, flag_value="-", metavar="[FILE]", help=help_text
+        )
+        command = option(command)
+    return command
+
+
+@click.command("compare")
+@click.argument("before", metavar="[A]", default="last~1")
+@click.argument("after", metavar="[B]", default="last")
+@click.option("-k", "words", metavar="EXPR", help="Only cases that fit: refund and not slow.")
+@click.option("--tag", "tags", multiple=True, metavar="T", help="Only cases with this tag; repeatable.")
+@click.option("--suite", "suites", multiple=True, metavar="NAME", help="Only cases of this suite; repeatable.")
+@click.option("--case", "case_id", metavar="ID", help="Both conversations of this case, step by step.")
+@click.option("--rescore", "rescored", is_flag=True, help="Score both runs by today's evaluators first.")
+@click.option("--fail-on", type=click.Choice(["regression"]), help="Exit 1 if B is worse than A beyond luck.")
+@click.option("-v", "--verbose", is_flag=True, help="Also cases that still pass, and every reason.")
+@click.option("-q", "--quiet", is_flag=True, help="Only the sentence.")
+@judge_options
+@_report_options
+@store_option
+def command(**given: Any) -> int:
+    """Compare run B with run A: which cases broke, which were fixed, and whether luck explains it.
+
+    A run is an id, the beginning of one, a name, last, last~1, an exported file, or - for standard input.
+    RUN@AGENT takes one agent of a run that asked several.
+
+    \b
+    Exit codes: 0 whatever the result; with --fail-on regression 1 for a regression and 3 if nothing can be said;
+    2 if the runs have no case in common, 4 if errors kept every case from being compared.
+    """
+    from proctor.results.compare_runs import compare_runs
+
+    configuration, targets = read_configuration(), _targets(given)
+    folder = configuration.store(given["store"])
+    if given["before"] == given["after"] == "-":
+        raise UsageError("only one of the two runs can come from standard input")
+    first, second = _named(folder, given["before"]), _named(folder, given["after"])
+    if given["rescored"]:
+        first, second = (_rescored(folder, side, given, configuration) for side in (first, second))
+    choose = _choose(given)
+    if given["case_id"] is not None:
+        return _tell_case(first, second, given, choose, targets)
+    comparison = compare_runs(first.run, second.run, before_agent=first.agent, after_agent=second.agent, choose=choose)
+    _tell(comparison, given, targets)
+    return _exit_code(comparison, given["fail_on"])
+
+
+def _named(folder: Path, wanted: str) -> Named:
+    """The name of an agent follows the last @, unless the whole is the name of a file."""
+    name, sign, agent = wanted.rpartition("@")
+    if not sign or not name or Path(wanted).is_file():
+        return Named(read_named_run(folder, wanted)[1], None)
+    return Named(read_named_run(folder, name)[1], agent)
+
+
+def _rescored(folder: Path, side: Named, given: Mapping[str, Any], configuration: Configuration) -> Named:
+    """The same answers, scored by what suites say now, as a run of its own."""
+    from proctor.running.options import RunOptions
+    from proctor.running.run_suites import rescore
+
+    if side.run.store is None:
+        raise UsageError(f"run {side.run.id} comes from a file: `proctor import` it to score it anew")
+    options = RunOptions(
+        fallback=configuration.settings,
+        judge=given["judge"],
+        usual_judge=configuration.values.get("judge"),
+        budget_usd=configuration.budget(given["budget"]),
+        keep_secrets=configuration.values.get("keep_secrets", False),
+    )
+    run, _ = rescore(folder, side.run.id, options=options)
+    say(f"rescored {side.run.id} as {run.id}", err=True)
+    return Named(run, side.agent)
+
+
+def _choose(given: Mapping[str, Any]) -> Choose | None:
+    """Cases by the words, tags and suites that were asked for."""
+    if given["words"] is None and not given["tags"] and not given["suites"]:
+        return None
+    from proctor.cases.suite import Suite
+    from proctor.running.engine.selection import CaseFilter, parse_words, tag_set
+
+    words = None if given["words"] is None else parse_words(given["words"])
+    fits, names = CaseFilter(words, tag_set(given["tags"])), frozenset(given["suites"])
+    return lambda suite, case: (not names or suite in names) and fits(Suite(suite, (case,)), case)
+
+
+def _targets(given: Mapping[str, Any]) -> dict[str, str]:
+    chosen = {name: given[f"{name}_to"] for name in REPORTS if given[f"{name}_to"] is not None}
+    if blank := [f"--{name}" for name, path in chosen.items() if not path.strip()]:
+        raise UsageError(f"{' and '.join(blank)} must name a file, or - for standard output")
+    if sum(path == "-" for path in chosen.values()) > 1:
+        raise UsageError("only one document can go to standard output (-)")
+    return chosen
+
+
+def _tell(comparison: Comparison, given: Mapping[str, Any], targets: Mapping[str, str]) -> None:
+    from proctor.reporting.comparison_report import WRITERS
+    from proctor.reporting.report_files import write_document
+
+    for name, path in targets.items():
+        try:
+            write_document(path, lambda out, name=name: WRITERS[name](comparison, out))  # type: ignore[misc]
+        except OSError as error:
+            raise StoreError(f"the comparison could not be written to {path}: {error.strerror or error}") from None
+        if path != "-":
+            say(f"report: {path}", err=True)
+    if "-" not in targets.values():
+        from proctor.reporting.terminal.comparison_screen import show_comparison
+
+        show_comparison(comparison, _screen(), verbose=given["verbose"], quiet=given["quiet"])
+
+
+def _tell_case(
+    first: Named, second: Named, given: Mapping[str, Any], choose: Choose | None, targets: Mapping[str, str]
+) -> int:
+    """The two conversations that differ least, with where they part; `--json` gives them as data."""
+    from proctor.reporting.comparison_report import case_to_json
+    from proctor.reporting.report_files import write_document
+    from proctor.reporting.terminal.comparison_screen import show_case
+    from proctor.results.compare_runs import align_case
+
+    if other := [f"--{name}" for name in targets if name != "json"]:
+        raise UsageError(f"--case goes to the terminal or, with --json, to a file; not with {' and '.join(other)}")
+    pair = align_case(
+        first.run, second.run, given["case_id"], before_agent=first.agent, after_agent=second.agent, choose=choose
+    )
+    if isinstance(pair, list):
+        raise UsageError(f"no case {given['case_id']!r} is in both runs{nearest(given['case_id'], pair)}")
+    if targets:
+        text = json.dumps(case_to_json(pair, first.run.id, second.run.id), indent=2) + "\n"
+        write_document(targets["json"], lambda out: out.write(text))
+        return 0
+    show_case(pair, first.run.id, second.run.id, _screen())
+    return 0
+
+
+def _screen() -> Any:
+    import os
+
+    from proctor.reporting.terminal.screen import StreamScreen, wants_colour
+
+    return StreamScreen(sys.stdout, colour=wants_colour(sys.stdout, os.environ), width=None)
+
+
+def _exit_code(comparison: Comparison, fail_on: str | None) -> int:
+    if comparison.is_unmeasured:
+        return ERRORS
+    if fail_on is None:
+        return 0
+    return {"regression": REGRESSION, "not comparable": INCONCLUSIVE}.get(comparison.verdict, 0)

@@ -1,0 +1,184 @@
+"""The comparison of two runs as JSON and as Markdown, and how its numbers are said in every report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TextIO
+
+from proctor.base.json_data import Json, plain
+from proctor.reporting.markdown.escaping import inline, row, table_head
+from proctor.reporting.wording import counted, duration, money, when
+from proctor.results.comparison import (
+    CaseChange,
+    Comparison,
+    EvaluatorChange,
+    Group,
+    Passes,
+    ResourceRatio,
+    Side,
+    p_text,
+)
+from proctor.results.conversation_alignment import AlignedTrials, Step
+
+TITLES = {
+    Group.BROKEN: "Broken",
+    Group.FLAKY: "Flaky",
+    Group.STILL_FAILING: "Still failing",
+    Group.NOT_COMPARABLE: "Not comparable",
+    Group.FIXED: "Fixed",
+    Group.NEW: "New",
+    Group.GONE: "Gone",
+    Group.STILL_PASSING: "Still passing",
+}
+RESOURCE_NAMES = {"tokens": "Tokens", "cost_usd": "Cost", "duration_ms": "Time", "tool_calls": "Tool calls"}
+MOST_LISTED = 100
+"""Cases of one group in a document that people read."""
+
+
+def write_json(comparison: Comparison, out: TextIO) -> None:
+    out.write(json.dumps(comparison.to_json(), indent=2) + "\n")
+
+
+def case_to_json(pair: AlignedTrials, before: str, after: str) -> dict[str, Json]:
+    """Two aligned conversations as plain data."""
+    return {
+        "schema": "proctor.aligned-case/1",
+        "case": pair.after.case.id,
+        "before": {"run": before, "suite": pair.before.suite, **_trial(pair.before)},
+        "after": {"run": after, "suite": pair.after.suite, **_trial(pair.after)},
+        "divergence": plain(pair.divergence),
+        "steps": [
+            {
+                "before": _step(step.before),
+                "after": _step(step.after),
+                "kind": step.kind,
+                "difference": step.difference,
+            }
+            for step in pair.steps
+        ],
+    }
+
+
+def _trial(trial: object) -> dict[str, Json]:
+    return {name: plain(getattr(trial, name)) for name in ("number", "outcome", "reason")}
+
+
+def _step(step: Step | None) -> Json:
+    return None if step is None else {"kind": step.kind, "turn": step.turn, "text": step.text, "call": plain(step.call)}
+
+
+def write_markdown(comparison: Comparison, out: TextIO) -> None:
+    """The sentence first, then what changed, the most serious first."""
+    out.write(f"## Comparison of {inline(side_name(comparison.before))} and {inline(side_name(comparison.after))}\n\n")
+    out.write(f"**{inline(comparison.sentence)}**\n\n")
+    for name, side in (("Before", comparison.before), ("After", comparison.after)):
+        out.write(f"- **{name}:** {inline(side_text(side))}\n")
+    out.write("\n")
+    for group, cases in comparison.groups.items():
+        if cases and group is not Group.STILL_PASSING:
+            _write_group(group, cases, out)
+    _write_evaluators(comparison.evaluators, out)
+    _write_resources(comparison.resources, out)
+    if kept := len(comparison.groups[Group.STILL_PASSING]):
+        out.write(f"{counted(kept, 'case')} still {'passes' if kept == 1 else 'pass'}.\n")
+
+
+def _write_group(group: Group, cases: Sequence[CaseChange], out: TextIO) -> None:
+    out.write(f"### {TITLES[group]} ({len(cases):,})\n\n")
+    out.write(table_head("Case", "Passed", "What differs"))
+    for case in cases[:MOST_LISTED]:
+        out.write(row(inline(case_name(case)), change_text(case), inline("; ".join(what_differs(case)), 600)))
+    if len(cases) > MOST_LISTED:
+        out.write(f"\nAnd {counted(len(cases) - MOST_LISTED, 'more case')}.\n")
+    out.write("\n")
+
+
+def _write_evaluators(changes: Sequence[EvaluatorChange], out: TextIO) -> None:
+    if changes:
+        out.write("### Scores\n\n" + table_head("Evaluator", "Before", "After", "Difference (95 %)", "p (Holm)"))
+        for item in changes:
+            cells = (inline(item.evaluator), f"{item.before:.3f}", f"{item.after:.3f}")
+            out.write(row(*cells, difference_text(item), inline(p_text(item.p_value) + (" (differs)" * item.differs))))
+        out.write("\n")
+
+
+def _write_resources(ratios: Sequence[ResourceRatio], out: TextIO) -> None:
+    if ratios:
+        out.write("### What it took\n\n" + table_head("A trial", "Before", "After", "Times as much (95 %)"))
+        for item in ratios:
+            name = RESOURCE_NAMES[item.resource] + (" (estimate)" if item.estimated else "")
+            before, after = amount(item.resource, item.before), amount(item.resource, item.after)
+            out.write(row(name, inline(before), inline(after), ratio_text(item)))
+        out.write("\n")
+
+
+def write_html(comparison: Comparison, out: TextIO) -> None:
+    from proctor.reporting.html.comparison_page import write
+
+    write(comparison, out)
+
+
+WRITERS: Mapping[str, Callable[[Comparison, TextIO], None]] = {
+    "json": write_json,
+    "md": write_markdown,
+    "html": write_html,
+}
+
+
+def side_name(side: Side) -> str:
+    return side.name or side.run
+
+
+def side_text(side: Side) -> str:
+    """Which run, when, of which agent, on what commit."""
+    parts = [side.run if not side.name else f"{side.name} ({side.run})", when(side.started_at), side.agent]
+    if side.git is not None and side.git.commit is not None:
+        branch = f"{side.git.branch} " if side.git.branch else ""
+        parts.append(f"{branch}{side.git.commit[:10]}{' with changes' if side.git.dirty else ''}")
+    return ", ".join(part for part in parts if part)
+
+
+def case_name(case: CaseChange) -> str:
+    was = f" (was {case.renamed_from})" if case.renamed_from else ""
+    return f"{case.suite}/{case.case_id}{was}"
+
+
+def change_text(case: CaseChange) -> str:
+    """`5/5 → 0/5`; a side that is not there is a dash."""
+    return f"{passes_text(case.before)} → {passes_text(case.after)}"
+
+
+def passes_text(passes: Passes | None) -> str:
+    if passes is None:
+        return "–"
+    unsettled = f" +{passes.unsettled} unmeasured" if passes.unsettled else ""
+    return f"{passes.passed}/{passes.trials}{unsettled}"
+
+
+def what_differs(case: CaseChange) -> Iterator[str]:
+    """The place where conversations part, then scores, then why a case fails or cannot be compared."""
+    if case.divergence is not None:
+        yield f"parts at turn {case.divergence.turn}, {case.divergence.kind}: {case.divergence.text}"
+    if case.group is not Group.NOT_COMPARABLE:
+        for score in case.scores:
+            old, new = ("none" if value is None else f"{value:.2f}" for value in (score.before, score.after))
+            yield f"{score.evaluator} {old} → {new}"
+    yield from case.reasons
+
+
+def difference_text(item: EvaluatorChange) -> str:
+    effect = item.difference
+    return f"{effect.value:+.3f} [{effect.low:+.3f}, {effect.high:+.3f}]"
+
+
+def ratio_text(item: ResourceRatio) -> str:
+    effect = item.ratio
+    interval = "" if effect.count < 2 else f" [{effect.low:.2f}, {effect.high:.2f}]"
+    return f"{effect.value:.2f}{interval}"
+
+
+def amount(resource: str, value: float) -> str:
+    if resource == "cost_usd":
+        return money(value)
+    return duration(value) if resource == "duration_ms" else f"{value:,.1f}".removesuffix(".0")

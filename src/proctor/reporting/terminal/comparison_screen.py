@@ -1,0 +1,124 @@
+"""The comparison of two runs on a terminal, and two conversations side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from proctor.reporting.comparison_report import (
+    RESOURCE_NAMES,
+    TITLES,
+    amount,
+    case_name,
+    change_text,
+    difference_text,
+    ratio_text,
+    side_text,
+    what_differs,
+)
+from proctor.reporting.terminal.screen import Screen
+from proctor.reporting.wording import STYLES, counted, trial_name
+from proctor.results.comparison import CaseChange, Comparison, Group, p_text
+from proctor.results.conversation_alignment import AlignedStep, AlignedTrials, Step
+from proctor.results.run import TrialResult
+
+GROUP_STYLES = {Group.BROKEN: "bold red", Group.FIXED: "green", Group.FLAKY: "yellow", Group.NOT_COMPARABLE: "magenta"}
+VERDICT_STYLES = {"regression": "bold red", "improvement": "bold green", "not comparable": "bold yellow"}
+MOST_LISTED = 20
+MOST_TEXT = 400
+
+
+def show_comparison(comparison: Comparison, screen: Screen, *, verbose: bool = False, quiet: bool = False) -> None:
+    """Cases by group, the most serious first; then scores, resources and the sentence."""
+    arrow = "→" if screen.unicode else "->"
+    if not quiet:
+        _show_changes(comparison, screen, verbose=verbose, arrow=arrow)
+    screen.line((_plain(comparison.sentence, arrow), VERDICT_STYLES.get(comparison.verdict, "bold")))
+
+
+def _show_changes(comparison: Comparison, screen: Screen, *, verbose: bool, arrow: str) -> None:
+    for name, side in (("before", comparison.before), ("after", comparison.after)):
+        screen.line((f"{name:<8}", "dim"), side_text(side))
+    for group, cases in comparison.groups.items():
+        if cases and (verbose or group is not Group.STILL_PASSING):
+            _show_group(group, cases, screen, verbose=verbose, arrow=arrow)
+    if comparison.evaluators:
+        screen.line()
+        screen.line(("scores", "bold"))
+    for item in comparison.evaluators:
+        change = f"{item.before:.3f} {arrow} {item.after:.3f}  {difference_text(item)}  {p_text(item.p_value)}"
+        screen.line(f"  {item.evaluator}  {change}", ("  differs", "bold yellow") if item.differs else "")
+    if comparison.resources:
+        screen.line()
+        screen.line(("a trial took", "bold"))
+    for ratio in comparison.resources:
+        before, after = amount(ratio.resource, ratio.before), amount(ratio.resource, ratio.after)
+        estimate = " (estimated prices)" if ratio.estimated else ""
+        times = f"{ratio_text(ratio)} times as much{estimate}"
+        screen.line(f"  {RESOURCE_NAMES[ratio.resource].lower():<10}  {before} {arrow} {after}  {times}")
+    screen.line()
+
+
+def _show_group(group: Group, cases: Sequence[CaseChange], screen: Screen, *, verbose: bool, arrow: str) -> None:
+    screen.line()
+    screen.line((f"{TITLES[group].lower()}: {len(cases):,}", GROUP_STYLES.get(group, "bold")))
+    shown = cases if verbose else cases[:MOST_LISTED]
+    width = min(60, max(len(case_name(case)) for case in shown))
+    for case in shown:
+        screen.line(f"  {case_name(case):<{width}}  {_plain(change_text(case), arrow)}")
+        for line in what_differs(case):
+            screen.line((f"      {_plain(_cut(line), arrow)}", "dim"))
+    if len(cases) > len(shown):
+        screen.line((f"  and {counted(len(cases) - len(shown), 'more case')} (-v shows all)", "dim"))
+
+
+def show_case(pair: AlignedTrials, before: str, after: str, screen: Screen) -> None:
+    """Both conversations step by step; steps that agree stand once."""
+    arrow = "→" if screen.unicode else "->"
+    for name, run, trial in (("before", before, pair.before), ("after", after, pair.after)):
+        screen.line((f"{name:<8}", "dim"), f"{run}  {trial_name(trial.case.id, trial.number)}  ", _outcome(trial))
+    turn = 0
+    for at, step in enumerate(pair.steps):
+        side = step.before or step.after
+        if side is not None and side.turn != turn:
+            turn = side.turn
+            screen.line()
+            screen.line((f"turn {turn}", "bold"))
+        if pair.divergence is not None and pair.divergence.step == at:
+            text = _plain(pair.divergence.text, arrow)
+            screen.line((f"  >>> here they part ({pair.divergence.kind}): {text}", "bold red"))
+        _show_step(step, screen, arrow)
+    screen.line()
+    if pair.divergence is None:
+        screen.line("the conversations are the same")
+
+
+def _outcome(trial: TrialResult) -> tuple[str, str]:
+    return f"{trial.outcome.value}{f': {_cut(trial.reason)}' if trial.reason else ''}", STYLES[trial.outcome]
+
+
+def _show_step(step: AlignedStep, screen: Screen, arrow: str) -> None:
+    if step.kind is None and step.before is not None:
+        screen.line(f"    {_step_text(step.before)}")
+        return
+    if step.kind == "result":
+        if step.before is not None:
+            screen.line(f"    {_step_text(step.before)}")
+        screen.line((f"      {_plain(step.difference, arrow)}", "yellow"))
+        return
+    if step.before is not None:
+        screen.line((f"  - {_step_text(step.before)}", "red"))
+    if step.after is not None:
+        screen.line((f"  + {_step_text(step.after)}", "green"))
+
+
+def _step_text(step: Step) -> str:
+    return f"{step.kind}: {_cut(step.text)}"
+
+
+def _cut(text: str) -> str:
+    words = " ".join(text[: 2 * MOST_TEXT].split())
+    return words if len(words) <= MOST_TEXT else f"{words[: MOST_TEXT - 3]}..."
+
+
+def _plain(text: str, arrow: str) -> str:
+    return text if arrow == "→" else text.replace("→", arrow).replace("–", "-").replace("…", "...")

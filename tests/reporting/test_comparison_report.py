@@ -1,0 +1,75 @@
+"""The comparison of two runs as people read it: nothing that an agent says can act on a terminal or a page."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+from reporting_samples import FAILED, HOSTILE, PASSED, make_run, score, single, trial
+
+from proctor.agents.agent import Reply, ToolCall
+from proctor.reporting.comparison_report import WRITERS, write_json
+from proctor.reporting.terminal.comparison_screen import show_case, show_comparison
+from proctor.reporting.terminal.screen import StreamScreen
+from proctor.results.compare_runs import compare_runs
+from proctor.results.comparison import Comparison
+from proctor.results.conversation_alignment import align_trials
+
+CASE = single(f"{HOSTILE[:40]}<b>|`", "Hi?")
+SCORE: dict[str, Any] = {"evaluator": "<i>Tone|`", "reasoning": HOSTILE}
+BEFORE = trial(CASE, PASSED, None, score(**SCORE), replies=(Reply("fine", (ToolCall("pay", {"to": "a"}),)),))
+AFTER = trial(
+    CASE, FAILED, None, score(FAILED, 0.0, **SCORE), replies=(Reply(HOSTILE, (ToolCall("pay", {"to": HOSTILE}),)),)
+)
+
+
+def comparison() -> Comparison:
+    return compare_runs(make_run([BEFORE], id="<one>", name="<u>|"), make_run([AFTER], id="two"))
+
+
+def shown(kind: str) -> str:
+    out = io.StringIO()
+    if kind == "terminal":
+        show_comparison(comparison(), StreamScreen(out), verbose=True)
+    elif kind == "case":
+        show_case(align_trials(BEFORE, AFTER), "one", "two", StreamScreen(out))
+    else:
+        WRITERS[kind](comparison(), out)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["terminal", "case", "md", "html"])
+def test_hostile_words_are_shown_and_do_nothing(kind: str) -> None:
+    text = shown(kind)
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert "pay" in text
+    if kind == "html":
+        assert "<script>alert" not in text
+        assert "<i>Tone" not in text
+    if kind == "md":
+        assert "<script>" not in text
+        assert all(line.startswith("|") and line.endswith("|") for line in text.splitlines() if "Tone" in line)
+
+
+def test_a_terminal_without_unicode_gets_plain_arrows() -> None:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding="ascii")
+    show_comparison(comparison(), StreamScreen(stream))
+    stream.flush()
+    assert b"1/1 -> 0/1" in raw.getvalue()
+    assert b"\\u2192" not in raw.getvalue()
+
+
+def test_the_json_is_ascii_and_says_everything_about_a_case() -> None:
+    out = io.StringIO()
+    write_json(comparison(), out)
+    assert out.getvalue().isascii()
+    assert '"kind": "argument"' in out.getvalue()
+
+
+def test_quiet_is_one_sentence() -> None:
+    out = io.StringIO()
+    show_comparison(comparison(), StreamScreen(out), quiet=True)
+    assert out.getvalue().count("\n") == 1
