@@ -2,7 +2,8 @@
 
 A module is crossed if one of its functions runs between the start of a command and its end. What runs while a module is
 being imported does not count, nor do the methods that `@record` makes: a reader who follows a case does not go there.
-`walk.py NAME` walks one way in only, and `--modules` lists the modules crossed.
+The process that waits for the command as a guard is left out. `walk.py NAME` walks one way in only, and `--modules`
+lists the modules crossed.
 """
 
 from __future__ import annotations

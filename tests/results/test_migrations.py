@@ -123,6 +123,13 @@ def test_a_run_of_an_earlier_version_is_scored_anew(project: Path) -> None:
     assert outcomes[0] == outcomes[1]
 
 
+def test_runs_of_an_earlier_version_are_compared(project: Path) -> None:
+    cut, whole = (run["id"] for run in json.loads(proctor(project, "runs", "--json").stdout))
+    ended = proctor(project, "compare", whole, cut, "--json", "-")
+    assert ended.returncode == 0, ended.stderr
+    assert "shipped" in ended.stdout
+
+
 def test_a_run_that_an_earlier_version_left_is_continued_without_asking_again(project: Path) -> None:
     before = shown(project, "last")
     ended = proctor(project, "test", "suite.yaml", "--resume")

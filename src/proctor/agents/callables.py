@@ -210,7 +210,8 @@ class CallableAgent(BaseAgent):
         self.function = function
         self.name = name or _name(function)
         held, self.unknown_parts = configuration(function)
-        self.fingerprint = fingerprint(source_fingerprint(function), held)
+        source = source_fingerprint(function)
+        self.fingerprint = source if held == [source, {}] else fingerprint(source, held)
         self.signature = read_signature(function)
         self.asynchronous = is_async(function)
         self.takes_files = self.signature.takes("turn", "case")

@@ -178,25 +178,25 @@ class Fields:
         self._known.extend(own)
         return own
 
-    def done(self, *, nulls: bool = False, ignored_by: str = "") -> bool:
-        """Report every key that is not known here; whether there is none to complain of.
+    def done(self, *, nulls: bool = False, ignored_by: str = "") -> list[str]:
+        """Report every key that is not known here, and return those that are wrong.
 
         Where `nulls` are allowed, a key without a value says nothing. What `ignored_by` ignores too is a warning, said
         once for each key, unless it looks like a known key that is misspelt.
         """
-        known, clean = [*self._known, *self._asked], True
+        known, wrong = [*self._known, *self._asked], []
         for key in self._data:
             if key in self._known or ((nulls or ignored_by) and self._data[key] is None):
                 continue
             if not ignored_by or nearest(key, self._known, cutoff=MISSPELT):
                 self.document.problem((*self.pointer, key), f"is not a known key{nearest(key, known)}")
-                clean = False
+                wrong.append(key)
                 continue
             message = f"is not a known key and is ignored, as {ignored_by} does"
             warnings = self.document.warnings
             if all(said.message != message or not said.where.endswith(key) for said in warnings):
                 self.document.warn((*self.pointer, key), message)
-        return clean
+        return wrong
 
     def _spellings(self, name: str) -> tuple[str, ...]:
         return _both_spellings(name) if self._camel else (name,)

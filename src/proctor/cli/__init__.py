@@ -80,7 +80,7 @@ def group() -> None:
 def main() -> NoReturn:
     """The `proctor` command; never ends in a traceback for something the user can mend."""
     from proctor.base.errors import InvalidSuite, ProctorError, StoreError
-    from proctor.base.guard import tell_verdict
+    from proctor.base.guard import CHILD, tell_verdict
 
     _make_streams_safe()
     try:
@@ -103,7 +103,8 @@ def main() -> NoReturn:
         _complain(f"error: {place}{error.strerror or error}")
         code = 4
     code = _flushed(code if isinstance(code, int) else 0)
-    tell_verdict(code)
+    if CHILD.page is not None:
+        tell_verdict(code)
     sys.exit(code)
 
 

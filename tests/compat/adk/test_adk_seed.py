@@ -212,7 +212,7 @@ def test_an_agent_that_does_nothing_fails_every_documented_set(text: str, tmp_pa
 
 def test_the_documented_legacy_rows_still_run_with_a_warning(tmp_path: Path) -> None:
     put(tmp_path, "old.test.json", LEGACY)
-    with pytest.warns(UserWarning, match="legacy format"):
+    with pytest.warns(DeprecationWarning, match="legacy format"):
         run = AgentEvaluator.evaluate_sync("oracle", tmp_path / "old.test.json")
     assert {score.value for trial in run.trials for score in trial.scores} == {1.0}
 

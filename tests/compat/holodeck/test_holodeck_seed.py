@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scripted_judge import ScriptedJudge
 
-from proctor.compat.holodeck import FaithfulnessEvaluator, TestReport
+import proctor
+from proctor.compat.holodeck import EvaluationError, FaithfulnessEvaluator, TestReport
 
 AGENT = """\
 name: support
@@ -132,12 +134,20 @@ def test_the_script_that_runs_all_tests(
 
 
 def test_the_script_that_builds_arguments_for_an_evaluator() -> None:
-    found = run_script(KWARGS, evaluator=FaithfulnessEvaluator())
+    said = {"text": "We offer 30-day returns.", "claim": "yes", "relevant": "yes", "reason": ""}
+    verdict = {"number": 1, "verdict": "supported", "reason": "allowed and offered is the same here"}
+    judge = ScriptedJudge({"statements": {"statements": [said]}, "claims": {"verdicts": [verdict]}})
+    found = run_script(KWARGS, evaluator=FaithfulnessEvaluator(judge))
 
     assert found["kwargs"] == {
         "actual_output": "We offer 30-day returns.",
         "input": "What is your refund policy?",
         "retrieval_context": ["Refund policy allows 30-day returns."],
     }
-    assert 0 <= found["result"]["score"] <= 1
-    assert found["result"]["passed"] is (found["result"]["score"] >= 0.5)
+    assert (found["result"]["score"], found["result"]["passed"]) == (1, True)
+
+
+def test_the_same_script_without_a_model_says_that_the_embedded_judge_cannot_tell() -> None:
+    with pytest.raises(EvaluationError, match=r"^FaithfulnessEvaluator: the embedded judge cannot tell") as caught:
+        run_script(KWARGS, evaluator=FaithfulnessEvaluator())
+    assert isinstance(caught.value, proctor.EvaluationPending)

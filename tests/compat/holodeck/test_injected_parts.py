@@ -10,6 +10,7 @@ from unittest.mock import Mock
 
 import pytest
 
+import proctor
 from proctor.compat.holodeck import (
     BaseEvaluator,
     ConfigLoader,
@@ -136,6 +137,13 @@ def test_an_evaluator_whose_required_parameter_is_absent_is_skipped_and_not_call
         ("skipped", "it requires context, and the test has none")
     ]
     assert found.outcome == "error"
+
+
+def test_an_evaluator_that_leaves_the_verdict_to_others_is_pending_and_not_tried_again(tmp_path: Path) -> None:
+    mine = Mine(proctor.EvaluationPending("ask Ann"), retry_config=AT_ONCE)
+    [found] = examine(write(tmp_path), evaluators={"equality": mine}).results
+    assert (found.outcome, found.passed, len(mine.calls)) == ("pending", False, 1)
+    assert [(metric.outcome, metric.error) for metric in found.metric_results] == [("pending", "Mine: ask Ann")]
 
 
 def test_the_evaluators_of_an_executor_can_be_called(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from proctor.cases.formats import holodeck
 from proctor.cases.formats.holodeck.agent_file import read_agent
 from proctor.cases.formats.holodeck.configuration import config_files, resolve_execution
 from proctor.cases.formats.holodeck.test_cases import is_conversation
+from proctor.cases.matchers.value_matchers import Equals, Matcher
 from proctor.cases.suite import NOTHING, Case, ExpectedCall, Suite, Turn
 from proctor.compat.holodeck.config_snapshot import prompt_version_of
 
@@ -224,10 +225,9 @@ def _expected_tool(call: ExpectedCall) -> Json:
     return written if call.count == 1 else {**written, "count": call.count}
 
 
-def _shown(matcher: Any) -> Json:
-    """A literal by itself, any other matcher by its name and what it is made with."""
-    data, name = plain(matcher), type(matcher).__name__
-    if not isinstance(data, dict) or len(data) != 1:
-        return {name.lower(): data}
-    [operand] = data.values()
-    return operand if name == "Equals" else {name.lower(): operand}
+def _shown(matcher: Matcher) -> Json:
+    """A literal by itself, any other matcher as HoloDeck writes it: like the native form, but without the `$`."""
+    if isinstance(matcher, Equals):
+        return plain(matcher.value)
+    form = plain(matcher.to_json())
+    return {key.removeprefix("$"): item for key, item in form.items()} if isinstance(form, dict) else form

@@ -16,7 +16,14 @@ from proctor.base.references import describe
 from proctor.base.threads import call_in_thread, is_async
 from proctor.cases.suite import EvaluatorSpec, NamedData, passes
 from proctor.compat.holodeck.eval_kwargs import OWN_SCORE, EvalKwargsBuilder, EvalParam, ParamSpec
-from proctor.evaluators.evaluation import BadVerdict, Evaluable, Evaluation, NothingToCompare, evaluate
+from proctor.evaluators.evaluation import (
+    BadVerdict,
+    Evaluable,
+    Evaluation,
+    EvaluationPending,
+    NothingToCompare,
+    evaluate,
+)
 from proctor.evaluators.registry import shipped
 from proctor.running.engine.ask import is_transient
 
@@ -50,6 +57,15 @@ _RETRIEVED = _ASKED | {EvalParam.RETRIEVAL_CONTEXT}
 
 class EvaluationTimeout(EvaluationError, TimeoutError):
     """An evaluator took longer than its `timeout`."""
+
+
+class EvaluationUndecided(EvaluationError, EvaluationPending):
+    """The judge cannot tell, or a person has yet to say; in a run, the outcome is `pending`."""
+
+    def __init__(self, evaluator: str, cause: EvaluationPending) -> None:
+        super().__init__(f"{evaluator}: {cause}")
+        self.criteria = cause.criteria
+        self.account = getattr(cause, "account", None)
 
 
 class BaseEvaluator:
@@ -92,6 +108,8 @@ class BaseEvaluator:
                 return await self._evaluate_impl(**kwargs)
             except (EvaluationError, NotImplementedError, TypeError):
                 raise
+            except EvaluationPending as error:
+                raise EvaluationUndecided(self.name, error) from error
             except Exception as error:
                 if not (is_transient(error) or isinstance(error, OSError)):
                     raise EvaluationError(f"{self.name}: {describe(error)}") from error

@@ -76,7 +76,7 @@ _HOMES = {
     "evaluators.from_trace": "as_evaluable by_name last_llm_call root",
     "evaluators.foreign.llm_prompt": "create_llm_evaluator",
     "compat.pixie.evaluable": "Evaluable TestCase=Evaluable",
-    "evaluators.evaluation": "Evaluation Evaluator",
+    "evaluators.evaluation": "Evaluation Evaluator evaluate",
     "evaluators.safety.moderation": "Moderation",
     "evaluators.rag.retrieval": "ContextRelevancy",
     "evaluators.semantic": "EmbeddingSimilarity",

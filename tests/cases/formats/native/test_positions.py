@@ -69,9 +69,9 @@ cases:
         (3, "cases[0].expected.outptu"),
         (6, "cases[0]"),
         (8, "cases[1].expected.outptu"),
-        (8, "cases[1]"),
         (8, "cases[1].repeat"),
         (10, "cases[1].tgas"),
+        (8, "cases[1]"),
     ]
 
 
@@ -101,8 +101,8 @@ def test_json_with_escapes_brackets_in_text_and_keys_spelt_in_escapes(tmp_path: 
 
 def test_a_bare_list(tmp_path: Path) -> None:
     assert places(tmp_path / "s.json", '[\n{"input": 1, "expected": 1},\n{"input": 1, "tgas": 1}\n]') == [
-        (3, "cases[1]"),
         (3, "cases[1].tgas"),
+        (3, "cases[1]"),
     ]
     assert places(tmp_path / "s.yaml", "- input: 1\n  expected: 1\n- input: 1\n  expected: 1\n  tgas: 1\n") == [
         (5, "cases[1].tgas")

@@ -198,13 +198,13 @@ def test_short_forms_mean_the_long_ones(case: Callable[..., Case], short: Any, l
         ({"evaluators": ["Contains"]}, {"expected": {"contains": "b"}}, ["Contains"]),
         ({"evaluators": ["ToolTrajectory"]}, {"expected": {"tools": ["t"]}}, ["ToolTrajectory"]),
         ({"evaluators": ["ToolCorrectness"]}, {"expected": {"tools": ["t"]}}, ["ToolCorrectness"]),
-        ({"evaluators": ["ROUGE"]}, {"expected": {"tools": ["t"]}, "evaluators": ["BLEU"]}, ["BLEU"]),
-        ({"evaluators": ["ROUGE"]}, {"expected": {"tools": ["t"]}, "evaluators": ["..."]}, ["ROUGE"]),
+        ({"evaluators": ["ROUGE"]}, {"expected": {"tools": ["t"]}, "evaluators": ["BLEU"]}, ["BLEU", "ExpectedTools"]),
+        ({"evaluators": ["ROUGE"]}, {"expected": {"tools": ["t"]}, "evaluators": ["..."]}, ["ROUGE", "ExpectedTools"]),
         ({"evaluators": ["ROUGE"]}, {"expected": "a", "evaluators": ["BLEU", "..."]}, ["BLEU", "ROUGE"]),
         ({"evaluators": ["ROUGE"]}, {"expected": "a", "evaluators": ["...", "ROUGE"]}, ["ROUGE"]),
     ],
 )
-def test_a_case_is_scored_by_what_it_names_and_otherwise_by_what_it_expects(
+def test_a_case_is_scored_by_what_it_names_and_by_what_it_expects(
     read: Read, suite: dict[str, Any], keys: dict[str, Any], scored_by: list[str]
 ) -> None:
     made = read({**suite, "cases": [{"input": "q", **keys}]})
@@ -218,7 +218,7 @@ def test_a_case_is_scored_by_what_it_names_and_otherwise_by_what_it_expects(
         {"expected": {}},
         {"expected": {"context": ["c"]}},
         {"evaluators": []},
-        {"expected": "a", "evaluators": []},
+        {"expected": "a", "evaluators": [], "implied": False},
         {"evaluators": ["..."]},
     ],
 )
@@ -229,7 +229,7 @@ def test_a_case_that_nothing_scores_is_a_mistake(case: Callable[..., Case], keys
 
 def test_turns_that_name_no_evaluators_leave_a_case_unscored_whatever_the_case_says(read: Read) -> None:
     with pytest.raises(InvalidSuite, match="is scored by nothing"):
-        read({"evaluators": ["ROUGE"], "cases": [{"turns": [{"input": "a", "expected": "x", "evaluators": []}]}]})
+        read({"evaluators": ["ROUGE"], "cases": [{"turns": [{"input": "a", "evaluators": []}]}]})
     turns = [{"input": "a", "evaluators": []}, {"input": "b", "evaluators": ["ROUGE"]}]
     assert len(read({"cases": [{"turns": turns}]}).cases[0].turns) == 2
 

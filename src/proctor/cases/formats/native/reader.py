@@ -36,6 +36,8 @@ from proctor.cases.suite import (
     Turn,
 )
 
+SCORING_KEYS = ("expected", "evaluators", "final_state")
+"""Where one of these is misspelt, that is the mistake, and not that nothing scores the case."""
 UNSCORED = "is scored by nothing; give it an expectation or an evaluator"
 
 
@@ -117,8 +119,9 @@ def read_case(document: Document, data: Json, pointer: Pointer, defaults: tuple[
         quarantine=read_quarantine(fields) if fields.has("quarantine") else None,
         extra=fields.extensions() or NOTHING,
     )
-    known = fields.done()
-    if known and turns and not any(scored if turn.evaluators is None else turn.evaluators for turn in turns):
+    misspelt = any(nearest(key, SCORING_KEYS) for key in fields.done())
+    unscored = not any(scored if turn.evaluators is None else turn.evaluators for turn in turns)
+    if turns and unscored and not misspelt:
         document.problem(pointer, UNSCORED)
     return case
 
