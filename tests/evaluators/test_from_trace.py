@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from proctor.tracing.spans import (
     UserMessage,
     build_tree,
 )
+from proctor.tracing.watching import CLIENTS
 
 
 def step(span_id: str, parent: str | None = None, **rest: Any) -> ObserveSpan:
@@ -91,7 +93,7 @@ def test_a_model_call_is_its_messages_and_the_text_it_ended_with() -> None:
         {"role": "assistant", "content": "", "tool_calls": [{"name": "look", "arguments": {"at": "it"}, "id": "c1"}]},
         {"role": "tool", "content": "a cat", "tool_call_id": "c1", "tool_name": "look"},
     ]
-    assert seen.usage == Usage(3, 2, model_calls=1)
+    assert seen.usage == Usage(3, 2, model_calls=1, model="small-1")
     assert seen.eval_metadata == {
         "trace_id": "t",
         "span_id": "s",
@@ -146,7 +148,11 @@ def test_the_last_model_call_is_the_one_that_ended_last_wherever_it_is() -> None
 
 
 @pytest.mark.parametrize("trace", [[], [ObservationNode(step("s"))]])
-def test_a_trace_without_a_model_call_has_no_last_one(trace: list[ObservationNode]) -> None:
+def test_a_trace_without_a_model_call_has_no_last_one(
+    trace: list[ObservationNode], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for client in CLIENTS:
+        monkeypatch.delitem(sys.modules, client, raising=False)
     with pytest.raises(ValueError, match=r"^No LLMSpan found in the trace$"):
         last_llm_call(trace)
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, Self, runtime_checkable
 
-from proctor.base.json_data import Json, fingerprint
+from proctor.base.json_data import Json, fingerprint, plain
 from proctor.base.records import record
 from proctor.cases.suite import NOTHING, Case, NamedData, Turn
 
@@ -31,6 +31,10 @@ class Usage:
         if self.input_tokens is None or self.output_tokens is None:
             return None
         return self.input_tokens + self.output_tokens
+
+    def known(self) -> dict[str, Json]:
+        """The parts that say something, for records: no `None`, and `estimated` only where it is true."""
+        return {name: value for name, value in plain(self).items() if value is not None and value is not False}
 
     def __add__(self, other: Usage) -> Usage:
         """The sum; of two models each is priced first, since the sum could not be."""

@@ -78,6 +78,7 @@ async def stop(process: asyncio.subprocess.Process, *, politely: bool = False) -
             await _wait(process)
     finally:
         kill_group(process)
+        _close_output(process)
     if process.returncode is None:
         await _wait(process)
 
@@ -87,6 +88,14 @@ def kill_group(process: asyncio.subprocess.Process) -> None:
         kill_tree(process.pid, getattr(process, "mark", ""))
     elif process.returncode is None:
         process.kill()
+
+
+def _close_output(process: asyncio.subprocess.Process) -> None:
+    """Stop reading: asyncio waits for the end of output, which a full pipe never comes to."""
+    for number in (1, 2):
+        pipe = process._transport.get_pipe_transport(number)  # type: ignore[attr-defined]
+        if pipe is not None:
+            pipe.close()
 
 
 async def _wait(process: asyncio.subprocess.Process) -> None:

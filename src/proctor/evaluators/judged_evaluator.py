@@ -147,19 +147,15 @@ def spent_on(calls: Sequence[JudgeCall]) -> dict[str, Json]:
     total = sum(made, Usage())
     if any(usage.cost_usd is None for usage in made):
         total = replace(total, cost_usd=None)
-    return _known(total)
+    return total.known()
 
 
 def call_account(call: JudgeCall) -> dict[str, Json]:
     """One call as it is kept with the verdict; the key finds its prompt and reply in the cache."""
     said: dict[str, Json] = {"kind": call.kind, "version": call.version, "model": call.model, "key": call.key}
-    usage = {} if call.cached else _known(call.usage)
+    usage = {} if call.cached else call.usage.known()
     flags = {"cached": call.cached, "repaired": call.repaired, "sample": call.sample, "usage": usage}
     return said | {name: value for name, value in flags.items() if value}
-
-
-def _known(usage: Usage) -> dict[str, Json]:
-    return {name: value for name, value in plain(usage).items() if value is not None}
 
 
 def _vote(vote: Vote) -> dict[str, Json]:

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from proctor.agents.agent import Usage
 from proctor.base.errors import NeedsModel, UsageError
-from proctor.base.json_data import Json, fingerprint, plain
+from proctor.base.json_data import Json, fingerprint
 from proctor.base.records import record
 from proctor.judging.context import EMBEDDED, engine_judge_context, log_call
 from proctor.judging.judge import JudgeCall
@@ -186,7 +186,7 @@ def _entry_of(model: str, text: str, vector: Vector, usage: Usage) -> Entry:
         "version": VERSION,
         "user": text,
         "vector": base64.b64encode(array("d", vector).tobytes()).decode("ascii"),
-        "usage": {name: value for name, value in plain(usage).items() if value is not None},
+        "usage": usage.known(),
     }
     return entry
 

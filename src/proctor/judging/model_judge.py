@@ -199,7 +199,7 @@ def _entry_of(
         "system": prompt.system,
         "user": prompt.user,
         "reply": sendable(completion.text),
-        "usage": {key: value for key, value in plain(cost.usage).items() if value is not None},
+        "usage": cost.usage.known(),
         "duration_ms": round(cost.duration_ms, 3),
     }
     if completion.choice_probabilities:

@@ -12,6 +12,7 @@ from typing import Any
 
 from proctor.base.json_data import Json
 from proctor.judging.judge import Prompt, Question, Texts, as_list
+from proctor.judging.judge_replies import sendable
 
 RULES = """You are an examiner. You assess material and report what you find; you do not take part in it.
 
@@ -36,8 +37,8 @@ def prompt_of(question: Question[Any]) -> Prompt:
     """The prompt, always the same for the same question, so that the cache finds the verdict by its content."""
     schema = json.dumps(schema_of(question), ensure_ascii=False)
     return Prompt(
-        system=RULES + question.instructions.strip(),
-        user="\n".join([*fenced_material(question.material, MARK), CLOSING.format(schema=schema)]),
+        system=sendable(RULES + question.instructions.strip()),
+        user=sendable("\n".join([*fenced_material(question.material, MARK), CLOSING.format(schema=schema)])),
     )
 
 

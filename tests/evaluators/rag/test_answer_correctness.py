@@ -316,7 +316,8 @@ def test_a_busy_provider_is_asked_again_and_one_that_refuses_is_not(monkeypatch:
         with pytest.raises(JudgeFailed, match="answered 401") as caught:
             near(EmbeddingSimilarity(model={**source, "base_url": url}))
         assert len(requests) == 1
-    assert "secret" not in str(caught.value)
+    assert "which is secret" not in str(caught.value)
+    assert "[secret: MY_KEY, 27 characters]" in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -67,11 +67,12 @@ def test_a_reused_trial_is_scored_on_the_trace_it_left(tmp_path: Path) -> None:
 
 def test_a_resumed_run_that_scores_anew_has_the_traces_of_its_answers(tmp_path: Path) -> None:
     class Once:
-        def __init__(self) -> None:
-            self.heard = 0
+        """Counts on the class: what an agent itself holds is part of it, and a changed one is asked again."""
+
+        heard = 0
 
         async def __call__(self, question: str) -> str:
-            self.heard += 1
+            Once.heard += 1
             return await thinker(question)
 
     agent = Once()
