@@ -192,3 +192,25 @@ def test_statements_lose_no_word(text: str) -> None:
 def test_a_passage_supports_itself(words: list[str]) -> None:
     text = " ".join(words)
     assert support(text, [text]).verdict == "supported"
+
+
+LIMITS = '{"eligible": true, "credit_score": 720, "minimum_credit_score": 650, "maximum_loan_amount": 47500}'
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "Your credit score of 720 is above the minimum credit score of 650.",
+        "The minimum credit score of 650 is below your credit score of 720.",
+        "A credit score of 720 exceeds the minimum credit score of 650.",
+    ],
+)
+def test_two_values_that_are_compared_keep_their_own_labels(statement: str) -> None:
+    assert support(statement, [LIMITS]).verdict == "supported"
+
+
+def test_compared_values_that_are_swapped_contradict() -> None:
+    assert (
+        support("Your credit score of 650 is above the minimum credit score of 720.", [LIMITS]).verdict
+        == "contradicted"
+    )

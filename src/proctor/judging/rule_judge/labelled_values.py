@@ -19,6 +19,8 @@ _BEFORE, _AFTER, _INHERITED = 0.6, 0.1, 0.9
 _COMMON = 0.9
 _SIDES = frozenset("from to until till since before after".split())
 """Small words before a number that say which of two it is."""
+_COMPARING = frozenset("above below beneath beyond exceed exceeds exceeding than under versus vs".split())
+"""Words between two values: what stands before one is said of the first, what stands after it of the second."""
 _STRONG = 0.6
 """The share of a label that another value must have to be the value of the same thing."""
 _ALL = 0.99
@@ -67,6 +69,8 @@ def _label(reading: Reading, index: int) -> dict[str, float]:
         while 0 <= position < len(reading.terms):
             term = reading.terms[position]
             paused = (position if step > 0 else position + 1) in reading.pauses
+            if term.text.lower() in _COMPARING:
+                break  # the rest is said of the other value
             if paused or (_is_number(term) and _is_number(own) and _comparable(term, own)):
                 label = far
             if term.text.lower() in _SIDES and _is_number(own) and position == index - 1:
