@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from proctor.base.threads import run_in_kept_loop
+from proctor.base.threads import run_sync
 from proctor.cases.formats.loading import load as load_paths
 from proctor.cases.suite import Settings, Suite
 from proctor.results.run import Run
@@ -61,7 +61,7 @@ def run(
     - `store` is the folder in which results are kept; without it they are kept in memory only.
     - `listener` is told when the run starts, of each trial, and when the run ends.
     """
-    return run_in_kept_loop(
+    return run_sync(
         run_async(
             suites,
             agent,

@@ -50,7 +50,7 @@ def test_two_tools_are_used_in_each_of_three_turns(tmp_path: Path, provider: str
     assert trial.outcome == "passed", trial.scores
     assert [call.name for reply in trial.replies for call in reply.tool_calls] == ["rate", "monthly"] * 3
     assert trial.replies[0].tool_calls[0].result == {"city": "Oslo", "rate": 4}
-    assert trial.replies[0].usage == proctor.Usage(33, 21, model_calls=3)
+    assert trial.replies[0].usage == proctor.Usage(33, 21, model_calls=3, model="m")
     assert server.requests[0].system == "You lend money."
     assert len(server.requests) == 9
 

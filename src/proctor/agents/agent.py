@@ -172,6 +172,8 @@ class BaseAgent:
     """Changes when the agent changes; empty if the agent cannot tell."""
     unknown_parts: tuple[str, ...] = ()
     """What of the agent its fingerprint does not cover; its answers are not reused by another run then."""
+    sees_calls: bool = False
+    """Whether a reply without tool calls means that there were none; else they are looked for in the trace."""
     takes_files: bool = True
     """Whether it reads the files of a turn itself; if not, the engine puts their text into the input."""
     tells_cost: bool = False

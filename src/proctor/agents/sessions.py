@@ -53,6 +53,8 @@ class Conversation:
 class FrameworkAgent(BaseAgent):
     """An agent of a framework: `name`, a fingerprint, and a session per trial."""
 
+    sees_calls = True
+
     takes_files = False
 
     def __init__(self, target: Any, name: str, fingerprint: str) -> None:

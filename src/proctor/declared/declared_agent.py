@@ -91,6 +91,7 @@ class DeclaredAgent(BaseAgent):
     Both happen in one task of its own: what MCP servers open must be closed by the task that opened it.
     """
 
+    sees_calls = True
     takes_files = False
     start_seconds = 60.0
     """Libraries are loaded and servers of tools begun once, however little time a trial has."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from proctor.agents.agent import Agent, Reply, Session, ToolCall, Usage
+from proctor.agents.agent import Agent, BaseAgent, Reply, Session, ToolCall, Usage
 from proctor.agents.tool_doubles import DOUBLES, Doubles
 from proctor.base.clock import CLOCK
 from proctor.base.errors import AgentFailed, UnreadableReply
@@ -306,7 +306,10 @@ class _Conversation:
             end_fork_of(pid)
         recording.over = True
         duration_ms = (CLOCK.perf_counter() - clock) * 1000
-        whole = _priced(complete_reply(reply, recording, duration_ms, self._spans[before:]), self._agent)
+        sees_calls = isinstance(self._agent, BaseAgent) and self._agent.sees_calls
+        whole = _priced(
+            complete_reply(reply, recording, duration_ms, self._spans[before:], sees_calls=sees_calls), self._agent
+        )
         try:
             check_size(whole)
         except ReplyTooLarge as error:
@@ -318,14 +321,16 @@ class _Conversation:
         return whole
 
 
-def complete_reply(reply: Any, recording: Recording, duration_ms: float, spans: list[Span]) -> Reply:
+def complete_reply(
+    reply: Any, recording: Recording, duration_ms: float, spans: list[Span], *, sees_calls: bool = False
+) -> Reply:
     """The reply with what was recorded on the way; what an adapter reports itself comes first, then `@tool`."""
     if not isinstance(reply, Reply):
         raise UnreadableReply(f"the session returned {type(reply).__name__} instead of a Reply")
     _check(reply)
     return Reply(
         reply.text,
-        tuple(reply.tool_calls or recording.tool_calls or _traced_calls(spans)),
+        tuple(reply.tool_calls or recording.tool_calls or (() if sees_calls else _traced_calls(spans))),
         _traced_usage(spans) if reply.usage is None else _measured(reply.usage),
         tuple(reply.outputs or recording.outputs),
         reply.structured,
