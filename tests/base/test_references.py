@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable
@@ -203,3 +204,14 @@ def test_an_error_raised_inside_proctor_is_placed_where_the_users_code_called_it
     with pytest.raises(UsageError) as raised:
         call()
     assert place_of(raised.value) == " (app.py:5)"
+
+
+def test_an_edit_of_the_same_second_and_length_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    file = tmp_path / "agent.py"
+    for answer in (1, 2):
+        file.write_text(f"answer = {answer}\n", encoding="utf-8")
+        os.utime(file, (1_700_000_000, 1_700_000_000))
+        module = load_file(file)
+        assert module.answer == answer
+        del sys.modules[module.__name__]

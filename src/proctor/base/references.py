@@ -19,6 +19,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator, Mapping
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
@@ -95,13 +96,20 @@ def find_file(where: str, base: Path | None) -> Path:
     raise UsageError(f"no file {where!r}; looked for " + ", ".join(str(candidate) for candidate in tried))
 
 
+class _FromSource(SourceFileLoader):
+    """Compiles the file as it is now: cached bytecode is told apart by second and size, and an edit can keep both."""
+
+    def path_stats(self, path: str) -> Any:
+        raise OSError(f"the bytecode of {path} is not used")
+
+
 def load_file(path: Path) -> ModuleType:
     """Execute a Python file once and keep it; later calls get the same module."""
     name = f"_proctor_{path.stem}_{hashlib.blake2b(str(path).encode(), digest_size=6).hexdigest()}"
     with _LOADING:
         if name in sys.modules:
             return sys.modules[name]
-        spec = importlib.util.spec_from_file_location(name, path)
+        spec = importlib.util.spec_from_file_location(name, path, loader=_FromSource(name, str(path)))
         if spec is None or spec.loader is None:
             raise UsageError(f"{path} cannot be loaded as Python")
         module = importlib.util.module_from_spec(spec)
