@@ -40,17 +40,19 @@ class _Late:
     """Compiles the real `__init__` when it is first needed: most classes that a short run imports have no instance."""
 
     def __init__(self, made: Any, own: tuple[Field[Any], ...]) -> None:
-        self._made, self._own = made, own
+        self._made, self._own, self._compiled = made, own, None
 
         def first(instance: Any, *values: Any, **named: Any) -> None:
-            self.compile()
-            made.__init__(instance, *values, **named)
+            self.compile()(instance, *values, **named)
 
         self._first = made.__init__ = first
 
-    def compile(self) -> None:
-        if self._made.__init__ is self._first:
-            self._made.__init__ = _init(self._made, self._own)
+    def compile(self) -> Any:
+        if self._compiled is None:
+            self._compiled = _init(self._made, self._own)
+        if self._made.__init__ is self._first:  # and not wrapped by the class since
+            self._made.__init__ = self._compiled
+        return self._compiled
 
     def __get__(self, instance: object, owner: Any) -> Any:
         """As `__signature__`: there is none, and `inspect` looks at `__init__` next."""
