@@ -165,7 +165,8 @@ def test_a_case_that_is_an_alias_is_not_edited(tmp_path: Path) -> None:
 
 
 def test_what_a_case_merges_is_left_to_the_others(tmp_path: Path) -> None:
-    text = "x-base: &base\n  metadata: {owner: ann}\n  expected: {contains: [x]}\ncases:\n- <<: *base\n  id: a\n  input: x\n"
+    base = "x-base: &base\n  metadata: {owner: ann}\n  expected: {contains: [x]}\n"
+    text = f"{base}cases:\n- <<: *base\n  id: a\n  input: x\n"
     after = edited(tmp_path / "a.yaml", text, 0)
     assert after.startswith(text)
     assert "owner: ann" in after.removeprefix(text)
