@@ -219,7 +219,8 @@ def _is_editable(suite: Suite, target: Path) -> bool:
 
 def _edit(suite: Suite, changed: Suite, accepted: Accepted, target: Path, before: bytes) -> None:
     """Put the accepted cases into the text of the suite."""
-    from proctor.cases.formats.native.editing import CannotEdit, edit_cases
+    from proctor.cases.formats.native.editing import edit_cases
+    from proctor.cases.formats.native.json_positions import CannotEdit
 
     path = Path(str(suite.path))
     if read_bytes(path) != before:
