@@ -29,8 +29,8 @@ SCHEMA = "proctor.analysis/1"
 def command(run_id: str, output: str | None, as_json: bool, store: str | None) -> int:
     """Analyse a run: what failures have in common, how scores spread, what varies and what costs most.
 
-    On a terminal it is laid out; in a pipe or a file it is Markdown. RUN is an id, the beginning of one, a name, `last`,
-    `last~1`, or an exported file. Exits 0 whatever the verdict was.
+    On a terminal it is laid out; in a pipe or a file it is Markdown. RUN is an id, the beginning of one, a name,
+    `last`, `last~1`, or an exported file. Exits 0 whatever the verdict was.
     """
     if output is not None and not output.strip():
         raise UsageError("-o must name a file, or - for the terminal")
