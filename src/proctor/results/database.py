@@ -90,9 +90,11 @@ class Database:
             self._copy.cleanup()
 
     def __del__(self) -> None:
-        if hasattr(self, "_connection"):
-            with contextlib.suppress(Exception):  # at the end of Python, what this needs may be gone already
+        try:
+            if hasattr(self, "_connection"):
                 self.close()
+        except BaseException:  # noqa: S110  at the end of Python, what this needs may be gone or tampered with
+            pass
 
     def insert(self, statement: str, values: tuple[Any, ...]) -> int:
         """The number of the new row."""
