@@ -325,7 +325,7 @@ class _Execution:
             if problem is not None:
                 self._note = self._note or f"the agent {agent.name} could not stop: {problem}"
 
-    def _keeping_failed(self, error: Exception) -> None:
+    def _keeping_failed(self, error: BaseException) -> None:
         if isinstance(error, StoreError):
             self._stop(f"{error}; what was finished before is kept, the rest is only in this report")
         else:
