@@ -162,3 +162,54 @@ def test_a_metric_that_raises_is_an_error_of_its_own_and_the_others_are_measured
     failed, fine = found.metrics_data
     assert type(error).__name__ in (failed.error or "")
     assert fine.success
+
+
+CONFTEST = """
+import pytest
+
+
+class Own(BaseException):
+    pass
+
+
+def pytest_runtest_setup(item):
+    if "bad-setup" in item.name:
+        raise GeneratorExit
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item):
+    if "bad-teardown" in item.name:
+        raise Own("own")
+"""
+AGENT = """
+class Own(BaseException):
+    pass
+
+
+def agent(question):
+    if question in ("GeneratorExit", "SystemExit"):
+        raise {"GeneratorExit": GeneratorExit, "SystemExit": SystemExit}[question]
+    if question == "Own":
+        raise Own("own")
+    return question
+"""
+
+
+def test_in_pytest_a_hook_or_an_agent_that_raises_fails_its_own_case_and_the_others_are_run(
+    here: Path, environment: dict[str, str]
+) -> None:
+    import subprocess
+    import sys
+
+    (here / "app.py").write_text(AGENT)
+    (here / "conftest.py").write_text(CONFTEST)
+    ids = ("GeneratorExit", "SystemExit", "Own", "bad-setup", "bad-teardown", "good")
+    (here / "desk.proctor.yaml").write_text(f"name: desk\nagent: app.py:agent\ncases:\n{cases(*ids)}")
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-rA", "desk.proctor.yaml"]
+    done = subprocess.run(command, cwd=here, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "INTERNALERROR" not in done.stdout + done.stderr
+    summary = done.stdout.partition("short test summary")[2]
+    assert summary.count("FAILED") == 3
+    assert "PASSED desk.proctor.yaml::good" in summary

@@ -133,12 +133,12 @@ def _keep_output() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.flush()
             raw = io.FileIO(copy, "w")
-            binary = raw if stream.write_through else io.BufferedWriter(raw)
+            binary: Any = raw if stream.write_through else io.BufferedWriter(raw)
             setattr(
                 sys,
                 name,
                 io.TextIOWrapper(
-                    binary,  # type: ignore[arg-type]
+                    binary,
                     stream.encoding,
                     stream.errors,
                     line_buffering=stream.line_buffering,
