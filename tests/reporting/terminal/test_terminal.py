@@ -308,6 +308,16 @@ def test_the_live_display_tells_counts_rate_cost_and_time_left() -> None:
     assert words == "12/40  11 passed, 1 failed  2.0/s · $0.2500 · 14s left"
 
 
+def test_the_live_display_of_a_resumed_run_counts_what_was_kept() -> None:
+    terminal = LiveTerminal(FakeTerminal(), environ={"TERM": "xterm"})
+    terminal._planned, terminal._kept = 40, 10
+    terminal._counts.update({PASSED: 2})
+
+    words = "".join(span if isinstance(span, str) else span[0] for span in terminal._status(12, 1.0))
+
+    assert words == "12/40  10 kept, 2 passed  2.0/s · 14s left"
+
+
 def test_the_live_display_lets_no_escape_sequence_through() -> None:
     stream = FakeTerminal()
     narrate(

@@ -201,10 +201,12 @@ class LiveTerminal:
         return line
 
     def _status(self, done: int, elapsed: float) -> list[Span]:
-        """`12/40  11 passed, 1 failed  2.1/s · $0.03 · 13s left`."""
+        """`12/40  11 passed, 1 failed  2.1/s · $0.03 · 13s left`; a resumed run says how many were kept."""
         spans: list[Span] = [(f"{done:,}/{self._planned:,}", "bold"), "  "]
-        for number, (text, outcome) in enumerate(count_parts(self._counts)):
-            spans += [", " if number else "", (text, STYLES[outcome])]
+        before: list[tuple[str, str]] = [(f"{self._kept:,} kept", "dim")] if self._kept else []
+        counts = [(text, STYLES[outcome]) for text, outcome in count_parts(self._counts)]
+        for number, part in enumerate([*before, *counts]):
+            spans += [", " if number else "", part]
         made = self._counts.total()
         notes = []
         if made and elapsed > 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 import threading
 from collections import deque
@@ -160,7 +161,7 @@ class _Execution:
         )
         if self._listener is not None:
             self._listener.started(run, len(self._plan.trials), len(open_run.kept))
-        with self._watchdog, self._signals():
+        with self._watchdog, self._signals(), _working_folder():
             try:
                 if self._missing:
                     await self._stoppable([self._start_agents()])
@@ -324,7 +325,7 @@ class _Execution:
             if problem is not None:
                 self._note = self._note or f"the agent {agent.name} could not stop: {problem}"
 
-    def _keeping_failed(self, error: Exception) -> None:
+    def _keeping_failed(self, error: BaseException) -> None:
         if isinstance(error, StoreError):
             self._stop(f"{error}; what was finished before is kept, the rest is only in this report")
         else:
@@ -380,6 +381,21 @@ class _Execution:
         # The guard ends the process at the second signal, and passes on one that the whole group got already.
         signal.signal(number, signal.SIG_IGN if is_guarded() else signal.SIG_DFL)
         self._stop("interrupted; run the same command with --resume to continue", interrupted=True)
+
+
+@contextlib.contextmanager
+def _working_folder() -> Iterator[None]:
+    """The folder in which the run began is the one in which its reports are written, wherever an agent went."""
+    try:
+        folder = os.getcwd()  # noqa: PTH109  starting a run should not take longer for what is hardly ever needed
+    except OSError:
+        folder = ""
+    try:
+        yield
+    finally:
+        if folder:
+            with contextlib.suppress(OSError):
+                os.chdir(folder)
 
 
 def _result(
