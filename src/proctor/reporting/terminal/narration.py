@@ -114,12 +114,18 @@ class Warnings:
             screen.line(f"{counted(self._unsaid, 'more warning')} not shown; the JSON report has all of them")
 
 
-def _trial_line(trial: TrialResult, names: NameColumn) -> list[Span]:
-    spans: list[Span] = [
-        (f"{SHORT[trial.outcome]:<{INDENT - 2}}  ", STYLES[trial.outcome]),
-        f"{names.padded(one_line(f'{trial.suite}/{trial_name(trial.case.id, trial.number)}'))}  ",
-        (f"{'' if trial.outcome is Outcome.SKIPPED else duration(trial.duration_ms):>6}", "dim"),
+def head_spans(outcome: Outcome, name: str, duration_ms: float, names: NameColumn) -> list[Span]:
+    """How every line about a trial or a case begins."""
+    return [
+        (f"{SHORT[outcome]:<{INDENT - 2}}  ", STYLES[outcome]),
+        f"{names.padded(one_line(name))}  ",
+        (f"{'' if outcome is Outcome.SKIPPED else duration(duration_ms):>6}", "dim"),
     ]
+
+
+def _trial_line(trial: TrialResult, names: NameColumn) -> list[Span]:
+    name = f"{trial.suite}/{trial_name(trial.case.id, trial.number)}"
+    spans = head_spans(trial.outcome, name, trial.duration_ms, names)
     separator = "  "
     for text, outcome in score_texts(trial.scores):
         spans += [separator, (text, "" if outcome is Outcome.PASSED else STYLES[outcome])]

@@ -7,7 +7,7 @@ import math
 import os
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from proctor.reporting.terminal.narration import (
@@ -32,6 +32,12 @@ from proctor.results.run import Outcome, Run, TrialResult
 from proctor.results.verdict import RunVerdict
 from proctor.running.options import Listener
 
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.text import Text
+
+    from proctor.reporting.terminal.case_blocks import CaseBlock, CaseBlocks
+
 
 def choose_terminal(
     stream: TextIO, *, quiet: bool = False, verbose: bool = False, environ: Mapping[str, str] | None = None
@@ -44,10 +50,72 @@ def choose_terminal(
     return PlainTerminal(stream, quiet=quiet, verbose=verbose, environ=environ)
 
 
-class PlainTerminal:
-    """One line per trial, failures explained right below, a summary at the end.
+class TrialTeller:
+    """Tells of trials on a screen: a case that is repeated once, in one block, when its last trial is kept."""
 
-    `quiet` leaves only the verdict; `verbose` explains the trials that pass as well.
+    def __init__(self, screen: StreamScreen | RichScreen, *, verbose: bool, every: bool) -> None:
+        self._screen = screen
+        self._verbose = verbose
+        self._every = every or verbose
+        """Whether trials that pass are told of too."""
+        self._warnings = Warnings()
+        self._names = NameColumn()
+        self._blocks: CaseBlocks | None = None
+        self._explained: set[tuple[str, str]] = set()
+
+    def start(self, run: Run) -> None:
+        if run.repeats and not self._verbose:
+            from proctor.reporting.terminal.case_blocks import CaseBlocks
+
+            self._blocks = CaseBlocks(run)
+
+    def tell(self, trial: TrialResult) -> None:
+        fresh = self._warnings.fresh(trial)
+        if self._blocks is not None and trial in self._blocks:
+            self._tell_block(self._blocks.add(trial, fresh))
+            return
+        is_bad = trial.outcome in (Outcome.FAILED, Outcome.ERROR)
+        if not (self._every or fresh or is_bad) or self._was_explained(trial, is_bad):
+            return
+        tell_trial(self._screen, trial, verbose=self._verbose, warnings=fresh, names=self._names)
+        self._screen.flush()
+
+    def tell_case(self, trials: Sequence[TrialResult]) -> None:
+        """Tell of a case of a run that is over, by those of its trials that are to be shown."""
+        if self._blocks is not None and trials[0] in self._blocks:
+            self._tell_block(self._blocks.all_kept(trials, self._warnings))
+            return
+        for trial in trials:
+            self.tell(trial)
+
+    def finish(self) -> None:
+        """Tell of cases that were not completed, and how many warnings were left out."""
+        for block in () if self._blocks is None else self._blocks.rest():
+            self._tell_block(block)
+        self._warnings.tell_rest(self._screen)
+
+    def _tell_block(self, block: CaseBlock | None) -> None:
+        if self._blocks is None or block is None or not (self._every or block.examples or block.warnings):
+            return
+        self._blocks.tell(self._screen, block, self._names)
+        self._screen.flush()
+
+    def _was_explained(self, trial: TrialResult, is_bad: bool) -> bool:
+        """Whether the gate asked a case again that was told of already: what it makes of that comes at the end."""
+        if self._verbose:
+            return False
+        address = (trial.suite, trial.case.id)
+        if trial.number > 1 and address in self._explained:
+            return True
+        if is_bad:
+            self._explained.add(address)
+        return False
+
+
+class PlainTerminal:
+    """One line per case, failures explained right below, a summary at the end.
+
+    `quiet` leaves only the verdict; `verbose` explains every trial, also those that pass.
     """
 
     def __init__(
@@ -61,27 +129,28 @@ class PlainTerminal:
         colour = wants_colour(stream, os.environ if environ is None else environ)
         self._screen = StreamScreen(stream, colour=colour, width=_width(stream))
         self._quiet = quiet
-        self._verbose = verbose
-        self._warnings = Warnings()
-        self._names = NameColumn()
+        self._teller = TrialTeller(self._screen, verbose=verbose, every=True)
 
     def started(self, run: Run, planned: int, kept: int) -> None:
         if not self._quiet:
+            self._teller.start(run)
             tell_start(self._screen, run, planned, kept)
             self._screen.flush()
 
     def trial_done(self, trial: TrialResult) -> None:
-        if self._quiet:
-            return
-        fresh = self._warnings.fresh(trial)
-        tell_trial(self._screen, trial, verbose=self._verbose, warnings=fresh, names=self._names)
-        self._screen.flush()
+        if not self._quiet:
+            self._teller.tell(trial)
+
+    def case_shown(self, trials: Sequence[TrialResult]) -> None:
+        """Tell of a case of a run that is over."""
+        if not self._quiet:
+            self._teller.tell_case(trials)
 
     def finished(self, run: Run, verdict: RunVerdict) -> None:
         if self._quiet:
             tell_verdicts(self._screen, run, verdict)
         else:
-            self._warnings.tell_rest(self._screen)
+            self._teller.finish()
             tell_summary(self._screen, run, verdict)
         self._screen.flush()
 
@@ -94,10 +163,6 @@ def _width(stream: TextIO) -> int | None:
 
     return shutil.get_terminal_size().columns
 
-
-if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
-    from rich.text import Text
 
 BAR_WIDTH = 24
 
@@ -149,9 +214,7 @@ class LiveTerminal:
             file=outlet, force_terminal=True, highlight=False, markup=False, emoji=False, _environ=environ
         )
         self._screen = RichScreen(self._console)
-        self._verbose = verbose
-        self._warnings = Warnings()
-        self._names = NameColumn()
+        self._teller = TrialTeller(self._screen, verbose=verbose, every=False)
         self._counts: Counter[Outcome] = Counter()
         self._cost: float | None = None
         self._planned = self._kept = 0
@@ -161,6 +224,7 @@ class LiveTerminal:
     def started(self, run: Run, planned: int, kept: int) -> None:
         from rich.live import Live
 
+        self._teller.start(run)
         tell_start(self._screen, run, planned, kept)
         self._screen.flush()
         self._planned, self._kept = planned, kept
@@ -175,16 +239,13 @@ class LiveTerminal:
         usage = trial.usage
         if usage is not None and usage.cost_usd is not None:
             self._cost = (self._cost or 0.0) + usage.cost_usd
-        fresh = self._warnings.fresh(trial)
-        if self._verbose or fresh or trial.outcome in (Outcome.FAILED, Outcome.ERROR):
-            tell_trial(self._screen, trial, verbose=self._verbose, warnings=fresh, names=self._names)
-            self._screen.flush()
+        self._teller.tell(trial)
 
     def finished(self, run: Run, verdict: RunVerdict) -> None:
         if self._live is not None:
             self._live.stop()
             atexit.unregister(self._live.stop)
-        self._warnings.tell_rest(self._screen)
+        self._teller.finish()
         tell_summary(self._screen, run, verdict)
         self._screen.flush()
 

@@ -6,8 +6,8 @@ import asyncio
 import contextlib
 import signal
 import threading
-from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from proctor.base.clock import CLOCK
 from proctor.base.errors import StoreError
 from proctor.base.guard import is_guarded
 from proctor.base.secrets import mask
-from proctor.cases.suite import Case
+from proctor.cases.suite import NOTHING, Case
 from proctor.results.encoding import with_masked_note
 from proctor.results.run import Outcome, Run, Score, TrialResult
 from proctor.results.verdict import NOTHING_SCORES, RunVerdict, judge
@@ -157,6 +157,7 @@ class _Execution:
             store=None if open_run.store is None else str(open_run.store.folder),
             name=open_run.name,
             uncounted="" if self._costs is None else self._costs.unknown(self._plan),
+            repeats=_repeats(self._plan.trials),
         )
         if self._listener is not None:
             self._listener.started(run, len(self._plan.trials), len(open_run.kept))
@@ -407,6 +408,14 @@ def _result(
         reused=reused,
         spans=answer.spans,
     )
+
+
+def _repeats(trials: Sequence[PlannedTrial]) -> Mapping[tuple[str, str], int]:
+    """How many trials each case has, of those with more than one."""
+    if not any(trial.number > 1 for trial in trials):
+        return NOTHING
+    counts = Counter((trial.suite.suite.name, trial.case.id) for trial in trials)
+    return {address: count for address, count in counts.items() if count > 1}
 
 
 def _case_of(planned: PlannedTrial, answer: Answer) -> Case:
