@@ -26,6 +26,8 @@ class Fact:
     text: str
     outcome: Outcome | None = None
     """Of the score, where the fact is one."""
+    pair: tuple[str, str] | None = None
+    """What stands left and right, where the text has two columns."""
 
 
 @record
@@ -42,6 +44,7 @@ class Detail:
     """Also what went well: all turns, all scores."""
 
 
+CALL_TITLES = ("expected", "made")
 WIDEST_EXPECTED = 44
 """Columns for an expected call beside the one that was made."""
 
@@ -201,24 +204,23 @@ def _turn_facts(trial: TrialResult, index: int, detail: Detail) -> Iterator[Fact
     reply = trial.replies[index]
     yield Fact("got", shorten(answer(reply), detail.value) or "(an empty answer)")
     pairs = pair_calls(turn.expected.tool_calls, reply.tool_calls, found_in_calls(trial, index))
-    for number, line in enumerate(_call_lines(turn.expected.tool_calls, reply.tool_calls, pairs, detail)):
-        yield Fact("" if number else "calls", line)
+    for number, (line, pair) in enumerate(_call_lines(turn.expected.tool_calls, reply.tool_calls, pairs, detail)):
+        yield Fact("" if number else "calls", line, pair=pair)
 
 
 def _call_lines(
     expected: Sequence[ExpectedCall] | None, calls: Sequence[ToolCall], pairs: Sequence[CallPair], detail: Detail
-) -> Iterator[str]:
-    """The calls that were made; beside those that were expected, where any were."""
+) -> Iterator[tuple[str, tuple[str, str] | None]]:
+    """The calls that were made; beside those that were expected, where any were: as one text, and as two columns."""
     if expected is None:
-        yield from (_line(pair, detail) for pair in pairs)
+        yield from ((_line(pair, detail), None) for pair in pairs)
         return
     if not expected and not calls:
-        yield "none, as expected"
+        yield "none, as expected", None
         return
-    rows = [_row(pair, detail) for pair in pairs]
-    width = min(WIDEST_EXPECTED, max(len(left) for left, _ in [("expected", ""), *rows]))
-    yield f"{'expected':<{width}} | made"
-    yield from (f"{left:<{width}} | {right}" for left, right in rows)
+    rows = [CALL_TITLES, *(_row(pair, detail) for pair in pairs)]
+    width = min(WIDEST_EXPECTED, max(len(left) for left, _ in rows))
+    yield from ((f"{left:<{width}} | {right}", (left, right)) for left, right in rows)
 
 
 def _line(pair: CallPair, detail: Detail) -> str:

@@ -263,9 +263,8 @@ def test_piping_into_head_leaves_no_complaint() -> None:
 
 def test_lines_wrap_to_a_known_width_under_their_column() -> None:
     out = io.StringIO()
-    tell_trial(
-        StreamScreen(out, width=60), trial("long", FAILED, "word " * 60), verbose=False, warnings=(), names=NameColumn()
-    )
+    screen = StreamScreen(out, width=60)
+    tell_trial(screen, trial("long", FAILED, "word " * 60), verbose=False, warnings=(), names=NameColumn(screen))
 
     lines = out.getvalue().splitlines()[1:]
     assert max(len(line) for line in lines) <= 60
@@ -303,7 +302,7 @@ def test_the_live_display_tells_counts_rate_cost_and_time_left() -> None:
     terminal._counts.update({PASSED: 11, FAILED: 1, ERROR: 0})
     terminal._cost = 0.25
 
-    words = "".join(span if isinstance(span, str) else span[0] for span in terminal._status(12, 6.0))
+    words = "".join(span if isinstance(span, str) else span[0] for span in terminal._status(12, 6.0, 80))
 
     assert words == "12/40  11 passed, 1 failed  2.0/s · $0.2500 · 14s left"
 

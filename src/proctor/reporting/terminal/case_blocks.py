@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from proctor.reporting.case_groups import BAD, WORST_FIRST, ReasonTally, share_text
 from proctor.reporting.explain import BRIEF, Fact, explain, why_open
-from proctor.reporting.terminal.narration import NameColumn, Warnings, head_spans, tell_facts
+from proctor.reporting.terminal.narration import INDENT, NameColumn, Warnings, head_spans, tell_facts
 from proctor.reporting.terminal.screen import Screen, Span
 from proctor.reporting.wording import STYLES, counted, score_value
 from proctor.results.run import Outcome, Run, Score, ScoreRow, TrialResult, TrialSummary
@@ -83,7 +83,7 @@ class CaseBlocks:
     def tell(self, screen: Screen, block: CaseBlock, names: NameColumn) -> None:
         """The line of a case, with its distinct reasons and one example below if a trial went wrong."""
         outcome = case_outcome(block.summaries, self._criteria[block.address[0]])
-        screen.line(*_line(block, outcome, self._planned.get(block.address, 0), names))
+        screen.line(*_line(block, outcome, self._planned.get(block.address, 0), names), hang=INDENT)
         facts = [*_facts(block), *(Fact("warning", warning, Outcome.ERROR) for warning in block.warnings)]
         if facts:
             tell_facts(screen, facts, BRIEF)
@@ -95,7 +95,7 @@ def _line(block: CaseBlock, outcome: Outcome, planned: int, names: NameColumn) -
     made = len(block.summaries)
     share = "" if outcome is Outcome.SKIPPED else share_text(outcome, counts)
     mean_ms = sum(summary.duration_ms for summary in block.summaries) / made
-    spans = head_spans(outcome, f"{'/'.join(block.address)} {share}".rstrip(), mean_ms, names)
+    spans = head_spans(outcome, "/".join(block.address), mean_ms, names, share)
     separator = "  "
     for text, worst in _score_texts([row for summary in block.summaries for row in summary.scores]):
         spans += [separator, (text, "" if worst is Outcome.PASSED else STYLES[worst])]

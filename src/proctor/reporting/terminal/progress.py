@@ -5,9 +5,10 @@ from __future__ import annotations
 import atexit
 import math
 import os
+import re
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from proctor.reporting.terminal.narration import (
@@ -26,6 +27,7 @@ from proctor.reporting.terminal.screen import (
     is_unicode,
     one_line,
     wants_colour,
+    wrapped,
 )
 from proctor.reporting.wording import STYLES, count_parts, duration, money
 from proctor.results.run import Outcome, Run, TrialResult
@@ -59,7 +61,7 @@ class TrialTeller:
         self._every = every or verbose
         """Whether trials that pass are told of too."""
         self._warnings = Warnings()
-        self._names = NameColumn()
+        self._names = NameColumn(screen)
         self._blocks: CaseBlocks | None = None
         self._explained: set[tuple[str, str]] = set()
 
@@ -126,8 +128,8 @@ class PlainTerminal:
         verbose: bool = False,
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        colour = wants_colour(stream, os.environ if environ is None else environ)
-        self._screen = StreamScreen(stream, colour=colour, width=_width(stream))
+        environ = os.environ if environ is None else environ
+        self._screen = StreamScreen(stream, colour=wants_colour(stream, environ), width=_width(stream, environ))
         self._quiet = quiet
         self._teller = TrialTeller(self._screen, verbose=verbose, every=True)
 
@@ -155,13 +157,28 @@ class PlainTerminal:
         self._screen.flush()
 
 
-def _width(stream: TextIO) -> int | None:
+def _width(stream: TextIO, environ: Mapping[str, str]) -> int | None:
     """How wide to wrap; a file or a pipe keeps its lines whole."""
     if not is_terminal(stream):
         return None
     import shutil
 
-    return shutil.get_terminal_size().columns
+    told = environ.get("COLUMNS", "")
+    return int(told) if told.isdecimal() and int(told) else shutil.get_terminal_size().columns
+
+
+def tell_loading(stream: TextIO, references: Iterable[Any], environ: Mapping[str, str] | None = None) -> None:
+    """Say which Python files and modules are being loaded, which may take long, to a person who watches."""
+    environ = os.environ if environ is None else environ
+    found: dict[str, None] = {}
+    for reference in references:
+        named = re.fullmatch(r"(?:[\w. -]+=)?([^{}=]+):[A-Za-z_]\w*", str(reference))
+        if named is not None and named[1] not in ("cmd", "http", "https"):
+            found[named[1].replace("\\", "/").rpartition("/")[2] if named[1].endswith(".py") else named[1]] = None
+    if found:
+        screen = StreamScreen(stream, colour=wants_colour(stream, environ), width=_width(stream, environ))
+        screen.line((f"loading {', '.join(found)}{'…' if screen.unicode else '...'}", "dim"))
+        screen.flush()
 
 
 BAR_WIDTH = 24
@@ -180,8 +197,8 @@ class RichScreen:
     def width(self) -> int | None:
         return self._console.width
 
-    def line(self, *spans: Span) -> None:
-        self._held.append(styled(*spans))
+    def line(self, *spans: Span, hang: int = 4) -> None:
+        self._held += [styled(*line) for line in wrapped(spans, self.width, hang)]
 
     def flush(self) -> None:
         from rich.text import Text
@@ -254,29 +271,41 @@ class LiveTerminal:
         from rich.table import Table
 
         done = min(self._planned, self._kept + self._counts.total())
-        bar = ProgressBar(total=max(1, self._planned), completed=done, width=BAR_WIDTH, complete_style="green")
+        wide = min(BAR_WIDTH, self._console.width // 5)
+        bar = ProgressBar(total=max(1, self._planned), completed=done, width=wide, complete_style="green")
         line = Table.grid(padding=(0, 2))
-        line.add_column(width=BAR_WIDTH)
+        line.add_column(width=wide)
         line.add_column(no_wrap=True, overflow="ellipsis")
-        line.add_row(bar, styled(*self._status(done, time.monotonic() - self._began)))
+        room = self._console.width - wide - 3
+        line.add_row(bar, styled(*self._status(done, time.monotonic() - self._began, room)))
         return line
 
-    def _status(self, done: int, elapsed: float) -> list[Span]:
-        """`12/40  11 passed, 1 failed  2.1/s · $0.03 · 13s left`."""
-        spans: list[Span] = [(f"{done:,}/{self._planned:,}", "bold"), "  "]
+    def _status(self, done: int, elapsed: float, room: int) -> list[Span]:
+        """`12/40  11 passed, 1 failed  2.1/s · $0.03 · 13s left`; on a narrow terminal, the first of it that fits."""
+        parts: list[list[Span]] = [[(f"{done:,}/{self._planned:,}", "bold")]]
         for number, (text, outcome) in enumerate(count_parts(self._counts)):
-            spans += [", " if number else "", (text, STYLES[outcome])]
+            parts.append([", " if number else "  ", (text, STYLES[outcome])])
+        for number, note in enumerate(self._notes(done, elapsed)):
+            parts.append([(f"{' · ' if number else '  '}{note}", "dim")])
+        spans: list[Span] = []
+        for part in parts:
+            room -= sum(len(span if isinstance(span, str) else span[0]) for span in part)
+            if room < 0:
+                break
+            spans += part
+        return spans
+
+    def _notes(self, done: int, elapsed: float) -> list[str]:
         made = self._counts.total()
+        if not made:
+            return [f"{elapsed:.0f}s"]
         notes = []
-        if made and elapsed > 0:
+        if elapsed > 0:
             rate = made / elapsed
             notes.append(f"{rate:.1f}/s" if rate >= 1 else f"{rate * 60:.1f}/min")
         if self._cost is not None:
             notes.append(money(self._cost))
-        if made and done < self._planned:
+        if done < self._planned:
             left = math.ceil(elapsed / made * (self._planned - done))
             notes.append(f"{left}s left" if left < 60 else f"{duration(left * 1000)} left")
-        elif not made:
-            notes.append(f"{elapsed:.0f}s")
-        spans.append((f"  {' · '.join(notes)}", "dim"))
-        return spans
+        return notes

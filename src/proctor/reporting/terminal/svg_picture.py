@@ -34,7 +34,7 @@ def terminal_svg(run: Run, verdict: RunVerdict, *, title: str, command: str = ""
         screen.line(("$ ", "dim"), (command, "bold"))
         screen.line()
     tell_start(screen, run, sum(info.planned for info in run.suites), 0)
-    names = NameColumn()
+    names = NameColumn(screen)
     for trial in run.trials:
         tell_trial(screen, trial, verbose=False, warnings=trial.warnings, names=names)
     tell_summary(screen, run, verdict)
