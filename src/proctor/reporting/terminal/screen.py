@@ -104,15 +104,15 @@ def folded(text: str, room: int) -> list[str]:
 
 
 def _fitting(word: str, room: int) -> int:
-    """How many characters of a word fit, at least one."""
-    if word.isascii():
-        return room
-    taken = 0
-    for number, sign in enumerate(word):
+    """How many characters of a word go on a line that is too short for it: up to a sign between two parts, if any."""
+    fits, taken = 0, 0
+    for sign in word:
         taken += cells(sign)
         if taken > room:
-            return max(1, number)
-    return len(word)
+            break
+        fits += 1
+    ends = (max(word.rfind(sign, 0, fits) for sign in signs) for signs in ("(,", "=/&;"))
+    return next((end + 1 for end in ends if end > 0), max(1, fits))
 
 
 def wrapped(spans: Sequence[Span], width: int | None, hang: int) -> list[list[Span]]:
