@@ -15,6 +15,20 @@ HEAD_BYTES = 10_000
 LIMIT: ContextVar[int] = ContextVar("max_reply_bytes", default=DEFAULT_BYTES)
 
 
+class Underway:
+    """What can be seen from outside of a turn that is being answered, for when it breaks off."""
+
+    __slots__ = ("streams", "threads")
+
+    def __init__(self) -> None:
+        self.streams: list[Pieces] = []
+        self.threads: list[int] = []
+        """The threads that work on it."""
+
+
+UNDERWAY: ContextVar[Underway | None] = ContextVar("turn_underway", default=None)
+
+
 class ReplyTooLarge(AgentFailed):
     """The agent answered more than `max_reply_bytes`; `head` is how the answer began."""
 
@@ -45,6 +59,8 @@ class Pieces:
         self._texts: list[str] = []
         self._size = 0
         self._limit = LIMIT.get()
+        if (turn := UNDERWAY.get()) is not None:
+            turn.streams.append(self)
 
     def add(self, chunk: Any) -> None:
         if not isinstance(chunk, str):

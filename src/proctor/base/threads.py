@@ -22,7 +22,7 @@ from typing import Any, ParamSpec, TypeVar
 from proctor.base.clock import CLOCK
 from proctor.base.errors import AgentFailed
 from proctor.base.references import describe
-from proctor.base.reply_size import Pieces
+from proctor.base.reply_size import UNDERWAY, Pieces
 
 _IDLE_SECONDS = 10.0
 
@@ -157,14 +157,20 @@ async def call_in_thread(function: Callable[..., Any], /, *args: Any, **kwargs: 
     context = contextvars.copy_context()
     pid = os.getpid()
 
+    turn = UNDERWAY.get()
+    threads = [] if turn is None else turn.threads
+
     def job() -> None:
+        threads.append(own := threading.get_ident())
         try:
             result, error = context.run(function, *args, **kwargs), None
         except Exception as raised:
             result, error = None, raised
         except BaseException as raised:
             result, error = None, AgentFailed(f"raised {describe(raised)}")
+            error.__cause__ = raised
         end_fork_of(pid)
+        threads.remove(own)
         deliveries.put(future, result, error)
 
     _WORKERS.submit(job)

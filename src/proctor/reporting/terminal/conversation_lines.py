@@ -25,7 +25,7 @@ def case_line(case_id: str, number: int, signs: dict[str, str]) -> str:
 def tool_lines(trial: TrialResult, signs: dict[str, str]) -> Iterator[str]:
     """Every call with its arguments and result; that there was none is worth a line as well."""
     calls = [call for reply in trial.replies for call in reply.tool_calls]
-    if not calls and trial.replies:
+    if not calls and trial.is_answered:
         yield f"{signs['tool']} No tool was called"
     for call in calls:
         yield f"{signs['tool']} Tool: {call.name}"
@@ -35,7 +35,10 @@ def tool_lines(trial: TrialResult, signs: dict[str, str]) -> Iterator[str]:
 def answer_lines(trial: TrialResult, signs: dict[str, str]) -> Iterator[str]:
     """What was answered, or why there is no answer."""
     if trial.replies:
-        yield f"{signs['answer']} {shorten(answer(trial.replies[-1]), LONGEST) or '(an empty answer)'}"
+        last = trial.replies[-1]
+        said = shorten(answer(last), LONGEST)
+        if said or last.error is None:
+            yield f"{signs['answer']} {said or '(an empty answer)'}{'' if last.error is None else ' (so far)'}"
     if trial.reason:
         yield f"{signs['bad']} {shorten(trial.reason, LONGEST)}"
 
