@@ -80,6 +80,10 @@ class _Workers:
     """As many threads as are needed at once; idle ones are used again, then end."""
 
     def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew, without any thread."""
         self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._idle = 0
@@ -146,6 +150,8 @@ class _Deliveries:
 
 
 _WORKERS = _Workers()
+if hasattr(os, "register_at_fork"):  # a fork has none of the threads that were idle here
+    os.register_at_fork(after_in_child=_WORKERS.forget)
 _DELIVERIES: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Deliveries] = weakref.WeakKeyDictionary()
 
 

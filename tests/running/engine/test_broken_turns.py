@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import threading
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -175,7 +177,7 @@ def test_only_the_last_attempt_is_kept_of_an_agent_that_was_asked_again() -> Non
 
 def test_reports_show_the_calls_that_were_made_and_claim_no_other() -> None:
     expected = Expected(output="x", tool_calls=(ExpectedCall("find_order"),))
-    found, verdict = run(suite([Case("c", (Turn("q", expected),))]), agent=raises)
+    found, _ = run(suite([Case("c", (Turn("q", expected),))]), agent=raises)
     (trial,) = found.trials
 
     told = "\n".join(f"{fact.label} {fact.text}" for fact in explain(trial))
@@ -200,3 +202,22 @@ def test_a_turn_of_which_nothing_is_known_is_not_said_to_lack_calls() -> None:
 
     assert "not called" not in report(html, found)
     assert only((found, None)).replies == ()
+
+
+def kills_itself(question: str) -> str:
+    find_order("A-17")
+    os.kill(os.getpid(), signal.SIGKILL)
+    return ""
+
+
+@pytest.mark.parametrize("agent", [raises, streams, hangs, streams_and_hangs, kills_itself])
+def test_an_isolated_trial_keeps_what_its_process_had_done(agent: Any) -> None:
+    found = run(suite([case("one")], timeout=1.5), agent=agent, isolate=True)
+
+    (reply,) = only(found).replies
+    assert (reply.tool_calls[0].name, reply.tool_calls[0].result) == ("find_order", "lost")
+    assert reply.text == {streams: "Your order is ", streams_and_hangs: "Your order "}.get(agent, "")
+    if agent in (raises, streams):
+        assert "\n  at test_broken_turns.py:" in (reply.error or "")
+    if agent is hangs:
+        assert [call.name for call in reply.tool_calls] == ["find_order", "slow_search"]

@@ -295,9 +295,9 @@ class _Conversation:
         session, recording, seen, clock, before = self._open
         self._open, spans = None, self._spans[before:]
         sees_calls = isinstance(self._agent, BaseAgent) and self._agent.sees_calls
-        traced = () if sees_calls else _traced_calls(spans)
+        traced = () if sees_calls else traced_calls(spans)
         duration_ms = (CLOCK.perf_counter() - clock) * 1000
-        turn = OpenTurn(session, recording, seen, self._raised, duration_ms, traced, _traced_usage(spans))
+        turn = OpenTurn(session, recording, seen, self._raised, duration_ms, traced, traced_usage(spans))
         reply = turn.reply(reason)
         return None if reply is None else _priced(reply, self._agent)
 
@@ -356,8 +356,8 @@ def complete_reply(
     _check(reply)
     return Reply(
         reply.text,
-        tuple(reply.tool_calls or recording.tool_calls or (() if sees_calls else _traced_calls(spans))),
-        _traced_usage(spans) if reply.usage is None else _measured(reply.usage),
+        tuple(reply.tool_calls or recording.tool_calls or (() if sees_calls else traced_calls(spans))),
+        traced_usage(spans) if reply.usage is None else _measured(reply.usage),
         tuple(reply.outputs or recording.outputs),
         reply.structured,
         reply.state,
@@ -377,7 +377,7 @@ def _priced(reply: Reply, agent: Agent) -> Reply:
     return replace(reply, usage=priced(usage, model_of(agent)))
 
 
-def _traced_calls(spans: list[Span]) -> tuple[ToolCall, ...]:
+def traced_calls(spans: list[Span]) -> tuple[ToolCall, ...]:
     if not spans:
         return ()
     from proctor.tracing.trace_summary import tool_calls_of
@@ -385,7 +385,7 @@ def _traced_calls(spans: list[Span]) -> tuple[ToolCall, ...]:
     return tool_calls_of(spans)
 
 
-def _traced_usage(spans: list[Span]) -> Usage | None:
+def traced_usage(spans: list[Span]) -> Usage | None:
     if not spans:
         return None
     from proctor.tracing.trace_summary import usage_of

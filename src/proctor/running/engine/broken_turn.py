@@ -38,7 +38,7 @@ class OpenTurn:
         self.recording.over = True
         part = self._part() or Reply()
         recorded = (*self.recording.tool_calls, *self._open_calls())
-        where = "".join(f"\n  at {place}" for place in self._places())
+        where = "".join(f"\n  at {place}" for place in self._places()) or _told_places(part)
         whole = replace(
             part,
             text=part.text or "".join(stream.text() for stream in self.seen.streams),
@@ -73,6 +73,12 @@ class OpenTurn:
             for thread in list(self.seen.threads):
                 places += [] if thread not in frames else _running_at(frames[thread])
         return places[-FRAMES_KEPT:]
+
+
+def _told_places(part: Reply) -> str:
+    """Where it broke, as the session tells it that saw it break in another process."""
+    at = (part.error or "").find("\n  at ")
+    return "" if part.error is None or at < 0 else part.error[at:]
 
 
 def _raised_at(error: BaseException | None, depth: int = 0) -> list[str]:
