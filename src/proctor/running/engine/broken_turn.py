@@ -36,14 +36,16 @@ class OpenTurn:
     def reply(self, reason: str) -> Reply | None:
         """What there was of an answer, with the reason why there is no more; `None` where there was nothing at all."""
         self.recording.over = True
-        part = self._part() or Reply()
+        part, log = self._part() or Reply(), self.seen.logs[-1] if self.seen.logs else None
+        noted = () if log is None else tuple(_as_left(call) for call in log.calls)
         recorded = (*self.recording.tool_calls, *self._open_calls())
+        streamed = "".join(stream.text() for stream in self.seen.streams)
         where = "".join(f"\n  at {place}" for place in self._places()) or _told_places(part)
         whole = replace(
             part,
-            text=part.text or "".join(stream.text() for stream in self.seen.streams),
-            tool_calls=tuple(part.tool_calls or recorded or self.traced_calls),
-            usage=part.usage or self.traced_usage,
+            text=part.text or streamed or (log.said if log is not None else ""),
+            tool_calls=tuple(part.tool_calls or noted or recorded or self.traced_calls),
+            usage=part.usage or (log.usage if log is not None else None) or self.traced_usage,
             outputs=tuple(part.outputs or self.recording.outputs),
             duration_ms=self.duration_ms,
             raw=None,
@@ -73,6 +75,12 @@ class OpenTurn:
             for thread in list(self.seen.threads):
                 places += [] if thread not in frames else _running_at(frames[thread])
         return places[-FRAMES_KEPT:]
+
+
+def _as_left(call: ToolCall) -> ToolCall:
+    """A call that an adapter noted; one that has no end yet says so."""
+    is_open = call.duration_ms is None and call.result is None and call.error is None
+    return replace(call, error=NOT_BACK) if is_open else call
 
 
 def _told_places(part: Reply) -> str:

@@ -84,6 +84,8 @@ class _Seen:
     is_over: bool = False
     output: NamedData | None = None
     text: str = ""
+    noted: Reply | None = None
+    """What an adapter noted so far: calls, tokens, and what there is of the answer."""
 
 
 class IsolatedAgent(BaseAgent):
@@ -159,6 +161,8 @@ class IsolatedSession:
         recording = CURRENT.get()
         if seen.text and self._part is not None:
             self._part = replace(self._part, text=self._part.text + seen.text)
+        if seen.noted is not None:
+            self._part = seen.noted
         if recording is None:
             return
         if seen.output is not None:
@@ -317,10 +321,14 @@ class _SharedOutputs(list[NamedData]):
 
 
 async def _tell_text(link: socket.socket, underway: Underway) -> None:
-    """Send what was streamed, as it comes."""
-    sent = 0
+    """Send what was streamed, and what an adapter noted, as it comes."""
+    sent, told = 0, Reply()
     while True:
         await asyncio.sleep(TEXT_SECONDS)
+        for log in underway.logs[-1:]:
+            if (noted := Reply(log.said, log.calls, log.usage)) != told:
+                _send(link, _Seen(noted=noted))
+                told = noted
         text = "".join(stream.text() for stream in underway.streams)
         if len(text) > sent:
             _send(link, _Seen(text=text[sent:]))
