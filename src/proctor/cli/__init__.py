@@ -31,11 +31,19 @@ COMMANDS = {
     "trace": "List, show, import and export what happened inside applications.",
     "format": "Make an entry for a dataset of a trace.",
     "dataset": "Validate, convert, list, create and fill datasets.",
+    "evaluators": "List the evaluators, or show one with its parameters and an example.",
+    "formats": "List the formats that suites are read from and written in.",
+    "agents": "List what can be examined, and which frameworks are installed.",
     "doctor": "Say what Proctor finds here and what is missing.",
 }
 
-HOMES = {"import": ("export", "import_command")}
-"""The module and the name of a command that cannot have a module of its name."""
+HOMES = {
+    "import": ("export", "import_command"),
+    "evaluators": ("listings", "evaluators"),
+    "formats": ("listings", "formats"),
+    "agents": ("listings", "agents"),
+}
+"""The module and the name of a command that has no module of its own name."""
 
 
 class LazyGroup(click.Group):

@@ -62,7 +62,7 @@ def findings(run: Run, verdict: RunVerdict, environ: Mapping[str, str]) -> list[
 
 def _wrong_cases(run: Run, verdict: RunVerdict) -> dict[tuple[str, str], tuple[Outcome, str, bool]]:
     """By suite and id: the outcome, what the gate says of it, and whether it decides."""
-    wrong = {
+    wrong: dict[tuple[str, str], tuple[Outcome, str, bool]] = {
         (suite.name, case.case_id): (case.outcome, "", True)
         for suite in verdict.suites
         for case in suite.cases
@@ -100,7 +100,7 @@ def _place(path: str | None, environ: Mapping[str, str]) -> str | None:
     return own.relative_to(root).as_posix() if own.is_relative_to(root) else None
 
 
-def annotations(found: list[Finding]) -> Iterator[str]:
+def annotation_lines(found: list[Finding]) -> Iterator[str]:
     """GitHub's workflow commands, which show each finding at its line; nothing in a finding can end its command."""
     for item in found[:MOST_ANNOTATIONS]:
         kind = "error" if item.decides else "warning"
