@@ -56,7 +56,7 @@ def test_many_options_stand_in_groups_and_none_is_lost(proctor: Command) -> None
         if isinstance(parameter, click.Option) and not parameter.hidden:
             assert told.count(f"  {parameter.opts[0]}") >= 1, parameter.opts
     assert "-e, --evaluator NAME[={json}]" in told
-    assert "Other options:\n  -h, --help" in told
+    assert told.count("-h, --help") == 1
 
 
 def test_a_group_lists_its_own_commands_and_examples(proctor: Command) -> None:
