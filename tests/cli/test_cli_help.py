@@ -28,7 +28,7 @@ def test_an_example_is_shown_and_can_be_typed(proctor: Command, name: str, examp
     program, *words = shlex.split(example)
     assert program == "proctor"
     command: click.Command = group
-    context = click.Context(group)
+    context = click.Context(group, help_option_names=["-h", "--help"])
     while isinstance(command, click.Group):
         word, *words = words
         found = command.get_command(context, word)

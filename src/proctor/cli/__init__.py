@@ -34,6 +34,7 @@ COMMANDS = {
     "formats": "List the formats that suites are read from and written in.",
     "agents": "List what can be examined, and which frameworks are installed.",
     "doctor": "Say what Proctor finds here and what is missing.",
+    "completion": "Print a script that lets the shell complete commands, cases, tags and runs.",
 }
 
 HOMES = {

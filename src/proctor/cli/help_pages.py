@@ -87,6 +87,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "formats": ("proctor formats",),
     "agents": ("proctor agents",),
     "doctor": ("proctor doctor suite.yaml",),
+    "completion": ("proctor completion bash",),
 }
 """By command, as a person types them; a test parses each."""
 
