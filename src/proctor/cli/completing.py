@@ -72,10 +72,10 @@ def _teach(command: click.Command) -> None:
             parameter.type = _Completed(parameter.type, find)
 
 
-class _Completed(click.ParamType):
+class _Completed(click.ParamType):  # type: ignore[type-arg]
     """A type whose values can be offered."""
 
-    def __init__(self, inner: click.ParamType, find: Callable[[click.Context, str], Iterable[str]]) -> None:
+    def __init__(self, inner: Any, find: Callable[[click.Context, str], Iterable[str]]) -> None:
         self.name = inner.name
         self._inner = inner
         self._find = find

@@ -144,7 +144,7 @@ def agents(as_json: bool) -> int:
     """List what `agent:` in a suite and --agent take, and which frameworks are installed here."""
     from proctor.agents.frameworks import PACKAGES, TAKEN
 
-    frameworks = [
+    frameworks: list[dict[str, Any]] = [
         {"name": name, "takes": TAKEN[name], "packages": {package: _version(package) for package in packages}}
         for name, packages in PACKAGES.items()
     ]
