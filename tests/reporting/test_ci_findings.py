@@ -11,6 +11,7 @@ import pytest
 from reporting_samples import ERROR, FAILED, make_run, trial
 
 from proctor.cases.case_lines import case_lines
+from proctor.cases.suite import Criteria
 from proctor.reporting import code_quality
 from proctor.reporting.ci_findings import MOST_ANNOTATIONS, annotation_lines, findings
 from proctor.results.verdict import judge
@@ -90,6 +91,15 @@ def test_words_of_an_agent_end_no_command_and_begin_none(tmp_path: Path, monkeyp
         head, _, _ = line.removeprefix("::error ").partition("::")
         assert set(re.findall(r"(?:^|,)(\w+)=", head)) == {"file", "line", "title"}
         assert len(line) < 2_000
+
+
+def test_a_case_that_its_suite_lets_fail_is_a_warning() -> None:
+    trials = [trial("one"), trial("two"), trial("three", FAILED)]
+    run = make_run(trials, criteria=Criteria(pct=0.5))
+    assert judge(run).exit_code == 0
+    [line] = annotation_lines(findings(run, judge(run), {}))
+    assert line.startswith("::warning ")
+    assert "title=support/three failed::" in line
 
 
 def test_no_more_annotations_are_written_than_are_shown() -> None:
