@@ -130,7 +130,7 @@ def test_what_real_instrumentations_exported_becomes_a_suite_that_tells_agents_a
     environment = {**os.environ, "MODEL_URL": address}
     subprocess.run([sys.executable, "export.py"], cwd=here, env=environment, check=True, timeout=60)
 
-    ended = proctor("format", "--input", "otlp.json", "--output", "cases.yaml", "--agent", "app.py:agent")
+    ended = proctor("trace", "to-case", "--input", "otlp.json", "--output", "cases.yaml", "--agent", "app.py:agent")
     assert ended.code == 0, ended
     assert "look at it before you rely on it" in ended.err
     document = yaml.safe_load((here / "cases.yaml").read_text())
@@ -156,7 +156,7 @@ def written(here: Path, *spans: Span) -> None:
 
 
 def cases(proctor: Command, here: Path) -> list[dict[str, Any]]:
-    ended = proctor("format", "--input", "t.json", "--to", "suite", "--output", "made.json")
+    ended = proctor("trace", "to-case", "--input", "t.json", "--to", "suite", "--output", "made.json")
     assert ended.code == 0, ended
     found: list[dict[str, Any]] = json.loads((here / "made.json").read_text())["cases"]
     assert proctor("dataset", "validate", "made.json").code == 0
@@ -227,12 +227,12 @@ def test_a_call_that_failed_is_not_expected_and_a_trace_without_an_answer_is_lef
     failed = ObserveSpan("2" * 16, "a" * 32, "1" * 16, 2.0, 3.0, 1.0, "pay", {"n": 1}, kind="tool", error="down")
     silent = ObserveSpan("3" * 16, "b" * 32, None, 1.0, 2.0, 1.0, "desk", "hi")
     written(here, step("hi", "bye"), failed, silent)
-    ended = proctor("format", "--input", "t.json", "--to", "suite")
+    ended = proctor("trace", "to-case", "--input", "t.json", "--to", "suite")
     assert [case["expected"] for case in yaml.safe_load(ended.out)["cases"]] == ["bye"]
     assert "trace aaaaaaaa: the call of pay ended in an error and is not expected" in ended.err
     assert "trace bbbbbbbb: shows neither an answer nor a tool call" in ended.err
     written(here, silent)
-    ended = proctor("format", "--input", "t.json", "--output", "none.yaml")
+    ended = proctor("trace", "to-case", "--input", "t.json", "--output", "none.yaml")
     assert (ended.code, (here / "none.yaml").exists()) == (2, False)
     assert "no case can be made of t.json" in ended.err
 
@@ -240,7 +240,7 @@ def test_a_call_that_failed_is_not_expected_and_a_trace_without_an_answer_is_lef
 def test_a_kept_trace_becomes_a_suite_too_and_an_entry_names_no_agent(proctor: Command, here: Path) -> None:
     written(here, step({"question": "hello"}, "hello"))
     proctor("trace", "import", "t.json")
-    assert proctor("format", "--output", "s.yaml", "--agent", "agents.py:echo").code == 0
+    assert proctor("trace", "to-case", "--output", "s.yaml", "--agent", "agents.py:echo").code == 0
     assert proctor("test", "s.yaml").code == 0
-    ended = proctor("format", "--agent", "agents.py:echo")
+    ended = proctor("trace", "to-case", "--agent", "agents.py:echo")
     assert (ended.code, "--to suite" in ended.err) == (2, True)

@@ -148,7 +148,7 @@ def save(name: str, **given: Any) -> int:
 def convert(source: str, target: Path, name: str | None, force: bool) -> int:
     """Turn a suite of any format into another; what cannot be expressed there is listed, never dropped silently.
 
-    A file of OTLP JSON becomes a case for each trace, as `proctor format` makes them.
+    A file of OTLP JSON becomes a case for each trace, as `proctor trace to-case` makes them.
     """
     form = name or format_for(target)
     check_ending(form, target)

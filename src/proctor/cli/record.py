@@ -1,4 +1,4 @@
-"""`proctor record SUITE`: what an agent did, looked at and accepted, becomes what is expected of it."""
+"""`proctor accept SUITE`: what an agent did, looked at and accepted, becomes what is expected of it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from proctor.cases.formats.native import NAME as NATIVE
 from proctor.cases.relocating import moved
 from proctor.cases.suite import NO_EXPECTATION, Suite
 from proctor.cli.configuration import command_configuration
-from proctor.cli.options_and_output import json_option, say, stdout_kept_clear, store_option
+from proctor.cli.options_and_output import case_option, json_option, say, stdout_kept_clear, store_option
 from proctor.cli.questions_to_people import MOST_SHOWN, QUIT, asked, can_ask, facts_text, person_named, rows_from
 from proctor.cli.suite_files import check_ending, format_for, read_bytes, replace_file, write_file, written_as
 from proctor.reporting.explain import Fact, call_text, expected_lines, shown
 from proctor.reporting.terminal.screen import one_line
 from proctor.reporting.wording import counted
-from proctor.running.engine.selection import CaseFilter, parse_words
+from proctor.running.engine.selection import CaseFilter, check_names, parse_words, split_places
 from proctor.running.options import RunOptions
 from proctor.running.people.expectation_recording import (
     Proposal,
@@ -43,10 +43,11 @@ from proctor.running.people.grading import BadGrade
 Accepted = dict[str, tuple[Proposal, str]]
 
 
-@click.command("record")
+@click.command("accept")
 @click.argument("source", metavar="SUITE")
 @click.option("--agent", metavar="REF", help="Instead of the suite's own: file.py:name, a URL, cmd:...")
 @click.option("--run", "run_id", metavar="RUN", help="Take the answers of a kept run instead of asking the agent.")
+@case_option
 @click.option("-k", "words", metavar="EXPR", help="Only cases that fit: refund and not slow.")
 @click.option(
     "--expect",
@@ -69,8 +70,11 @@ def command(source: str, **given: Any) -> int:
     another format than Proctor's own is written to SUITE.recorded.yaml. --json prints the rows that --from takes.
     """
     _check(given)
+    (file, *_), places = split_places([source])
     with stdout_kept_clear(given["as_json"]):
-        suite = _suite(source)
+        suite = _suite(file)
+        check_names((*given["case_ids"], *places), ((suite.name, suite.path, case.id) for case in suite.cases))
+        given["case_ids"] += places
         target = _target(suite, given["output"], given["force"]) if not given["as_json"] else Path()
         before = read_bytes(suite.path)
         offered = _offered(suite, given)
@@ -130,7 +134,7 @@ def _target(suite: Suite, given: Path | None, force: bool) -> Path:
 def _offered(suite: Suite, given: dict[str, Any]) -> list[Proposal]:
     configuration = command_configuration()
     folder = configuration.store(given["store"])
-    select = CaseFilter(None if given["words"] is None else parse_words(given["words"]))
+    select = CaseFilter(None if given["words"] is None else parse_words(given["words"]), ids=given["case_ids"])
     if given["run_id"] is not None:
         found = from_run(folder, given["run_id"], suite.name)
     else:
@@ -259,7 +263,7 @@ def _described(proposal: Proposal) -> str:
         facts.append(Fact("  input", shown(turn.input)))
         if turn.expected != NO_EXPECTATION:
             facts.append(Fact("  expected so far", "\n".join(expected_lines(turn.expected, MOST_SHOWN))))
-        if reply is None:
+        if reply is None or reply.error is not None:
             break
         facts.append(Fact("  answer", show(answer_of(reply)) or "(an empty answer)"))
         calls = "\n".join(call_text(call, MOST_SHOWN) for call in reply.tool_calls)

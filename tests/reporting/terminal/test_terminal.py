@@ -417,7 +417,7 @@ def test_the_live_display_of_a_resumed_run_counts_what_was_kept() -> None:
     terminal._planned, terminal._kept = 40, 10
     terminal._counts.update({PASSED: 2})
 
-    words = "".join(span if isinstance(span, str) else span[0] for span in terminal._status(12, 1.0))
+    words = "".join(span if isinstance(span, str) else span[0] for span in terminal._status(12, 1.0, 80))
 
     assert words == "12/40  10 kept, 2 passed  2.0/s · 14s left"
 
