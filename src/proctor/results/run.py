@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 
 from proctor.agents.agent import Reply, Usage
 from proctor.base.json_data import Json
+from proctor.base.lazy_exports import late_value
 from proctor.base.records import record
 from proctor.cases.suite import NOTHING, Case, Criteria
 
 if TYPE_CHECKING:  # a run in which nothing is observed does without spans
+    import pandas
+
     from proctor.results.gate_outcome import GateOutcome
     from proctor.results.judge_calls import JudgeSummary
     from proctor.results.run_info import GitState
@@ -216,3 +219,30 @@ class Run:
     def compares_agents(self) -> bool:
         """Whether a suite was put to several agents."""
         return any(info.source for info in self.suites)
+
+    def to_dicts(self) -> list[dict[str, Json]]:
+        """One flat dictionary a trial, in the order of the plan: for tables, queries and plots.
+
+        Each has `run`, `suite`, `agent`, `case`, `tags`, `trial`, `outcome`, `reason`, `input`, `answer`, `tools`,
+        `duration_ms`, `tokens`, `cost_usd`, and one `score.NAME` for each evaluator: the mean over turns.
+
+        >>> run = proctor.run("shop.yaml")
+        >>> [(row["case"], row["outcome"], row["score.Contains"]) for row in run.to_dicts()]
+        [('shipped', 'passed', 1.0), ('lost', 'failed', 0.0)]
+        """
+        rows: list[dict[str, Json]] = late_value("proctor.reporting.tables:trial_rows")(self)
+        return rows
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The same as a table of pandas, which has to be installed (`pip install pandas`).
+
+        >>> table = proctor.run("shop.yaml").to_pandas()
+        >>> int((table["outcome"] == "failed").sum())
+        1
+        """
+        return late_value("proctor.reporting.tables:as_frame")(self.to_dicts())
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows of the run: the verdict, the cases, and why cases failed."""
+        page: str = late_value("proctor.reporting.html.notebook:run_html")(self)
+        return page

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -351,7 +352,12 @@ def _recorded(plan: Plan, open_run: OpenRun, info: RunInfo) -> Iterator[Any]:
             return  # the run's note says already that the store fails; its results are in the report
 
     with running(open_run):
-        yield close
+        try:
+            yield close
+        except asyncio.CancelledError:  # as of a cell of a notebook; what was made is kept, and can be continued
+            if open_run.store is not None:
+                open_run.store.finish_run(open_run.no, "interrupted", replace(info, note="interrupted"))
+            raise
 
 
 def _gate_data(gate: GateOutcome) -> dict[str, Any]:
