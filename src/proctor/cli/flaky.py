@@ -12,13 +12,14 @@ import click
 from proctor.base.errors import UsageError
 from proctor.cases.formats.loading import load
 from proctor.cli.configuration import Configuration, read_configuration
-from proctor.cli.options_and_output import json_option, judge_options, say, store_option
+from proctor.cli.options_and_output import case_option, json_option, judge_options, say, store_option
 from proctor.reporting.wording import counted, duration, money
 from proctor.results.baseline import BaselineLine, baseline_path, read_baseline
 from proctor.results.flakiness import FlakyRecord, VarianceSplit, flaky_cases, lines_of_runs, split_variance
 from proctor.results.judge_calls import judge_name
 from proctor.results.run import Outcome
 from proctor.results.store import FILE, Store, read_run
+from proctor.running.engine.selection import CaseFilter, check_names, split_places
 from proctor.running.options import RunOptions
 
 RUNS_READ = 50
@@ -34,6 +35,7 @@ RUNS_JUDGED = 5
     "--rejudge", type=click.IntRange(min=2), metavar="N", help="Judge the latest answers N times: who varies?"
 )
 @click.option("--baseline", metavar="FILE", type=click.Path(path_type=Path), help="Instead of the files beside suites.")
+@case_option
 @judge_options
 @json_option
 @store_option
@@ -45,7 +47,7 @@ def command(paths: tuple[str, ...], **given: Any) -> int:
     configuration = read_configuration()
     folder = configuration.store(given["store"])
     store = Store(folder, create=False) if (folder / FILE).is_file() else None
-    cases, files = _suites(paths, given["baseline"] or configuration.values.get("baseline"))
+    cases, files = _suites(paths, given["case_ids"], given["baseline"] or configuration.values.get("baseline"))
     lines = [line for path in files for line in read_baseline(path).lines]
     if store is not None:
         lines += _kept(store, {line.run for line in lines})
@@ -62,13 +64,18 @@ def command(paths: tuple[str, ...], **given: Any) -> int:
     return 0
 
 
-def _suites(paths: tuple[str, ...], shared: str | Path | None) -> tuple[set[tuple[str, str]], list[Path]]:
+def _suites(
+    paths: tuple[str, ...], ids: tuple[str, ...], shared: str | Path | None
+) -> tuple[set[tuple[str, str]], list[Path]]:
     """The cases there are now, by suite and id, and the baselines that know them."""
-    suites = load(paths or [Path()])
+    named, places = split_places(paths)
+    suites = load(named or [Path()])
+    check_names((*ids, *places), ((suite.name, suite.path, case.id) for suite in suites for case in suite.cases))
+    chosen = CaseFilter(ids=ids, places=places)
     files = [Path(shared)] if shared else [baseline_path(suite.path) for suite in suites]
     if shared and not Path(shared).is_file():
         raise UsageError(f"there is no baseline {shared}")
-    cases = {(suite.name, case.id) for suite in suites for case in suite.cases}
+    cases = {(suite.name, case.id) for suite in suites for case in suite.cases if chosen(suite, case)}
     return cases, [path for path in dict.fromkeys(files) if path.is_file()]
 
 

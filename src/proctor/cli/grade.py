@@ -9,11 +9,12 @@ import click
 from proctor.base.errors import UsageError
 from proctor.base.json_data import UNSET
 from proctor.cli.configuration import read_configuration
-from proctor.cli.options_and_output import json_option, say, store_option
+from proctor.cli.options_and_output import case_option, json_option, say, store_option
 from proctor.cli.questions_to_people import QUIT, asked, can_ask, facts_text, person_named, rows_from
 from proctor.reporting.explain import Fact, shown
 from proctor.reporting.terminal.screen import one_line
 from proctor.reporting.wording import counted
+from proctor.running.engine.selection import check_names, names_case
 from proctor.running.people.grading import (
     Grade,
     Gradebook,
@@ -30,9 +31,17 @@ from proctor.running.people.grading import (
 @click.argument("run_id", metavar="[RUN]", default="last")
 @click.option("--from", "source", metavar="FILE", help="Take grades from a JSON or JSON Lines file, or - for input.")
 @click.option("--grader", metavar="NAME", help="Who grades, where a row does not say (default: your user name).")
+@case_option
 @json_option
 @store_option
-def command(run_id: str, source: str | None, grader: str | None, as_json: bool, store: str | None) -> int:
+def command(
+    run_id: str,
+    source: str | None,
+    grader: str | None,
+    case_ids: tuple[str, ...],
+    as_json: bool,
+    store: str | None,
+) -> int:
     """Grade what waits for a verdict in RUN: its id, the beginning of one, or `last`.
 
     On a terminal, each answer is shown and asked about; every grade is kept at once. Elsewhere, and with --json, what
@@ -41,6 +50,8 @@ def command(run_id: str, source: str | None, grader: str | None, as_json: bool, 
     """
     if as_json and source is not None:
         raise UsageError("--json lists what waits and --from grades it; use one of them")
+    if case_ids and source is not None:
+        raise UsageError("the rows of --from say which cases are graded; leave out --case")
     folder = read_configuration().store(store)
     who = person_named(grader)
     if source is not None:
@@ -49,25 +60,38 @@ def command(run_id: str, source: str | None, grader: str | None, as_json: bool, 
             book.record(grades)
             return _conclude(book, len(grades))
     if as_json or not can_ask():
-        return _list(look_at(folder, run_id), as_json)
+        return _list(look_at(folder, run_id), case_ids, as_json)
     with open_gradebook(folder, run_id) as book:
-        return _conclude(book, _ask_all(book, who)) if book.waiting else _list(book, as_json)
+        waiting = _chosen(book, case_ids)
+        return _conclude(book, _ask_all(book, waiting, who)) if waiting else _list(book, case_ids, as_json)
 
 
-def _list(book: Gradebook, as_json: bool) -> int:
+def _chosen(book: Gradebook, case_ids: tuple[str, ...]) -> list[Waiting]:
+    """What waits, of the cases that were named."""
+    paths = {info.name: info.path for info in book.run.suites}
+    check_names(case_ids, ((item.suite, paths.get(item.suite), item.case_id) for item in book.run.summaries))
+    return [
+        item
+        for item in book.waiting
+        if not case_ids
+        or any(names_case(name, (at := item.address).suite, paths.get(at.suite), at.case) for name in case_ids)
+    ]
+
+
+def _list(book: Gradebook, case_ids: tuple[str, ...], as_json: bool) -> int:
+    waiting = _chosen(book, case_ids)
     if as_json:
-        say(json.dumps([row_of(item) for item in book.waiting], indent=2))
+        say(json.dumps([row_of(item) for item in waiting], indent=2))
         return 0
-    for item in book.waiting:
+    for item in waiting:
         say(f"{_title(item)}\n{_described(item)}\n")
-    many = counted(len(book.waiting), "score waits", "scores wait")
-    say(f"{many} for a grade in run {book.run.id}" if book.waiting else f"nothing waits for a grade in {book.run.id}")
+    many = counted(len(waiting), "score waits", "scores wait")
+    say(f"{many} for a grade in run {book.run.id}" if waiting else f"nothing waits for a grade in {book.run.id}")
     return 0
 
 
-def _ask_all(book: Gradebook, grader: str) -> int:
+def _ask_all(book: Gradebook, waiting: list[Waiting], grader: str) -> int:
     """Asks about one after the other until all are graded or the person has had enough; returns how many were."""
-    waiting = list(book.waiting)
     say("Score each answer from 0 to 1, or pass or fail; nothing leaves it for later, q ends.\n")
     done = 0
     for number, item in enumerate(waiting, 1):

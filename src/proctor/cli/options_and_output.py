@@ -109,6 +109,11 @@ def judge_options(command: F) -> F:
     return click.option("--judge", metavar="MODEL", help="Who judges: openai:gpt-5-mini, embedded, ...")(command)
 
 
+def case_option(command: F) -> F:
+    text = "Only this case: its id, suite/id or file::id; repeatable."
+    return click.option("--case", "case_ids", multiple=True, metavar="ID", help=text)(command)
+
+
 def json_option(command: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
 

@@ -13,12 +13,12 @@ from proctor.base.json_data import plain
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Settings
 from proctor.cli.configuration import Configuration, read_configuration
-from proctor.cli.options_and_output import Chance, json_option, say, store_option
+from proctor.cli.options_and_output import Chance, case_option, json_option, say, store_option
 from proctor.reporting.wording import counted, duration, money
 from proctor.results.gate import GateOptions
 from proctor.results.store import FILE, Store
 from proctor.running.engine.plan import Plan, make_plan
-from proctor.running.engine.selection import CaseFilter, parse_words, tag_set
+from proctor.running.engine.selection import CaseFilter, check_names, parse_words, split_places, tag_set
 from proctor.running.gate import usual_of_plan
 from proctor.running.gate_planning import ASSUMED_RATE, ASSUMED_TRIALS, GatePlan, plan_gate
 from proctor.running.options import RunOptions
@@ -27,6 +27,7 @@ from proctor.running.options import RunOptions
 @click.command("plan")
 @click.argument("paths", nargs=-1, metavar="[SUITES]...")
 @click.option("--agent", metavar="REF", help="Instead of the suites' own.")
+@case_option
 @click.option("-k", "words", metavar="EXPR", help="Only cases that fit.")
 @click.option("--tag", "tags", multiple=True, metavar="T", help="Only cases with this tag; repeatable.")
 @click.option("--repeat", type=click.IntRange(min=1), default=1, metavar="N", help="Runs of each case (1).")
@@ -42,9 +43,12 @@ def command(paths: tuple[str, ...], **given: Any) -> int:
     configuration = read_configuration()
     settings = Settings(repeat=1)
     words = None if given["words"] is None else parse_words(given["words"])
-    select = CaseFilter(words, tag_set(given["tags"]))
+    files, places = split_places(paths)
+    suites = load(files or [Path()])
+    check_names((*given["case_ids"], *places), ((s.name, s.path, case.id) for s in suites for case in s.cases))
+    select = CaseFilter(words, tag_set(given["tags"]), ids=given["case_ids"], places=places)
     options = RunOptions(settings, configuration.settings, fast=given["fast"])
-    plan = make_plan(load(paths or [Path()]), options, agent=given["agent"], select=select)
+    plan = make_plan(suites, options, agent=given["agent"], select=select)
     if not plan.trials:
         raise UsageError("no case is selected, so there is nothing to plan")
     wanted = given["baseline"] or configuration.values.get("baseline")

@@ -14,6 +14,7 @@ from proctor.cases.formats.loading import load
 from proctor.cases.quarantine_file import is_date, is_over, quarantine_path, read_quarantines, write_quarantines
 from proctor.cases.suite import Case, Quarantine, Suite
 from proctor.cli.options_and_output import json_option, say
+from proctor.running.engine.selection import names_case, split_places
 
 
 @click.command("quarantine")
@@ -31,7 +32,8 @@ def command(case_id: str | None, paths: tuple[str, ...], as_json: bool, **given:
     """
     if case_id is None:
         return _list(load(paths or [Path()]), as_json)
-    suite, case = _find(load(paths or [Path()]), case_id)
+    files, places = split_places([case_id])
+    suite, case = _find(load(paths or (files if places else [Path()])), case_id)
     if suite.path is None:
         raise UsageError(f"the suite {suite.name!r} has no file beside which the quarantine could stand")
     path = quarantine_path(suite.path)
@@ -63,8 +65,8 @@ def _quarantine(reason: object, until: object, owner: object) -> Quarantine:
 
 
 def _find(suites: list[Suite], wanted: str) -> tuple[Suite, Case]:
-    """A case by its id, or by suite/id where several suites have one of that id."""
-    found = [(s, case) for s in suites for case in s.cases if wanted in (case.id, f"{s.name}/{case.id}")]
+    """A case by its id, or by suite/id or file::id where several suites have one of that id."""
+    found = [(s, case) for s in suites for case in s.cases if names_case(wanted, s.name, s.path, case.id)]
     if len(found) == 1:
         return found[0]
     if found:

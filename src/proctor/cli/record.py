@@ -16,13 +16,13 @@ from proctor.cases.formats.loading import load
 from proctor.cases.relocating import moved
 from proctor.cases.suite import NO_EXPECTATION, Suite
 from proctor.cli.configuration import command_configuration
-from proctor.cli.options_and_output import json_option, say, stdout_kept_clear, store_option
+from proctor.cli.options_and_output import case_option, json_option, say, stdout_kept_clear, store_option
 from proctor.cli.questions_to_people import MOST_SHOWN, QUIT, asked, can_ask, facts_text, person_named, rows_from
 from proctor.cli.suite_files import check_ending, format_for, write_file, written_as
 from proctor.reporting.explain import Fact, call_text, expected_lines, shown
 from proctor.reporting.terminal.screen import one_line
 from proctor.reporting.wording import counted
-from proctor.running.engine.selection import CaseFilter, parse_words
+from proctor.running.engine.selection import CaseFilter, check_names, parse_words, split_places
 from proctor.running.options import RunOptions
 from proctor.running.people.expectation_recording import (
     Proposal,
@@ -43,6 +43,7 @@ Accepted = dict[str, tuple[Proposal, str]]
 @click.argument("source", metavar="SUITE")
 @click.option("--agent", metavar="REF", help="Instead of the suite's own: file.py:name, a URL, cmd:...")
 @click.option("--run", "run_id", metavar="RUN", help="Take the answers of a kept run instead of asking the agent.")
+@case_option
 @click.option("-k", "words", metavar="EXPR", help="Only cases that fit: refund and not slow.")
 @click.option(
     "--expect",
@@ -65,8 +66,11 @@ def command(source: str, **given: Any) -> int:
     the rows that --from takes.
     """
     _check(given)
+    (file, *_), places = split_places([source])
     with stdout_kept_clear(given["as_json"]):
-        suite = _suite(source)
+        suite = _suite(file)
+        check_names((*given["case_ids"], *places), ((suite.name, suite.path, case.id) for case in suite.cases))
+        given["case_ids"] += places
         target = _target(suite, given["output"], given["force"]) if not given["as_json"] else Path()
         offered = _offered(suite, given)
     if given["as_json"]:
@@ -123,7 +127,7 @@ def _target(suite: Suite, given: Path | None, force: bool) -> Path:
 def _offered(suite: Suite, given: dict[str, Any]) -> list[Proposal]:
     configuration = command_configuration()
     folder = configuration.store(given["store"])
-    select = CaseFilter(None if given["words"] is None else parse_words(given["words"]))
+    select = CaseFilter(None if given["words"] is None else parse_words(given["words"]), ids=given["case_ids"])
     if given["run_id"] is not None:
         found = from_run(folder, given["run_id"], suite.name)
     else:

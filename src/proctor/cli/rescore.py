@@ -11,6 +11,7 @@ from proctor.cli.configuration import command_configuration
 from proctor.cli.options_and_output import (
     Seconds,
     carry_out,
+    case_option,
     judge_options,
     parse_evaluators,
     report_options,
@@ -18,6 +19,7 @@ from proctor.cli.options_and_output import (
 )
 from proctor.results.run import Run
 from proctor.results.verdict import RunVerdict
+from proctor.running.engine.selection import CaseFilter, parse_words, tag_set
 from proctor.running.options import Listener, RunOptions
 from proctor.running.run_suites import rescore
 
@@ -27,6 +29,9 @@ from proctor.running.run_suites import rescore
 @click.option(
     "-e", "--evaluator", "evaluators", multiple=True, metavar="NAME", help="Score by these alone; repeatable."
 )
+@case_option
+@click.option("-k", "words", metavar="EXPR", help="Only cases that fit: refund and not slow.")
+@click.option("--tag", "tags", multiple=True, metavar="T", help="Only cases with this tag; repeatable.")
 @click.option("--suite", "suites", multiple=True, metavar="PATH", help="Expectations from this file instead.")
 @click.option("--evaluator-timeout", type=Seconds(), metavar="S", help="Seconds for each.")
 @click.option("--fast", is_flag=True, help="Leave out whatever needs a language model.")
@@ -53,7 +58,15 @@ def command(**given: Any) -> int:
             ),
             evaluators=parse_evaluators(given["evaluators"]),
             suites=given["suites"],
+            select=_selection(given),
             listener=terminal,
         )
 
     return carry_out(work, given)
+
+
+def _selection(given: dict[str, Any]) -> CaseFilter | None:
+    if given["words"] is None and not given["tags"] and not given["case_ids"]:
+        return None
+    words = None if given["words"] is None else parse_words(given["words"])
+    return CaseFilter(words, tag_set(given["tags"]), ids=given["case_ids"])

@@ -13,21 +13,20 @@ from typing import Any
 import click
 
 from proctor.base.errors import UsageError
-from proctor.base.fields import nearest
 from proctor.cases.suite import Suite
 from proctor.cli.configuration import read_configuration
-from proctor.cli.options_and_output import report_options, report_targets, say, store_option
+from proctor.cli.options_and_output import case_option, report_options, report_targets, say, store_option
 from proctor.results.run import Outcome, Run, TrialResult
 from proctor.results.run_files import read_named_run
 from proctor.results.store import Store
 from proctor.results.verdict import RunVerdict, judge
-from proctor.running.engine.selection import CaseFilter, Predicate, parse_words
+from proctor.running.engine.selection import CaseFilter, Predicate, check_names, names_case, parse_words
 from proctor.running.engine.store_writer import status_of
 
 
 @click.command("show")
 @click.argument("run_id", metavar="[RUN]", default="last")
-@click.option("--case", "case_id", metavar="ID", help="Only this case.")
+@case_option
 @click.option("-k", "words", metavar="EXPR", help="Only cases that fit: refund and not slow.")
 @click.option("--failed", is_flag=True, help="Only what did not pass.")
 @click.option("--judge-calls", is_flag=True, help="What judged scores and simulated users rest on; -v also all words.")
@@ -139,7 +138,7 @@ class _Chosen:
 
 def _filtered(run: Run, given: Mapping[str, Any]) -> Run:
     """The run with the chosen cases alone, for reports."""
-    if given["case_id"] is None and given["words"] is None and not given["failed"]:
+    if not given["case_ids"] and given["words"] is None and not given["failed"]:
         return run
     trials = _Chosen(run, given)
     kept = {(trial.suite, trial.case.id, trial.number) for trial in trials}
@@ -149,18 +148,22 @@ def _filtered(run: Run, given: Mapping[str, Any]) -> Run:
 
 def _chosen(run: Run, given: Mapping[str, Any]) -> Iterator[TrialResult]:
     """The trials asked for; an id that nothing has is said before anything is shown."""
-    case_id = given["case_id"]
-    known = {summary.case_id for summary in run.summaries}
-    if case_id is not None and case_id not in known:
-        raise UsageError(f"run {run.id} has no case {case_id!r}{nearest(case_id, known)}")
+    paths = {info.name: info.path for info in run.suites}
+    known = {(summary.suite, paths.get(summary.suite), summary.case_id) for summary in run.summaries}
+    try:
+        check_names(given["case_ids"], sorted(known, key=str))
+    except UsageError as error:
+        raise UsageError(f"run {run.id}: {error}") from None
+    named = {case for case in known if any(names_case(name, *case) for name in given["case_ids"])}
+    chosen = {(suite, case_id) for suite, _, case_id in named} if given["case_ids"] else None
     words = None if given["words"] is None else parse_words(given["words"])
-    if words is not None and not any(_fits(trial, case_id, words, False) for trial in run.trials):
+    if words is not None and not any(_fits(trial, chosen, words, False) for trial in run.trials):
         raise UsageError(f"run {run.id} has no case that fits -k {given['words']!r}")
-    return (trial for trial in run.trials if _fits(trial, case_id, words, given["failed"]))
+    return (trial for trial in run.trials if _fits(trial, chosen, words, given["failed"]))
 
 
-def _fits(trial: TrialResult, case_id: str | None, words: Predicate | None, failed: bool) -> bool:
-    if case_id is not None and trial.case.id != case_id:
+def _fits(trial: TrialResult, chosen: set[tuple[str, str]] | None, words: Predicate | None, failed: bool) -> bool:
+    if chosen is not None and (trial.suite, trial.case.id) not in chosen:
         return False
     if failed and trial.outcome in (Outcome.PASSED, Outcome.SKIPPED):
         return False

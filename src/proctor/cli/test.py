@@ -17,6 +17,7 @@ from proctor.cli.options_and_output import (
     Chance,
     Seconds,
     carry_out,
+    case_option,
     judge_options,
     parse_agents,
     parse_evaluators,
@@ -26,7 +27,7 @@ from proctor.cli.options_and_output import (
     stdout_kept_clear,
     store_option,
 )
-from proctor.running.engine.selection import CaseFilter, last_failed, parse_words, tag_set
+from proctor.running.engine.selection import CaseFilter, check_names, last_failed, parse_words, split_places, tag_set
 from proctor.running.options import RunOptions
 from proctor.running.run_suites import Request, run_suites
 from proctor.running.suite_hooks import SuiteHooks, hooks_of
@@ -75,6 +76,7 @@ class TestCommand(click.Command):
     help="Instead of the suites' own: file.py:name, a URL, cmd:..., oracle, nop; several are compared.",
 )
 @click.option("-e", "--evaluator", "evaluators", multiple=True, metavar="NAME", help="Score by this too; repeatable.")
+@case_option
 @click.option("-k", "words", metavar="EXPR", help="Only cases that fit: refund and not slow.")
 @click.option("--tag", "tags", multiple=True, metavar="T", help="Only cases with this tag; repeatable.")
 @click.option("--last-failed", "--lf", "only_failed", is_flag=True, help="Only what did not pass in the latest run.")
@@ -98,7 +100,7 @@ class TestCommand(click.Command):
 @report_options
 @store_option
 def command(**given: Any) -> int:
-    """Run suites of any known format: files, folders, or file.py:TEST_CASES. Without PATHS, this folder."""
+    """Run suites of any known format: files, folders, file.py:TEST_CASES, suite.yaml::case-id. Default: this folder."""
     configuration = command_configuration()
     with stdout_kept_clear("-" in report_targets(given).values()):
         suites = _suites(given)
@@ -144,13 +146,14 @@ def _request(given: dict[str, Any], configuration: Configuration, suites: list[S
         options=_options(given, configuration),
         agent=agent,
         agents=agents,
-        select=_selection(given, folder),
+        select=_selection(given, folder, suites),
         store=folder,
         resume=given["resume"],
         reuse=given["reuse"],
         name=_run_name(given["name"]),
         key=f"{given['words']}|{sorted(given['tags'])}|{given['only_failed']}|{given['repeat']}|{given['fast']}"
-        + ("|gate" if given["gate"] else ""),
+        + ("|gate" if given["gate"] else "")
+        + "".join(f"|{name}" for name in sorted((*given["case_ids"], *_files_and_places(given)[1]))),
         gate=_gate(given, configuration),
     )
 
@@ -182,7 +185,7 @@ def _run_name(name: str | None) -> str:
 
 
 def _suites(given: dict[str, Any]) -> list[Suite]:
-    suites = load(given["paths"] or [_usual_place()])
+    suites = load(_files_and_places(given)[0] or [_usual_place()])
     for suite in suites:
         for warning in suite.warnings:
             say(f"warning: {warning}", err=True)
@@ -190,6 +193,12 @@ def _suites(given: dict[str, Any]) -> list[Suite]:
         return suites
     extra = parse_evaluators(given["evaluators"])
     return [_with_evaluators(suite, extra) for suite in suites]
+
+
+def _files_and_places(given: dict[str, Any]) -> tuple[list[str], tuple[str, ...]]:
+    """What is read, and those of the paths that name one case."""
+    paths = given["paths"]
+    return split_places(paths) if any("::" in path for path in paths) else (list(paths), ())
 
 
 def _usual_place() -> Path:
@@ -229,9 +238,11 @@ def _options(given: dict[str, Any], configuration: Configuration) -> RunOptions:
     )
 
 
-def _selection(given: dict[str, Any], folder: Path) -> CaseFilter | None:
-    if given["words"] is None and not given["tags"] and not given["only_failed"]:
+def _selection(given: dict[str, Any], folder: Path, suites: list[Suite]) -> CaseFilter | None:
+    ids, places = given["case_ids"], _files_and_places(given)[1]
+    if given["words"] is None and not any((given["tags"], given["only_failed"], ids, places)):
         return None
+    check_names((*ids, *places), ((suite.name, suite.path, case.id) for suite in suites for case in suite.cases))
     addresses = None
     if given["only_failed"]:
         from proctor.results.store import Store
@@ -242,4 +253,4 @@ def _selection(given: dict[str, Any], folder: Path) -> CaseFilter | None:
         if addresses is None:
             say("note: nothing failed in the latest run; running everything", err=True)
     words = None if given["words"] is None else parse_words(given["words"])
-    return CaseFilter(words, tag_set(given["tags"]), addresses)
+    return CaseFilter(words, tag_set(given["tags"]), addresses, ids, places)

@@ -134,6 +134,7 @@ def rescore(
     options: RunOptions,
     evaluators: tuple[EvaluatorSpec, ...] = (),
     suites: Sequence[str] = (),
+    select: Selection | None = None,
     listener: Listener | None = None,
 ) -> tuple[Run, RunVerdict]:
     """Score the answers of an earlier run anew, as a run of its own; no agent is asked.
@@ -145,9 +146,15 @@ def rescore(
 
     source, row = open_run(store_folder, run)
     store = Store(store_folder)
-    answers = {(t.suite, t.case.id, t.number): t for t in source.trials(row.no)}
+    paths = {info.name: info.path for info in row.info.suites}
+    answers = {
+        (t.suite, t.case.id, t.number): t
+        for t in source.trials(row.no)
+        if select is None or select(Suite(t.suite, (), path=Path(paths.get(t.suite) or "")), t.case)
+    }
     if not answers:
-        raise StoreError(f"run {row.id} has no trials to score")
+        what = "no trials to score" if select is None else "no case that is selected, so nothing was scored"
+        raise (StoreError if select is None else UsageError)(f"run {row.id} has {what}")
     now = _suites_now(row, answers, suites)
     if evaluators:
         now = [_scored_by(suite, evaluators) for suite in now]
