@@ -81,7 +81,7 @@ class Clustering:
     def add(self, trial: TrialResult) -> None:
         if trial.outcome not in (Outcome.FAILED, Outcome.ERROR):
             return
-        key = _signature(trial)
+        key = signature(trial)
         if key not in self._found:
             self._found[key] = _Members(one_line_reason(trial))
         self._found[key].add(trial)
@@ -108,7 +108,8 @@ def error_class(reason: str) -> str:
     return found.group() if found else ""
 
 
-def _signature(trial: TrialResult) -> Signature:
+def signature(trial: TrialResult) -> Signature:
+    """What two trials that went wrong in the same way have in common."""
     evaluators = dict.fromkeys(s.evaluator for s in trial.scores if s.gates and s.outcome is trial.outcome)
     score = decisive(trial.scores)
     turn = _turn(trial, None if score is None else score.turn)

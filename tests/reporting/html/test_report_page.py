@@ -186,6 +186,15 @@ def test_a_repeated_case_shows_its_mean_and_links_to_every_trial() -> None:
     assert "0.50 1/2" in read.words
 
 
+def test_a_case_that_failed_five_times_is_listed_once_with_a_link_to_an_example() -> None:
+    text = report(html, make_run([trial("a", FAILED, number=n) for n in range(1, 6)]))
+    listed = text[text.index('<section id="failures">') : text.index('<section id="evaluators">')]
+
+    assert listed.count("<li>") == 1
+    assert "<b>support/a</b> 5 of 5" in listed
+    assert '5 times: <a href="#trial-0">ExactMatch 0.00 &lt; 0.50</a>' in listed
+
+
 def test_what_is_skipped_does_not_count_against_a_case() -> None:
     skipped = score(SKIPPED, None, "Contains", turn=1)
     assert "1/2" not in page(trial("a", PASSED, "x", score(evaluator="Contains", turn=0), skipped)).words

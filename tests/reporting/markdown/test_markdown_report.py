@@ -9,6 +9,7 @@ from reporting_samples import (
     FAILED,
     HOSTILE,
     PASSED,
+    SKIPPED,
     OnePass,
     make_run,
     matches_golden,
@@ -124,14 +125,50 @@ def test_the_step_summary_reads_as_recorded() -> None:
 
 
 def test_the_step_summary_stays_small_and_stops_reading_early() -> None:
-    trials = [trial(f"c{n} {'w' * 3_000}", FAILED, "x", reason="r" * 100_000) for n in range(1_000)]
-    stream = OnePass(1_000, make_run(trials).trials.__getitem__)
+    trials = [trial(f"c{n} {'w' * 3_000}", FAILED, "x", reason="r" * 100_000) for n in range(5_000)]
+    stream = OnePass(5_000, make_run(trials).trials.__getitem__)
 
     text = report(step_summary, make_run(trials, stream=stream))
 
-    assert len(text.encode()) < 50_000
-    assert stream.made == 20
-    assert "and 980 more." in text
+    assert len(text.encode()) < 300_000
+    assert stream.made == 50
+    assert "support/c999 w" in text
+    assert re.search(r"^- and [0-9,]+ more$", text, re.MULTILINE)
+
+
+def test_the_step_summary_names_every_failing_case_once_however_often_it_was_repeated() -> None:
+    trials = [trial(f"c{n}", FAILED, number=1 + k) for n in range(25) for k in range(5)]
+
+    text = report(step_summary, make_run(trials))
+
+    for n in range(25):
+        assert text.count(f"**support/c{n}** 5 of 5: ExactMatch 0.00 &lt; 0.50") == 1
+    assert text.count("- ❌ FAILED") == 25
+
+
+def test_the_reasons_of_a_case_are_counted_and_one_example_is_shown() -> None:
+    wrong = [trial("a", FAILED, f"{n} days", score(FAILED, 0.0, reasoning=f"got '{n}'"), number=n) for n in (1, 2, 3)]
+    crashed = [trial("a", FAILED, None, number=n, reason="the agent raised KeyError: 'x'") for n in (4, 5)]
+    run = make_run([*wrong, *crashed])
+
+    for module in (markdown, step_summary):
+        text = report(module, run)
+        assert re.search(r"3 times:(\*\*)? ExactMatch 0.00 &lt; 0.50: got '1'", text)
+        assert re.search(r"2 times:(\*\*)? the agent raised KeyError: 'x'", text)
+    whole = report(markdown, run)
+    assert whole.count("#### a ❌ FAILED 5 of 5\n") == 1
+    assert whole.count("**Example:** trial 1") == 1
+    assert whole.count("**Input:**") == 1
+
+
+def test_a_note_and_a_skip_are_written_once_a_case() -> None:
+    skipped = [trial("old", SKIPPED, None, number=n, reason="the contract has ended") for n in (1, 2, 3)]
+    noted = [trial("new", number=n, warnings=("the reply had no usage",)) for n in (1, 2, 3)]
+
+    text = report(markdown, make_run([*skipped, *noted]))
+
+    assert text.count("the contract has ended") == 1
+    assert text.count("the reply had no usage") == 1
 
 
 def test_the_step_summary_of_many_suites_stays_below_githubs_limit() -> None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TextIO
 
+from proctor.reporting.case_groups import WORST_FIRST, DistinctReason, failing_cases
 from proctor.reporting.html.escaping import GLYPHS, badge, code, facts, gauge, inline, percent
 from proctor.reporting.wording import count_parts, counted, flaky_text, informing, reliability_text
 from proctor.results.run import Outcome, Run, ScoreRow, SuiteInfo, TrialSummary
 from proctor.results.statistics import Estimate, mean
 from proctor.results.verdict import CaseVerdict, EvaluatorSummary, RunVerdict, SuiteVerdict
 
-WORST_FIRST = (Outcome.FAILED, Outcome.ERROR, Outcome.PENDING, Outcome.PASSED, Outcome.SKIPPED)
+CASES_WITH_REASONS = 200
+REASONS_SHOWN = 5
 
 
 def write_grids(run: Run, verdict: RunVerdict, out: TextIO) -> dict[tuple[str, str], int]:
@@ -70,6 +72,28 @@ def _notes(case: CaseVerdict) -> str:
     """That a case both passed and failed, and that it decides nothing."""
     flaky = f' <strong class="flaky">{flaky_text(case)}</strong>' if case.is_flaky else ""
     return f"{flaky}{' <small>in quarantine</small>' if case.quarantined else ''}"
+
+
+def write_failures(run: Run, verdict: RunVerdict, out: TextIO) -> None:
+    """Every case that went wrong, once: how many of its trials, each distinct reason, and a link to an example."""
+    cases = failing_cases(run, verdict, most_reasons=CASES_WITH_REASONS)
+    if not cases:
+        return
+    out.write('<section id="failures">\n<h2>What went wrong</h2>\n<ul class="failures">\n')
+    for case in cases:
+        flaky = ' <strong class="flaky">flaky</strong>' if case.is_flaky else ""
+        name = inline(f"{case.suite}/{case.case_id}", 200)
+        out.write(f"<li>{badge(case.outcome)} <b>{name}</b> {case.share}{flaky}")
+        out.write("".join(_reason(reason) for reason in case.reasons[:REASONS_SHOWN]))
+        if more := len(case.reasons) - REASONS_SHOWN:
+            out.write(f"<br>and {counted(more, 'more reason')}" if more > 0 else "")
+        out.write("</li>\n")
+    out.write("</ul>\n</section>\n")
+
+
+def _reason(reason: DistinctReason) -> str:
+    times = f"{counted(reason.trials, 'time')}: " if reason.trials > 1 else ""
+    return f'<br>{times}<a href="#{anchor(reason.position)}">{inline(reason.text) or reason.outcome.value}</a>'
 
 
 def write_gate(run: Run, out: TextIO) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TextIO
 
 from proctor.reporting.html.escaping import GLYPHS, badge, code, escape, facts, inline
-from proctor.reporting.html.overview import write_evaluators, write_gate, write_grids, write_suites
+from proctor.reporting.html.overview import write_evaluators, write_failures, write_gate, write_grids, write_suites
 from proctor.reporting.html.trial_section import write_trial
 from proctor.reporting.judge_report import correction_lines, judge_lines
 from proctor.reporting.wording import counted, counts_text, duration, money, suites_with_trials, when
@@ -82,6 +82,7 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     out.write("<main>\n")
     write_gate(run, out)
     write_suites(run, verdict, out)
+    write_failures(run, verdict, out)
     if run.compares_agents:
         from proctor.reporting.agents_report import write_agents_html
 

@@ -1,12 +1,16 @@
-"""The whole run as one Markdown document: summary, mean scores, then every trial, in full where it failed."""
+"""The whole run as one Markdown document: summary, mean scores, then every case, in full where it failed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import groupby
 from typing import TextIO
 
 from proctor.agents.agent import Reply
 from proctor.cases.suite import Attachment, Case, Turn
+from proctor.reporting.case_groups import BAD, FailingCase, ReasonTally, share_text
 from proctor.reporting.explain import answer, asked, call_text, expected_lines, missing_and_extra, shown
 from proctor.reporting.judge_report import correction_lines, judge_lines
 from proctor.reporting.markdown.escaping import MARKS, code, fence, inline, row, table_head
@@ -19,6 +23,7 @@ from proctor.reporting.wording import (
     mean_text,
     money,
     reliability_text,
+    score_texts,
     share,
     suites_with_trials,
     told_apart,
@@ -27,7 +32,7 @@ from proctor.reporting.wording import (
 )
 from proctor.results.judge_calls import judge_name
 from proctor.results.run import Outcome, Run, Score, TrialResult
-from proctor.results.verdict import EvaluatorSummary, RunVerdict, SuiteVerdict
+from proctor.results.verdict import CaseVerdict, EvaluatorSummary, RunVerdict, SuiteVerdict
 
 PASSING_TEXT = 500
 FAILING_TEXT = 10_000
@@ -35,10 +40,37 @@ REASON_TEXT = 2_000
 
 
 def write_trial(trial: TrialResult, out: TextIO) -> None:
-    """The section of one trial."""
-    full = trial.outcome in (Outcome.FAILED, Outcome.ERROR)
-    limit = FAILING_TEXT if full else PASSING_TEXT
+    """The section of a case that has one trial."""
     out.write(f"#### {inline(trial_name(trial.case.id, trial.number))} {MARKS[trial.outcome]}\n\n")
+    _write_content(trial, out)
+
+
+def write_repeats(trials: Iterable[TrialResult], case: CaseVerdict, out: TextIO) -> None:
+    """The section of a case that was repeated: its reasons, a line for each trial, and one example in full."""
+    reasons, examples = ReasonTally(REASON_TEXT), dict[int, TrialResult]()
+    rows, warnings, counts = [], dict[str, None](), Counter[Outcome]()
+    for trial in trials:
+        counts[trial.outcome] += 1
+        if (trial.outcome in BAD and reasons.add(trial)) or not examples:
+            examples[trial.number] = trial
+        warnings |= dict.fromkeys(trial.warnings)
+        scores = ", ".join(text for text, _ in score_texts(trial.scores))
+        rows.append(row(f"{trial.number}", MARKS[trial.outcome], duration(trial.duration_ms), inline(scores)))
+    found = reasons.reasons()
+    example = examples[found[0].number] if found else next(iter(examples.values()))
+    flaky = " (flaky)" if case.is_flaky else ""
+    out.write(f"#### {inline(case.case_id)} {MARKS[case.outcome]} {share_text(case.outcome, counts)}{flaky}\n\n")
+    for reason in found:
+        out.write(f"- **{counted(reason.trials, 'time')}:** {inline(reason.text)}\n")
+    out.write("\n" if found else "")
+    out.write(table_head("Trial", "Outcome", "Time", "Scores") + "".join(rows) + "\n")
+    out.write(f"**Example:** trial {example.number} {MARKS[example.outcome]}\n\n")
+    _write_content(replace(example, warnings=tuple(warnings)), out)
+
+
+def _write_content(trial: TrialResult, out: TextIO) -> None:
+    full = trial.outcome in BAD
+    limit = FAILING_TEXT if full else PASSING_TEXT
     _write_facts(trial, out)
     if trial.reason:
         title = "Errors" if full else "Reason"
@@ -174,8 +206,12 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
         out.write(f"{inline(judged.reason)}{_reliability(judged)}\n\n")
         if info.path:
             out.write(f"File {code(info.path)}, agent {code(info.agent)}\n\n")
-        for trial in trials:
-            write_trial(trial, out)
+        repeated = {case.case_id: case for case in judged.cases if case.trials > 1}
+        for case_id, own in groupby(trials, key=lambda trial: trial.case.id):
+            if case_id in repeated:
+                write_repeats(own, repeated[case_id], out)
+            else:
+                write_trial(next(own), out)
     out.write("---\n\n## Report summary\n\n")
     out.write(f"**{MARKS[verdict.outcome]}**: {inline(verdict.reason)} ({counts_text(verdict.counts)})\n")
 
@@ -226,6 +262,13 @@ def _write_summary(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     for text in correction_lines(run):
         out.write(row("Corrected pass rate", inline(text)))
     out.write("\nIntervals in brackets are 95 % intervals. Pass rates count the cases that have a verdict.\n\n")
+
+
+def case_title(case: FailingCase, limit: int) -> str:
+    """`❌ FAILED **shop/refund** 5 of 5`."""
+    title = f"{MARKS[case.outcome]} **{inline(f'{case.suite}/{case.case_id}', limit)}**"
+    count = f" {case.share}" if case.share else ""
+    return f"{title}{count}{' (flaky)' if case.is_flaky else ''}{' (in quarantine)' if case.quarantined else ''}"
 
 
 def write_gate(run: Run, verdict: RunVerdict, out: TextIO) -> None:

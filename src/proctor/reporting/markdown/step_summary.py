@@ -1,24 +1,28 @@
-"""The page that GitHub Actions shows for a step: the verdict, a line per suite, and the first failures."""
+"""The page that GitHub Actions shows for a step: the verdict, a line per suite, and every failing case."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TextIO
 
-from proctor.reporting.explain import one_line_reason
+from proctor.reporting.case_groups import FailingCase, failing_cases
 from proctor.reporting.markdown.escaping import MARKS, inline, row, table_head
-from proctor.reporting.markdown.report import write_gate
-from proctor.reporting.wording import counted, counts_text, duration, money, share, trial_name
-from proctor.results.run import Outcome, Run, TrialResult
+from proctor.reporting.markdown.report import case_title, write_gate
+from proctor.reporting.wording import counted, counts_text, duration, money, share
+from proctor.results.run import Run
 from proctor.results.verdict import RunVerdict
 
-FAILURES_SHOWN = 20
+CASES_WITH_REASONS = 50
+REASONS_SHOWN = 3
 SUITES_SHOWN = 200
 TEXT = 300
+NAME_TEXT = 120
+NAMES_BYTES = 200_000
 """With these, the page stays far below the 1 MiB that GitHub accepts."""
 
 
 def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
-    """Write the page; only as many trials are read as it takes to find the failures shown."""
+    """Write the page; only as many trials are read as it takes to find the reasons shown."""
     out.write(f"## Proctor: {MARKS[verdict.outcome]}\n\n{inline(verdict.reason, TEXT)}\n\n")
     out.write(f"{_totals(run, verdict)}\n\n")
     _write_suites(verdict, out)
@@ -52,28 +56,40 @@ def _write_suites(verdict: RunVerdict, out: TextIO) -> None:
 
 
 def _write_failures(run: Run, verdict: RunVerdict, out: TextIO) -> None:
-    total = verdict.counts.get(Outcome.FAILED, 0) + verdict.counts.get(Outcome.ERROR, 0)
-    if not total:
+    """Every case that went wrong, with its reasons while there is room for them, else by its name alone."""
+    cases = failing_cases(run, verdict, most_reasons=CASES_WITH_REASONS, limit=TEXT)
+    if not cases:
         return
     out.write("### What went wrong\n\n")
-    for trial in _worst(run):
-        name = inline(f"{trial.suite}/{trial_name(trial.case.id, trial.number)}", TEXT)
-        reason = inline(one_line_reason(trial, TEXT))
-        out.write(f"- {MARKS[trial.outcome]} **{name}**{': ' if reason else ''}{reason}\n")
-    if total > FAILURES_SHOWN:
-        out.write(f"\nand {total - FAILURES_SHOWN:,} more.\n")
+    for case in cases[:CASES_WITH_REASONS]:
+        _write_case(case, out)
     out.write("\n")
+    _write_names(cases[CASES_WITH_REASONS:], out)
 
 
-def _worst(run: Run) -> list[TrialResult]:
-    """The first failures in the order of the plan, and errors if there is room left."""
-    bad = [summary for summary in run.summaries if summary.outcome in (Outcome.FAILED, Outcome.ERROR)]
-    bad.sort(key=lambda summary: (summary.outcome is Outcome.ERROR, summary.position))
-    wanted = {summary.position: rank for rank, summary in enumerate(bad[:FAILURES_SHOWN])}
-    found: dict[int, TrialResult] = {}
-    for trial in run.trials:
-        if trial.position in wanted:
-            found[wanted[trial.position]] = trial
-            if len(found) == len(wanted):
-                break
-    return [found[rank] for rank in sorted(found)]
+def _write_case(case: FailingCase, out: TextIO) -> None:
+    out.write(f"- {case_title(case, TEXT)}")
+    shown = case.reasons[:REASONS_SHOWN]
+    if len(shown) == 1 and shown[0].text:
+        out.write(f": {inline(shown[0].text)}")
+    out.write("\n")
+    for reason in shown if len(shown) > 1 else ():
+        out.write(f"  - {counted(reason.trials, 'time')}: {inline(reason.text)}\n")
+    if more := len(case.reasons) - len(shown):
+        out.write(f"  - and {counted(more, 'more reason')}\n")
+
+
+def _write_names(cases: Sequence[FailingCase], out: TextIO) -> None:
+    """The other cases; what no longer fits on the page is counted."""
+    if not cases:
+        return
+    out.write(f"Also, without their reasons ({len(cases):,}):\n\n")
+    room = NAMES_BYTES
+    for number, case in enumerate(cases):
+        line = f"- {case_title(case, NAME_TEXT)}\n"
+        room -= len(line.encode("utf-8", "backslashreplace"))
+        if room < 0:
+            out.write(f"- and {len(cases) - number:,} more\n")
+            break
+        out.write(line)
+    out.write("\n")

@@ -1,0 +1,139 @@
+"""Groups the trials that went wrong by case: how many of how many, each distinct reason once, and one example."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from proctor.base.records import record
+from proctor.reporting.clusters import Signature, signature
+from proctor.reporting.explain import one_line_reason
+from proctor.reporting.wording import counted
+from proctor.results.run import Outcome, Run, TrialResult
+from proctor.results.verdict import CaseVerdict, RunVerdict
+
+Address = tuple[str, str]
+"""A suite and a case."""
+
+BAD = (Outcome.FAILED, Outcome.ERROR)
+WORST_FIRST = (Outcome.FAILED, Outcome.ERROR, Outcome.PENDING, Outcome.PASSED, Outcome.SKIPPED)
+
+
+@record
+class DistinctReason:
+    """One way in which trials of a case went wrong."""
+
+    text: str
+    """The reason of the first of them, on one line."""
+    outcome: Outcome
+    trials: int
+    """How many trials went wrong in this way."""
+    number: int
+    """The repetition that is the example of it."""
+    position: int
+    """The place of that trial in the plan."""
+
+
+@record
+class FailingCase:
+    """A case of which at least one trial failed or ended in an error."""
+
+    suite: str
+    case_id: str
+    outcome: Outcome
+    """Of the case, by the rule of its suite: it may have passed although a trial failed."""
+    counts: Mapping[Outcome, int]
+    """Its trials by outcome."""
+    reasons: tuple[DistinctReason, ...] = ()
+    """The most frequent first; empty where they were not asked for."""
+    quarantined: bool = False
+
+    @property
+    def is_flaky(self) -> bool:
+        """Whether it both passed and failed."""
+        return Outcome.PASSED in self.counts and Outcome.FAILED in self.counts
+
+    @property
+    def example(self) -> DistinctReason | None:
+        """Where to find the trial that shows what went wrong."""
+        return self.reasons[0] if self.reasons else None
+
+    @property
+    def share(self) -> str:
+        """`5 of 5`; see `share_text`."""
+        return share_text(self.outcome, self.counts)
+
+
+class ReasonTally:
+    """Counts the distinct reasons of one case while its trials come; it holds no trial."""
+
+    def __init__(self, limit: int = 200) -> None:
+        self._limit = limit
+        self._found: dict[Signature, DistinctReason] = {}
+
+    def add(self, trial: TrialResult) -> bool:
+        """Take a trial that went wrong; whether its reason is new."""
+        key = signature(trial)
+        known = self._found.get(key)
+        if known is not None:
+            self._found[key] = replace(known, trials=known.trials + 1)
+            return False
+        text = one_line_reason(trial, self._limit)
+        self._found[key] = DistinctReason(text, trial.outcome, 1, trial.number, trial.position)
+        return True
+
+    def reasons(self) -> tuple[DistinctReason, ...]:
+        """Failures before errors, the most frequent first."""
+        return tuple(sorted(self._found.values(), key=lambda one: (WORST_FIRST.index(one.outcome), -one.trials)))
+
+
+def failing_cases(
+    run: Run, verdict: RunVerdict, *, most_reasons: int | None = None, limit: int = 200
+) -> list[FailingCase]:
+    """Every case with a trial that went wrong: failed cases first, then errors, each in the order of the plan.
+
+    Reasons are looked up for the first `most_reasons` of them, or for all; no more trials are read than that takes.
+    """
+    counts: dict[Address, Counter[Outcome]] = {}
+    last: dict[Address, int] = {}
+    for summary in run.summaries:
+        address = (summary.suite, summary.case_id)
+        counts.setdefault(address, Counter())[summary.outcome] += 1
+        if summary.outcome in BAD:
+            last[address] = max(last.get(address, 0), summary.position)
+    cases = [case for suite in verdict.suites for case in suite.cases if (case.suite, case.case_id) in last]
+    cases.sort(key=lambda case: WORST_FIRST.index(case.outcome))
+    chosen = [(case.suite, case.case_id) for case in cases[:most_reasons]]
+    tallies = _tallies(run.trials, {address: last[address] for address in chosen}, limit)
+    return [_failing(case, counts, tallies) for case in cases]
+
+
+def share_text(outcome: Outcome, counts: Mapping[Outcome, int]) -> str:
+    """How many trials of a case ended as the case did: `5 of 5`, `3 of 5, 1 error`; nothing for a single trial."""
+    trials, errors = sum(counts.values()), counts.get(Outcome.ERROR, 0)
+    if trials <= 1:
+        return ""
+    beside = f", {counted(errors, 'error')}" if errors and outcome is not Outcome.ERROR else ""
+    return f"{counts.get(outcome, 0):,} of {trials:,}{beside}"
+
+
+def _tallies(trials: Iterable[TrialResult], last: Mapping[Address, int], limit: int) -> dict[Address, ReasonTally]:
+    """The reasons of the cases in `last`, which says where the last bad trial of each stands in the plan."""
+    tallies: dict[Address, ReasonTally] = {}
+    end = max(last.values(), default=-1)
+    for trial in trials if last else ():
+        address = (trial.suite, trial.case.id)
+        if trial.outcome in BAD and address in last:
+            tallies.setdefault(address, ReasonTally(limit)).add(trial)
+        if trial.position >= end:
+            break
+    return tallies
+
+
+def _failing(
+    case: CaseVerdict, counts: Mapping[Address, Mapping[Outcome, int]], tallies: Mapping[Address, ReasonTally]
+) -> FailingCase:
+    address = (case.suite, case.case_id)
+    reasons = tallies[address].reasons() if address in tallies else ()
+    return FailingCase(*address, case.outcome, counts[address], reasons, case.quarantined)
