@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from proctor.base.errors import UsageError
 from proctor.base.fields import nearest
 from proctor.base.json_data import plain
 from proctor.cli.configuration import read_configuration
-from proctor.cli.options_and_output import json_option, say, store_option
+from proctor.cli.options_and_output import json_option, say, say_json, store_option
 from proctor.results.run_info import RunRow
 from proctor.results.store import Store
 from proctor.results.verdict import INTERRUPTED
@@ -36,7 +35,7 @@ def command(limit: int, suite: str | None, as_json: bool, store: str | None) -> 
         return _tell_suite(kept, suite, limit, as_json)
     rows = kept.runs(limit)
     if as_json:
-        say(json.dumps([_as_json(row, status_of(kept, row)) for row in rows], indent=2))
+        say_json("run-row", [_as_json(row, status_of(kept, row)) for row in rows])
         return 0
     if not rows:
         say(f"no runs in {kept.folder}")
@@ -59,7 +58,7 @@ def _tell_suite(kept: Store, suite: str, limit: int, as_json: bool) -> int:
         known = suites_in(kept)
         raise UsageError(f"no run of a suite called {suite!r} is kept in {kept.folder}{nearest(suite, known)}")
     if as_json:
-        say(json.dumps([_suite_as_json(run) for run in found], indent=2))
+        say_json("suite-run-row", [_suite_as_json(run) for run in found])
         return 0
     rates = [
         "no verdict" if run.pass_rate is None else f"{run.passed:,} of {run.cases:,} passed ({run.pass_rate:.0%})"
