@@ -214,3 +214,37 @@ def test_python_compares_runs_too(proctor: Command, desk: Command, here: Path) -
     suites = package.load("suite.yaml")
     before, after = (package.run(suites, agent=lambda text, say=say: say + text) for say in ("", "Hm. "))
     assert package.compare(before, after).verdict == "regression"
+
+
+def test_a_comment_for_a_pull_request_is_markdown_with_a_marker(proctor: Command, desk: Command, here: Path) -> None:
+    desk()
+    proctor("test", "--name", "before")
+    desk("wrong ")
+    proctor("test")
+    ended = proctor("compare", "before", "last", "--md", "--pr", "--report-url", "https://ci.example/r.html")
+    assert ended.code == 0
+    assert ended.out.startswith("<!-- proctor:pull-request default -->\n## Proctor: ")
+    assert "### Broken (7)" in ended.out
+    assert proctor("compare", "before", "last", "--pr", "--md", "c.md", "--fail-on", "regression").code == 1
+    assert (here / "c.md").read_text(encoding="utf-8").startswith("<!-- proctor:pull-request default -->")
+    alone = proctor("compare", "nothing", "last", "--pr")
+    assert "There is no earlier run to compare with." in alone.out
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--pr", "--json"), "--pr is Markdown; it does not go with --json"),
+        (("--pr", "--case", "one"), "it does not go with --case"),
+        (("--report-url", "https://x"), "--report-url is for --pr"),
+        (("--pr", "--report-url", "javascript:alert(1)"), "--report-url must be an address with http"),
+        (("--pr", "--pr-key", "a-->b"), "--pr-key must be a short word"),
+    ],
+)
+def test_options_of_a_comment_that_make_no_sense_are_refused(
+    proctor: Command, desk: Command, options: tuple[str, ...], told: str
+) -> None:
+    desk()
+    ended = proctor("compare", "last", "last", *options)
+    assert ended.code == 2
+    assert told in ended.err

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 REPORTS = {"json": "JSON", "md": "Markdown", "html": "HTML"}
 REGRESSION, INCONCLUSIVE, ERRORS = 1, 3, 4
+NOTHING_BEFORE = "nothing"
+"""Stands for the earlier run where there is none."""
 
 
 @record
@@ -52,6 +54,11 @@ def _report_options(command: Any) -> Any:
 @click.option("--suite", "suites", multiple=True, metavar="NAME", help="Only cases of this suite; repeatable.")
 @click.option("--case", "case_id", metavar="ID", help="Both conversations of this case, step by step.")
 @click.option("--rescore", "rescored", is_flag=True, help="Score both runs by today's evaluators first.")
+@click.option(
+    "--pr", "as_comment", is_flag=True, help="Markdown for a comment on a pull request, short enough for one."
+)
+@click.option("--report-url", metavar="URL", help="With --pr: where the HTML report of B is; cases link into it.")
+@click.option("--pr-key", metavar="WORD", help="With --pr: tells comments of several jobs apart.")
 @click.option("--fail-on", type=click.Choice(["regression"]), help="Exit 1 if B is worse than A beyond luck.")
 @click.option("-v", "--verbose", is_flag=True, help="Also cases that still pass, and every reason.")
 @click.option("-q", "--quiet", is_flag=True, help="Only the sentence.")
@@ -62,7 +69,7 @@ def command(**given: Any) -> int:
     """Compare run B with run A: which cases broke, which were fixed, and whether luck explains it.
 
     A run is an id, the beginning of one, a name, last, last~1, an exported file, or - for standard input.
-    RUN@AGENT takes one agent of a run that asked several.
+    RUN@AGENT takes one agent of a run that asked several. With --pr, A may be `nothing`: there is no earlier run.
 
     \b
     Exit codes: 0 whatever the result; with --fail-on regression 1 for a regression and 3 if nothing can be said;
@@ -74,6 +81,8 @@ def command(**given: Any) -> int:
     folder = configuration.store(given["store"])
     if given["before"] == given["after"] == "-":
         raise UsageError("only one of the two runs can come from standard input")
+    if given["as_comment"] and given["before"] == NOTHING_BEFORE:
+        return _comment(_named(folder, given["after"]), None, given, targets)
     first, second = _named(folder, given["before"]), _named(folder, given["after"])
     if given["rescored"]:
         first, second = (_rescored(folder, side, given, configuration) for side in (first, second))
@@ -81,7 +90,10 @@ def command(**given: Any) -> int:
     if given["case_id"] is not None:
         return _tell_case(first, second, given, choose, targets)
     comparison = compare_runs(first.run, second.run, before_agent=first.agent, after_agent=second.agent, choose=choose)
-    _tell(comparison, given, targets)
+    if given["as_comment"]:
+        _comment(second, comparison, given, targets)
+    else:
+        _tell(comparison, given, targets)
     return _exit_code(comparison, given["fail_on"])
 
 
@@ -124,8 +136,45 @@ def _choose(given: Mapping[str, Any]) -> Choose | None:
     return lambda suite, case: (not names or suite in names) and fits(Suite(suite, (case,)), case)
 
 
+def _comment(second: Named, comparison: Comparison | None, given: Mapping[str, Any], targets: Mapping[str, str]) -> int:
+    """The comparison as the comment of a pull request."""
+    from proctor.reporting.markdown.pull_request import Comment, write
+    from proctor.reporting.report_files import write_document
+    from proctor.results.verdict import judge
+
+    comment = Comment(second.run, judge(second.run), comparison, given["report_url"] or "", given["pr_key"] or "")
+    path = targets["md"]
+    try:
+        write_document(path, lambda out: write(comment, out))
+    except OSError as error:
+        raise StoreError(f"the comment could not be written to {path}: {error.strerror or error}") from None
+    if path != "-":
+        say(f"comment: {path}", err=True)
+    return 0
+
+
+def _check_comment(given: Mapping[str, Any], chosen: Mapping[str, str]) -> None:
+    """A comment is Markdown, of whole runs, and its address and key are what they seem to be."""
+    import re
+
+    if not given["as_comment"]:
+        for name in ("report_url", "pr_key"):
+            if given[name] is not None:
+                raise UsageError(f"--{name.replace('_', '-')} is for --pr, which was not given")
+        return
+    if other := [f"--{name}" for name in chosen if name != "md"] + ["--case"] * (given["case_id"] is not None):
+        raise UsageError(f"--pr is Markdown; it does not go with {' and '.join(other)}")
+    if given["report_url"] is not None and not re.match(r"https?://[^\s/]", given["report_url"]):
+        raise UsageError(f"--report-url must be an address with http:// or https://, not {given['report_url']!r}")
+    if given["pr_key"] is not None and not re.fullmatch(r"[A-Za-z0-9][\w. /-]{0,60}", given["pr_key"]):
+        raise UsageError(f"--pr-key must be a short word of letters, digits, - and _, not {given['pr_key']!r}")
+
+
 def _targets(given: Mapping[str, Any]) -> dict[str, str]:
     chosen = {name: given[f"{name}_to"] for name in REPORTS if given[f"{name}_to"] is not None}
+    _check_comment(given, chosen)
+    if given["as_comment"]:
+        chosen.setdefault("md", "-")
     if blank := [f"--{name}" for name, path in chosen.items() if not path.strip()]:
         raise UsageError(f"{' and '.join(blank)} must name a file, or - for standard output")
     if sum(path == "-" for path in chosen.values()) > 1:

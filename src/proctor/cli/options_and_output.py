@@ -128,20 +128,33 @@ def say_json(schema: str, data: Mapping[str, Any] | Sequence[Mapping[str, Any]])
     say(json.dumps(told, indent=2))
 
 
-REPORTS = {"md": "a Markdown", "json": "a JSON", "junit": "a JUnit XML", "html": "an HTML", "csv": "a CSV"}
+REPORTS = {
+    "md": "a Markdown",
+    "json": "a JSON",
+    "junit": "a JUnit XML",
+    "html": "an HTML",
+    "csv": "a CSV",
+    "code-quality": "a GitLab code quality",
+}
 
 
 def report_options(command: F) -> F:
     """How much is told, and `--md`, `--json` and the like: each a file to write, or - for the terminal."""
     for name, kind in reversed(REPORTS.items()):
-        command = click.option(f"--{name}", f"{name}_to", metavar="FILE", help=f"Write {kind} report.")(command)
+        option = click.option(f"--{name}", _target(name), metavar="FILE", help=f"Write {kind} report.")
+        command = option(command)
     command = click.option("-v", "--verbose", is_flag=True, help="Every score, reason and tool call.")(command)
     return click.option("-q", "--quiet", is_flag=True, help="Only the verdict.")(command)
 
 
+def _target(report: str) -> str:
+    """The name of a report's parameter."""
+    return f"{report.replace('-', '_')}_to"
+
+
 def report_targets(given: Mapping[str, Any]) -> dict[str, str]:
     """The reports asked for, by kind."""
-    chosen = {name: given[f"{name}_to"] for name in REPORTS if given[f"{name}_to"] is not None}
+    chosen = {name: given[_target(name)] for name in REPORTS if given[_target(name)] is not None}
     if blank := [f"--{name}" for name, path in chosen.items() if not path.strip()]:
         raise UsageError(f"{' and '.join(blank)} must name a file, or - for the terminal")
     if sum(path == "-" for path in chosen.values()) > 1:
@@ -161,6 +174,11 @@ def carry_out(work: Callable[[Listener], tuple[Run, RunVerdict]], given: Mapping
 
         for path in write_reports(run, verdict, targets, os.environ):
             say(f"report: {path}", err=stream is sys.stderr)
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        from proctor.reporting.ci_findings import annotations, findings
+
+        for line in annotations(findings(run, verdict, os.environ)):
+            click.echo(line, file=stream)
     return verdict.exit_code
 
 

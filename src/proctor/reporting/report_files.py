@@ -24,6 +24,7 @@ SHIPPED = {
     "junit": "junit",
     "html": "html.report_page",
     "csv": "csv_report",
+    "code-quality": "code_quality",
 }
 STANDARD_OUTPUT = "-"
 

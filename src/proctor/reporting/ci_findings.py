@@ -1,0 +1,123 @@
+"""The cases that make a build red, each with its place in a file, as CI systems want them: GitHub's annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from proctor.base.records import record
+from proctor.cases.case_lines import case_lines
+from proctor.reporting.explain import one_line_reason
+from proctor.reporting.terminal.screen import visible
+from proctor.reporting.wording import counted
+from proctor.results.gate import Standing
+from proctor.results.gate_outcome import case_text
+from proctor.results.run import Outcome, Run
+from proctor.results.verdict import RunVerdict
+
+MOST_ANNOTATIONS = 10
+"""GitHub shows so many errors of a step."""
+TEXT = 300
+
+
+@record
+class Finding:
+    """One case that did not pass, and where it stands."""
+
+    suite: str
+    case_id: str
+    outcome: Outcome
+    reason: str
+    path: str | None
+    """Of the suite, from the root of the repository; `None` for one that is outside of it."""
+    line: int | None
+    decides: bool
+    """Whether it makes the build red: the gate may not be sure of it yet."""
+
+
+def findings(run: Run, verdict: RunVerdict, environ: Mapping[str, str]) -> list[Finding]:
+    """What went wrong, suite by suite; failures before errors. Cases in quarantine decide nothing and are left out."""
+    wrong = _wrong_cases(run, verdict)
+    reasons = _reasons(run, {address for address, (_, text, _) in wrong.items() if not text})
+    places = {info.name: _place(info.path, environ) for info in run.suites}
+    lines = {
+        info.name: case_lines(Path(info.path))
+        for info in run.suites
+        if info.path and any(suite == info.name for suite, _ in wrong)
+    }
+    found = [
+        Finding(
+            suite,
+            case_id,
+            outcome,
+            text or reasons.get((suite, case_id), ""),
+            places.get(suite),
+            lines.get(suite, {}).get(case_id),
+            decides,
+        )
+        for (suite, case_id), (outcome, text, decides) in wrong.items()
+    ]
+    return sorted(found, key=lambda item: (not item.decides, item.outcome is Outcome.ERROR))
+
+
+def _wrong_cases(run: Run, verdict: RunVerdict) -> dict[tuple[str, str], tuple[Outcome, str, bool]]:
+    """By suite and id: the outcome, what the gate says of it, and whether it decides."""
+    wrong = {
+        (suite.name, case.case_id): (case.outcome, "", True)
+        for suite in verdict.suites
+        for case in suite.cases
+        if case.outcome in (Outcome.FAILED, Outcome.ERROR) and not case.quarantined
+    }
+    if run.gate is None:
+        return wrong
+    told = {}
+    for case in run.gate.cases:
+        if case.standing in (Standing.PROVEN, Standing.OPEN):
+            told[case.address] = (Outcome.FAILED, case_text(case), case.standing == Standing.PROVEN)
+        elif case.standing in (Standing.NEW, Standing.NO_OUTCOME) and case.address in wrong:
+            told[case.address] = wrong[case.address]
+    return told
+
+
+def _reasons(run: Run, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """Why the first trial of each case that went wrong did so."""
+    found: dict[tuple[str, str], str] = {}
+    for trial in run.trials if wanted else ():
+        address = trial.suite, trial.case.id
+        if address in wanted and address not in found and trial.outcome in (Outcome.FAILED, Outcome.ERROR):
+            found[address] = one_line_reason(trial, TEXT)
+            if len(found) == len(wanted):
+                break
+    return found
+
+
+def _place(path: str | None, environ: Mapping[str, str]) -> str | None:
+    """The path of a suite as the repository knows it."""
+    if path is None:
+        return None
+    root = Path(environ.get("GITHUB_WORKSPACE") or environ.get("CI_PROJECT_DIR") or ".").resolve()
+    own = Path(path).resolve()
+    return own.relative_to(root).as_posix() if own.is_relative_to(root) else None
+
+
+def annotations(found: list[Finding]) -> Iterator[str]:
+    """GitHub's workflow commands, which show each finding at its line; nothing in a finding can end its command."""
+    for item in found[:MOST_ANNOTATIONS]:
+        kind = "error" if item.decides else "warning"
+        place = {} if item.path is None else {"file": item.path, "line": str(item.line or 1)}
+        verdict = "failed" if item.decides else "may be worse"
+        word = "could not be measured" if item.outcome is Outcome.ERROR else verdict
+        told = {**place, "title": f"{item.suite}/{item.case_id} {word}"}
+        properties = ",".join(f"{name}={_property(value)}" for name, value in told.items())
+        yield f"::{kind} {properties}::{_data(item.reason or word)}"
+    if len(found) > MOST_ANNOTATIONS:
+        more = counted(len(found) - MOST_ANNOTATIONS, "more case")
+        yield f"::notice title=Proctor::{more} did not pass; the reports have all of them"
+
+
+def _data(text: str) -> str:
+    return visible(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text[:TEXT]).replace(":", "%3A").replace(",", "%2C")
