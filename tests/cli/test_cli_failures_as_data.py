@@ -112,3 +112,15 @@ def test_a_run_without_failures_has_none(here: Path, proctor: Callable[..., Any]
     proctor("test", "fine.yaml", "--json", "report.json")
 
     assert "failures" not in json.loads((here / "report.json").read_text(encoding="utf-8"))
+
+
+def test_a_run_from_a_file_cannot_name_the_agent_of_the_command(
+    failures: dict[str, Any], here: Path, proctor: Callable[..., Any]
+) -> None:
+    assert "--agent shop.py:agent" in failures["shop/crash"]["reproduce"]
+    proctor("export", "last", "--output", "run.jsonl")
+    text = (here / "run.jsonl").read_text(encoding="utf-8")
+    (here / "foreign.jsonl").write_text(text.replace('"agent":"shop.py:agent"', '"agent":"cmd:evil"'), encoding="utf-8")
+    shown = json.loads(proctor("show", "foreign.jsonl", "--json", "-").out)
+
+    assert [item["reproduce"] for item in shown["failures"] if "--agent" in item["reproduce"]] == []

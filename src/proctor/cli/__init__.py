@@ -31,6 +31,7 @@ COMMANDS = {
     "trace": "List, show, import and export what happened inside applications.",
     "format": "Make an entry for a dataset of a trace.",
     "dataset": "Validate, convert, list, create and fill datasets.",
+    "mcp": "Offer this folder to coding agents: list, show, compare, rerun.",
     "doctor": "Say what Proctor finds here and what is missing.",
 }
 

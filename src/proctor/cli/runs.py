@@ -35,7 +35,7 @@ def command(limit: int, suite: str | None, as_json: bool, store: str | None) -> 
         return _tell_suite(kept, suite, limit, as_json)
     rows = kept.runs(limit)
     if as_json:
-        say_json("run-row", [_as_json(row, status_of(kept, row)) for row in rows])
+        say_json("run-row", [as_json_row(row, status_of(kept, row)) for row in rows])
         return 0
     if not rows:
         say(f"no runs in {kept.folder}")
@@ -114,7 +114,8 @@ def _line(row: RunRow, state: str, counts: str) -> str:
     return f"{row.id}  {when}  {state:<11}  {counts}  {suites}{origin}{name}"
 
 
-def _as_json(row: RunRow, status: str) -> dict[str, object]:
+def as_json_row(row: RunRow, status: str) -> dict[str, object]:
+    """What is known of a run without reading a trial."""
     told = ("verdict", "counts", "planned", "suites", "rescored", "git")
     return {
         "id": row.id,

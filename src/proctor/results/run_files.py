@@ -14,6 +14,7 @@ import sys
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -229,6 +230,8 @@ def _row(data: Mapping[str, Any]) -> RunRow:
     if not math.isfinite(started_at):
         raise ValueError("its time is no time")
     info = run_info_from_json(data["info"])
+    # A file may come from anywhere: the command that repeats a case must name no agent of its choice.
+    info = replace(info, options={name: info.options[name] for name in info.options if name not in ("agent", "agents")})
     return RunRow(
         0, texts[0], started_at, None if finished_at is None else float(finished_at), status, texts[1], info, texts[2]
     )
