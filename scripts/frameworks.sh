@@ -32,4 +32,5 @@ for name in "$@"; do
     # shellcheck disable=SC2086  the packages are words
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile --editable . pytest hypothesis $wanted
     "$venv/bin/python" -m pytest tests/agents/frameworks/test_framework_"$name"*.py
+    [ "$name" != langchain ] || "$venv/bin/python" -m pytest tests/docs/test_docs.py -k langgraph
 done
