@@ -98,6 +98,6 @@ def test_every_page_begins_with_what_the_reader_can_do_after_it() -> None:
 
 def test_every_link_to_a_file_of_the_repository_leads_somewhere() -> None:
     for page in PAGES:
-        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)\s]*)?(?: \"[^\"]*\")?\)", page.read_text(encoding="utf-8")):
             if "://" not in target and not target.startswith("generated/"):  # `make docs` writes those, and checks them
                 assert (page.parent / target).exists(), f"{page.name}: {target}"

@@ -19,14 +19,14 @@ def promises() -> dict[str, str]:
 
 @pytest.mark.parametrize(("promise", "shown"), promises().items(), ids=lambda text: text[:40])
 def test_a_promise_names_a_test_or_a_script_that_exists(promise: str, shown: str) -> None:
-    named = re.findall(r"`([^`]+)`", shown)
+    tests = re.findall(r'\]\((tests/[^\s)]+) "(\w+)"\)', shown)
+    scripts = re.findall(r"`([^`]+)`", shown)
 
-    assert named, promise
-    for name in named:
-        path, _, test = name.partition("::")
-        assert (ROOT / path).is_file(), name
-        if path.startswith("tests/"):
-            assert re.search(rf"^(async )?def {test}\(", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE), name
+    assert tests or scripts, promise
+    for path, test in tests:
+        assert re.search(rf"^(async )?def {test}\(", (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE), test
+    for script in scripts:
+        assert (ROOT / script).is_file(), script
 
 
 def test_a_figure_in_a_promise_is_in_the_table_it_leads_to() -> None:
