@@ -37,6 +37,7 @@ def write_reference(folder: Path) -> list[Path]:
         "commands.md": commands_page(),
         "evaluator-list.md": evaluators_page(),
         "json-output.md": json_page(),
+        "suite-schema.md": suite_page(),
         "python-api.rst": python_page(),
     }
     for name, text in pages.items():
@@ -128,7 +129,30 @@ def json_page() -> str:
     ]
     for schema in _schemas():
         parts.append(f"## {schema['$id']}\n\n{_escaped(schema['description'])}\n")
-        rows = [_property(name, item, schema) for name, item in schema["properties"].items() if name != "schema"]
+        rows = [
+            _row(name, item, schema, "" if name in schema["required"] else " Not always there.")
+            for name, item in schema["properties"].items()
+            if name != "schema"
+        ]
+        parts.append("| key | type | what it is |\n|---|---|---|\n" + "\n".join(rows) + "\n")
+    return "\n".join(parts)
+
+
+def suite_page() -> str:
+    text = resources.files("proctor").joinpath("schemas", "suite.schema.json").read_text(encoding="utf-8")
+    schema: dict[str, Any] = json.loads(text)
+    parts = [
+        "# Keys of a suite\n",
+        "After this page you know every key of the native format and its type; it is written from the schema that "
+        "`proctor init` puts beside a suite, for editors. [The native format](../native.md) explains them.\n",
+    ]
+    named = {"Suite": schema, **schema["$defs"]}
+    for name, item in sorted(named.items(), key=lambda pair: pair[0] != "Suite"):
+        if not item.get("properties"):
+            continue
+        parts.append(f"## {name.removesuffix('Model')}\n\n{_escaped(' '.join(item.get('description', '').split()))}\n")
+        needed = item.get("required", ())
+        rows = [_row(key, value, schema, " Needed." * (key in needed)) for key, value in item["properties"].items()]
         parts.append("| key | type | what it is |\n|---|---|---|\n" + "\n".join(rows) + "\n")
     return "\n".join(parts)
 
@@ -139,9 +163,8 @@ def _schemas() -> list[dict[str, Any]]:
     return sorted((schema for schema in found if "x-commands" in schema), key=lambda schema: str(schema["$id"]))
 
 
-def _property(name: str, item: dict[str, Any], schema: dict[str, Any]) -> str:
-    must = "" if name in schema["required"] else " (not always there)"
-    return f"| `{name}` | {_kind(item, schema)} | {_escaped(_about(item, schema))}{must} |"
+def _row(name: str, item: dict[str, Any], schema: dict[str, Any], remark: str) -> str:
+    return f"| `{name}` | {_kind(item, schema)} | {(_escaped(_about(item, schema)) + remark).strip()} |"
 
 
 def _about(item: dict[str, Any], schema: dict[str, Any]) -> str:
@@ -156,6 +179,8 @@ def _kind(item: dict[str, Any], schema: dict[str, Any]) -> str:
     inner = _resolved(item, schema)
     if "enum" in inner:
         return ", ".join(_code(str(value)) for value in inner["enum"])
+    if choices := inner.get("anyOf") or inner.get("oneOf"):
+        return " or ".join(dict.fromkeys(_kind(choice, schema) for choice in choices))
     kinds = inner.get("type", "anything")
     return " or ".join(kinds) if isinstance(kinds, list) else str(kinds)
 

@@ -150,7 +150,7 @@ def compare(
     """What changed from one run to another, with a verdict.
 
     - `before` and `after` are runs, or what the command line calls them: an id or the beginning of one, a name, `last`,
-      `last~1`, or the path of a file that `proctor export` wrote.
+      `last~1`, or the path of a file that `proctor export` wrote; `last@careful` is what one of its agents answered.
     - `store` is the folder in which runs that are not files are looked for.
 
     >>> before = proctor.run("shop.yaml", store=".proctor")
@@ -162,12 +162,12 @@ def compare(
     True
     """
     from proctor.results.compare_runs import compare_runs
-    from proctor.results.run_files import read_named_run
+    from proctor.results.run_files import read_run_of_agent
 
-    first, second = (
-        side if isinstance(side, Run) else read_named_run(Path(store), str(side))[1] for side in (before, after)
+    (first, before_agent), (second, after_agent) = (
+        (side, None) if isinstance(side, Run) else read_run_of_agent(Path(store), str(side)) for side in (before, after)
     )
-    return compare_runs(first, second)
+    return compare_runs(first, second, before_agent=before_agent, after_agent=after_agent)
 
 
 def _suites(suites: Suites) -> list[Suite]:

@@ -142,3 +142,15 @@ def test_a_long_answer_is_cut_and_says_how_long_it_was(answers: dict[str, Any]) 
 )
 def test_what_cannot_be_done_is_said(call: str, message: str, answers: dict[str, Any]) -> None:
     assert message in complaint(answers[call])
+
+
+def test_a_rerun_that_takes_too_long_is_ended(tmp_path: Path) -> None:
+    from proctor.base.errors import UsageError
+    from proctor.cli.mcp_tools import Project
+
+    (tmp_path / "slow.py").write_text("import time\n\ndef agent(question):\n    time.sleep(3600)\n", encoding="utf-8")
+    (tmp_path / "slow.yaml").write_text("agent: slow.py:agent\ncases: [{id: a, input: q, expected: a}]\n")
+    project = Project(tmp_path, tmp_path / ".proctor", seconds=1.0)
+
+    with pytest.raises(UsageError, match="took longer than 1 seconds"):
+        asyncio.run(project.rerun("slow.yaml"))

@@ -174,6 +174,17 @@ def read_named_run(folder: Path, wanted: str) -> tuple[Store, Run]:
     return store, run
 
 
+def read_run_of_agent(folder: Path, wanted: str) -> tuple[Run, str | None]:
+    """A run, and the agent that is meant: `last`, or `last@careful` for what one of its agents answered.
+
+    The name of an agent follows the last @, unless the whole is the name of a file.
+    """
+    name, sign, agent = wanted.rpartition("@")
+    if not sign or not name or Path(wanted).is_file():
+        return read_named_run(folder, wanted)[1], None
+    return read_named_run(folder, name)[1], agent
+
+
 def _opened_file(wanted: str) -> tuple[Store, RunRow]:
     store = _TemporaryStore()
     try:

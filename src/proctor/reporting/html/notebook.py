@@ -104,7 +104,7 @@ def _failure_html(trial: TrialResult) -> str:
 def comparison_html(comparison: Comparison) -> str:
     """The sentence, the two runs, and the cases by what became of them."""
     parts = [
-        f"<p><b>{badge(VERDICTS[comparison.verdict])} {escape(comparison.verdict)}</b>: "
+        f'<p><span class="badge {VERDICTS[comparison.verdict].value}">{escape(comparison.verdict)}</span> '
         f"{inline(comparison.sentence, 2_000)}</p>\n",
         facts((name, inline(side_text(side))) for name, side in _sides(comparison)),
     ]
