@@ -61,6 +61,7 @@ def commands(command: click.Command, words: tuple[str, ...] = ()) -> Iterator[tu
 
 def commands_page() -> str:
     from proctor.cli import group
+    from proctor.cli.help_pages import EXAMPLES
 
     parts = [
         "# Commands\n",
@@ -78,6 +79,8 @@ def commands_page() -> str:
         rows = [row for parameter in command.params if (row := _option(parameter, context))]
         if rows:
             parts.append("| option | what it does |\n|---|---|\n" + "\n".join(rows) + "\n")
+        if examples := EXAMPLES.get(" ".join(words)):
+            parts.append("```text\n" + "\n".join(examples) + "\n```\n")
     return "\n".join(parts)
 
 
@@ -100,23 +103,19 @@ def _option(parameter: click.Parameter, context: click.Context) -> str:
 
 
 def evaluators_page() -> str:
-    from proctor.evaluators.registry import DEFAULT_THRESHOLD, SHIPPED, shipped
+    from proctor.evaluators.catalogue import entries
 
     rows = []
-    for name in sorted(SHIPPED, key=str.lower):
-        evaluator = shipped(name)
-        parameters = [
-            _code(p.name if p.default is p.empty else f"{p.name}={p.default!r}")
-            for p in inspect.signature(evaluator).parameters.values()
-        ]
-        about = (inspect.getdoc(evaluator) or "").split("\n\n")[0]
-        threshold = getattr(evaluator, "default_threshold", DEFAULT_THRESHOLD)
-        rows.append(f"| `{name}` | {_escaped(' '.join(about.split()))} | {', '.join(parameters)} | {threshold:g} |")
+    for item in sorted(entries(), key=lambda item: item.name.lower()):
+        given = [_code(p.name if p.required else f"{p.name}: {json.dumps(p.default)}") for p in item.parameters]
+        needs = ", ".join(item.needs) or "an answer"
+        rows.append(f"| `{item.name}` | {_escaped(item.summary)} | {needs} | {', '.join(given)} | {item.threshold:g} |")
     return (
         "# Evaluators, one line each\n\n"
-        "After this page you know the name, the parameters and the usual threshold of every evaluator that is shipped; "
-        "it is written from the registry. [Evaluators](../evaluators.md) says how each one scores and when it is "
-        "skipped.\n\n| name | what it scores | parameters | passes from |\n|---|---|---|---|\n" + "\n".join(rows) + "\n"
+        "After this page you know the name, the needs, the parameters and the usual threshold of every shipped evaluator; "
+        "it is written from the registry, as `proctor evaluators` is. [Evaluators](../evaluators.md) says how "
+        "each one scores and when it is skipped.\n\n| name | what it scores | needs | parameters | passes from |\n"
+        "|---|---|---|---|---|\n" + "\n".join(rows) + "\n"
     )
 
 

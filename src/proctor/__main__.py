@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import NoReturn
 
@@ -10,6 +11,11 @@ _RUNS_NOTHING = ("-h", "--help", "--version")
 
 def main() -> NoReturn:
     """Nothing that only prints help needs a guard; for everything else it is there before anything is imported."""
+    if "_PROCTOR_COMPLETE" in os.environ:
+        from proctor.cli.completing import complete
+
+        complete(os.environ["_PROCTOR_COMPLETE"])
+        sys.exit(0)
     if len(sys.argv) < 2 or any(word in _RUNS_NOTHING for word in sys.argv[1:]):
         _work()
     from proctor.base.guard import run_guarded

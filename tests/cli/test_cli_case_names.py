@@ -101,7 +101,7 @@ def test_other_commands_take_the_same_names(proctor: Command, suites: None) -> N
     assert json.loads(proctor("plan", "shop.yaml::one", "--json").out)["cases"] == 1
     assert json.loads(proctor("plan", "--case", "one", "--json").out)["cases"] == 2
     for arguments in (("shop.yaml::two",), ("shop.yaml", "--case", "two")):
-        assert [row["case"] for row in json.loads(proctor("record", *arguments, "--json").out)] == ["two"]
+        assert [row["case"] for row in json.loads(proctor("accept", *arguments, "--json").out)] == ["two"]
     assert json.loads(proctor("flaky", "shop.yaml::one", "--json").out) == []
     assert proctor("flaky", "--case", "nope").code == 2
     ended = proctor("quarantine", "desk.yaml::one", "--reason", "slow", "--until", "2999-01-01")

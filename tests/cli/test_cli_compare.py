@@ -248,3 +248,13 @@ def test_options_of_a_comment_that_make_no_sense_are_refused(
     ended = proctor("compare", "last", "last", *options)
     assert ended.code == 2
     assert told in ended.err
+
+
+def test_a_case_to_compare_is_named_by_its_file_too(proctor: Command, desk: Command, here: Path) -> None:
+    desk()
+    proctor("test")
+    proctor("test")
+    [suite] = here.glob("*.yaml")
+    by_file = proctor("compare", "--case", f"{suite.name}::one", "--json")
+    assert json.loads(by_file.out)["case"] == "one"
+    assert proctor("compare", "--case", f"{suite.name}::gone").code == 2

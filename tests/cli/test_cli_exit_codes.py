@@ -129,7 +129,7 @@ def test_a_wrong_command_is_explained_and_ends_with_2(
 def test_no_command_at_all_shows_the_help_and_is_not_called_an_error(proctor: Command) -> None:
     ended = proctor()
     assert ended.code == 2
-    assert "Commands:" in ended.err
+    assert "\nRun:\n  test " in ended.err
     assert "error" not in ended.err.splitlines()[0]
 
 

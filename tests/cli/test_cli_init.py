@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import shlex
+import subprocess
+import sys
 from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
+import pytest
 import yaml
+from repository import ROOT
+
+from proctor.agents.frameworks import PACKAGES
+from proctor.agents.resolving import resolve_agent
+from proctor.cli.init import TEMPLATES
 
 Command = Callable[..., Any]
 
@@ -42,3 +52,105 @@ def test_the_first_suite_asks_for_something(proctor: Command) -> None:
     proctor("init")
     assert proctor("test", "--agent", "oracle").code == 0
     assert proctor("test", "--agent", "nop").code == 1
+
+
+def _require(name: str) -> None:
+    for package in PACKAGES.get(name, ()):
+        try:
+            version(package)
+        except PackageNotFoundError:
+            pytest.skip(f"{package} is not installed here; scripts/frameworks.sh runs this template with it")
+
+
+def _next_command(told: str) -> list[str]:
+    [line] = [line for line in told.splitlines() if line.startswith("now run: ")]
+    return shlex.split(line.removeprefix("now run: "))
+
+
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_what_a_template_writes_can_be_read_and_overwrites_nothing(proctor: Command, here: Path, name: str) -> None:
+    ended = proctor("init", "made", "--template", name)
+    assert ended.code == 0, ended.err
+    files = [path for path in (here / "made").rglob("*") if path.is_file()]
+    assert len(files) >= 2
+    for path in files:
+        if path.suffix == ".py":
+            compile(path.read_text(encoding="utf-8"), str(path), "exec")
+        path.write_text("mine")
+    for path in files:
+        for other in files:
+            if other != path:
+                other.unlink(missing_ok=True)
+        path.write_text("mine")
+        assert proctor("init", "made", "-t", name).code == 2
+        assert [found for found in (here / "made").rglob("*") if found.is_file()] == [path]
+        assert path.read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", [name for name in TEMPLATES if name not in ("plain", "claude_agent_sdk")])
+def test_what_a_template_writes_passes(shell: Command, here: Path, name: str) -> None:
+    _require(name)
+    (here / "agents.py").unlink()  # of the same name as a package of a framework
+    written = shell("init", "made", "-t", name)
+    assert written.code == 0, written.err
+    assert "it needs" not in written.out
+    program, *words = _next_command(written.out)
+    if program == "proctor":
+        ended = shell(*words)
+        assert ended.code == 0, ended.out + ended.err
+        assert "2 of 2 cases passed" in ended.out
+        if name in ("adk", "holodeck"):  # the others have the suite of the plain one
+            assert shell(*words[:2], "--agent", "nop").code == 1
+        return
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words[1:]]
+    done = subprocess.run(command, cwd=here / "made", capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "4 passed" in done.stdout
+
+
+def test_the_template_of_claude_agent_sdk_names_an_agent(here: Path, proctor: Command) -> None:
+    """A real model answers it, so that no test can."""
+    _require("claude_agent_sdk")
+    proctor("init", "made", "-t", "claude_agent_sdk")
+    assert type(resolve_agent("agent.py:agent", here / "made")).__name__ == "ClaudeAgent"
+
+
+@pytest.mark.parametrize("name", ["plain", "adk"])
+def test_the_workflow_for_github_gives_the_action_what_it_takes(proctor: Command, here: Path, name: str) -> None:
+    (here / ".git").mkdir()
+    (here / "deep").mkdir()
+    ended = proctor("init", "deep/made", "-t", name, "--ci", "github")
+    assert ended.code == 0, ended.err
+    workflow = yaml.safe_load((here / ".github" / "workflows" / "proctor.yml").read_text(encoding="utf-8"))
+    given = workflow["jobs"]["agent"]["steps"][1]["with"]
+    action = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))
+    assert set(given) <= set(action["inputs"])
+    assert given["paths"].splitlines() == _next_command(ended.out)[2:]
+    again = proctor("init", "other", "--ci", "github")
+    assert again.code == 2
+    assert "proctor.yml exists already" in again.err
+    assert not (here / "other").exists()
+
+
+def test_the_pipeline_for_gitlab_runs_the_suite_and_writes_its_reports(shell: Command, here: Path) -> None:
+    ended = shell("init", "made", "--ci", "gitlab")
+    assert ended.code == 0, ended.err
+    job = yaml.safe_load((here / ".gitlab-ci.yml").read_text(encoding="utf-8"))["agent"]
+    program, *words = shlex.split(job["script"][1])
+    assert program == "proctor"
+    assert shell(*words).code == 0
+    named = [*job["artifacts"]["paths"], *job["artifacts"]["reports"].values()]
+    assert all((here / name).is_file() for name in named)
+
+
+def test_a_template_that_needs_a_package_says_so(proctor: Command) -> None:
+    missing = [name for name in PACKAGES if not _is_installed(name)]
+    for name in missing:
+        assert f"it needs: pip install {' '.join(PACKAGES[name])}" in proctor("init", name, "-t", name).out
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return bool([version(package) for package in PACKAGES[name]])
+    except PackageNotFoundError:
+        return False

@@ -1,4 +1,4 @@
-"""`proctor record`: what an agent did, looked at and accepted, becomes what is expected of it."""
+"""`proctor accept`: what an agent did, looked at and accepted, becomes what is expected of it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def cases(path: Path) -> dict[str, Case]:
 def test_what_the_agent_did_is_shown_and_nothing_is_written_where_nobody_can_be_asked(
     rates: Path, proctor: Callable[..., Any]
 ) -> None:
-    ended = proctor("record", "rates.yaml")
+    ended = proctor("accept", "rates.yaml")
     assert ended.code == 0
     for part in ('look_up_rate(kind="fixed"', "The rate is 5%.", "expected so far", "calls", "nothing is written"):
         assert part in ended.out
@@ -78,7 +78,7 @@ def test_what_the_agent_did_is_shown_and_nothing_is_written_where_nobody_can_be_
 
 
 def test_what_is_accepted_is_expected_with_its_origin(rates: Path, proctor: Callable[..., Any]) -> None:
-    ended = proctor("record", "rates.yaml", "--accept-all", "--by", "ann")
+    ended = proctor("accept", "rates.yaml", "--accept-all", "--by", "ann")
     assert ended.code == 0
     assert "WARNING: 3 cases accepted without anybody looking" in ended.err
     found = cases(rates / "rates.recorded.yaml")
@@ -103,7 +103,7 @@ def test_what_is_accepted_is_expected_with_its_origin(rates: Path, proctor: Call
 def test_a_recorded_suite_passes_the_agent_it_came_from_and_fails_another(
     rates: Path, proctor: Callable[..., Any]
 ) -> None:
-    proctor("record", "rates.yaml", "--accept-all")
+    proctor("accept", "rates.yaml", "--accept-all")
     assert proctor("test", "rates.recorded.yaml").code == 0
     ended = proctor("test", "rates.recorded.yaml", "--agent", "desk.py:worse")
     assert ended.code == 1
@@ -114,20 +114,20 @@ def test_a_recorded_suite_passes_the_agent_it_came_from_and_fails_another(
 def test_only_the_answer_or_only_the_tools_may_be_expected(
     rates: Path, proctor: Callable[..., Any], part: str, output: Any, tools: int | None
 ) -> None:
-    proctor("record", "rates.yaml", "-k", "rates/rate", "--accept-all", "--expect", part)
+    proctor("accept", "rates.yaml", "-k", "rates/rate", "--accept-all", "--expect", part)
     found = cases(rates / "rates.recorded.yaml")["rate"].turns[0].expected
     assert found.output == output
     assert (None if found.tool_calls is None else len(found.tool_calls)) == tools
 
 
 def test_the_rows_of_json_say_in_a_file_what_is_accepted(rates: Path, proctor: Callable[..., Any]) -> None:
-    rows = json.loads(proctor("record", "rates.yaml", "--json").out)
+    rows = json.loads(proctor("accept", "rates.yaml", "--json").out)
     assert rows[0]["answer"] == ["The rate is 5%."]
     assert rows[0]["tools"][0][0][0] == "look_up_rate"
     rows[0] |= {"accept": True, "by": "bob"}
     rows[1]["accept"] = False
     (rates / "accepted.json").write_text(json.dumps(rows))
-    ended = proctor("record", "rates.yaml", "--run", "last", "--from", "accepted.json", "--output", "new/out.json")
+    ended = proctor("accept", "rates.yaml", "--run", "last", "--from", "accepted.json", "--output", "new/out.json")
     assert ended.code == 0
     assert "1 case recorded, 2 cases left as before" in ended.out
     found = cases(rates / "new" / "out.json")
@@ -149,7 +149,7 @@ WRONG_ROWS = {
 def test_rows_that_cannot_be_taken_are_told(rates: Path, proctor: Callable[..., Any], name: str) -> None:
     text, said = WRONG_ROWS[name]
     (rates / "rows.json").write_text(text)
-    ended = proctor("record", "rates.yaml", "--from", "rows.json")
+    ended = proctor("accept", "rates.yaml", "--from", "rows.json")
     assert ended.code == 2
     assert said in ended.err
     assert not (rates / "rates.recorded.yaml").exists()
@@ -158,7 +158,7 @@ def test_rows_that_cannot_be_taken_are_told(rates: Path, proctor: Callable[..., 
 def test_a_kept_run_is_recorded_without_asking_anybody(rates: Path, proctor: Callable[..., Any]) -> None:
     proctor("test", "rates.yaml")
     (rates / "desk.py").write_text("def agent(question):\n    raise SystemExit(9)\n")
-    ended = proctor("record", "rates.yaml", "--run", "last", "--accept-all")
+    ended = proctor("accept", "rates.yaml", "--run", "last", "--accept-all")
     assert ended.code == 0
     assert cases(rates / "rates.recorded.yaml")["rate"].turns[0].expected.output == "The rate is 5%."
 
@@ -166,7 +166,7 @@ def test_a_kept_run_is_recorded_without_asking_anybody(rates: Path, proctor: Cal
 def test_an_answer_counts_only_for_the_question_it_was_given_to(rates: Path, proctor: Callable[..., Any]) -> None:
     proctor("test", "rates.yaml")
     (rates / "rates.yaml").write_text(SUITE.replace("How is the weather?", "How was the weather?"))
-    ended = proctor("record", "rates.yaml", "--run", "last", "--accept-all")
+    ended = proctor("accept", "rates.yaml", "--run", "last", "--accept-all")
     assert "asks something else now" in ended.out
     assert "2 cases recorded, 1 case left as before" in ended.out
 
@@ -174,7 +174,7 @@ def test_an_answer_counts_only_for_the_question_it_was_given_to(rates: Path, pro
 def test_a_case_without_an_answer_is_left_as_it_is(rates: Path, proctor: Callable[..., Any]) -> None:
     crash = "\n  - id: crash\n    input: crash\n  - id: later\n    input: x\n    skip: not yet\n"
     (rates / "rates.yaml").write_text(SUITE.rstrip() + crash)
-    ended = proctor("record", "rates.yaml", "--accept-all")
+    ended = proctor("accept", "rates.yaml", "--accept-all")
     assert ended.code == 0
     assert "no idea" in ended.out
     assert re.search(r"crash\n +input +crash\n +not recorded", ended.out)
@@ -185,7 +185,7 @@ def test_a_case_without_an_answer_is_left_as_it_is(rates: Path, proctor: Callabl
 def test_cases_of_which_nothing_is_expected_yet_can_be_recorded(here: Path, proctor: Callable[..., Any]) -> None:
     (here / "bare.yaml").write_text("agent: agents.py:echo\ncases: [{id: one, input: hello}]\n")
     assert proctor("test", "bare.yaml").code == 2
-    assert proctor("record", "bare.yaml", "--accept-all").code == 0
+    assert proctor("accept", "bare.yaml", "--accept-all").code == 0
     assert proctor("test", "bare.recorded.yaml").code == 0
 
 
@@ -199,26 +199,26 @@ def test_a_recorded_answer_is_compared_where_only_keywords_were_expected_before(
         ("some", ["ExactMatch", "Contains", "ExpectedTools"]),
         ("chosen", ["Contains", "ExpectedTools"]),
     ):
-        proctor("record", f"{name}.yaml", "--accept-all")
+        proctor("accept", f"{name}.yaml", "--accept-all")
         [suite] = load([str(here / f"{name}.recorded.yaml")])
         assert [spec.name for spec in suite.evaluators_of(suite.cases[0])] == evaluators
 
 
 def test_a_file_that_is_wrong_otherwise_is_refused(here: Path, proctor: Callable[..., Any]) -> None:
     (here / "bad.yaml").write_text("agent: agents.py:echo\ncases: [{id: one, input: hello, typo: 1}]\n")
-    ended = proctor("record", "bad.yaml", "--accept-all")
+    ended = proctor("accept", "bad.yaml", "--accept-all")
     assert ended.code == 2
     assert "typo" in ended.err
 
 
 def test_an_agent_that_answers_nothing_at_all_is_an_error(rates: Path, proctor: Callable[..., Any]) -> None:
-    ended = proctor("record", "rates.yaml", "--agent", "agents.py:raises", "--accept-all")
+    ended = proctor("accept", "rates.yaml", "--agent", "agents.py:raises", "--accept-all")
     assert ended.code == 4
     assert "no case has an answer" in ended.err
 
 
 def test_other_formats_are_written_as_far_as_they_go(rates: Path, proctor: Callable[..., Any]) -> None:
-    ended = proctor("record", "rates.yaml", "--accept-all", "--output", "rates.test.json")
+    ended = proctor("accept", "rates.yaml", "--accept-all", "--output", "rates.test.json")
     assert ended.code == 0
     assert load(["rates.test.json"])[0].format == "adk"
 
@@ -237,21 +237,21 @@ WRONG_USE = {
 def test_what_cannot_be_done_is_told(rates: Path, proctor: Callable[..., Any], name: str) -> None:
     proctor("test", "rates.yaml")
     arguments, said = WRONG_USE[name]
-    ended = proctor("record", "rates.yaml", *arguments)
+    ended = proctor("accept", "rates.yaml", *arguments)
     assert ended.code in (2, 4)
     assert said in ended.err
 
 
 def test_a_file_is_not_overwritten_unless_that_is_said(rates: Path, proctor: Callable[..., Any]) -> None:
     (rates / "rates.recorded.yaml").write_text("mine")
-    assert "exists; say --force" in proctor("record", "rates.yaml", "--accept-all").err
+    assert "exists; say --force" in proctor("accept", "rates.yaml", "--accept-all").err
     assert (rates / "rates.recorded.yaml").read_text() == "mine"
-    assert proctor("record", "rates.yaml", "--accept-all", "--force").code == 0
+    assert proctor("accept", "rates.yaml", "--accept-all", "--force").code == 0
 
 
 def at_a_terminal(folder: Path, typed: str) -> str:
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "proctor", "record", "rates.yaml", "--by", "ann"]
+    command = [sys.executable, "-m", "proctor", "accept", "rates.yaml", "--by", "ann"]
     process = subprocess.Popen(command, cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs, close_fds=True)
     os.close(theirs)
     os.write(ours, typed.encode())

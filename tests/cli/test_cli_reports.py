@@ -156,3 +156,28 @@ def test_doctor_knows_every_extra_that_adds_an_ability_and_counts_in_good_englis
     assert {extra for extra in extras if f"(extra: {extra})" in ended.out} == set(extras) - providers - {"dev"}
     assert ".proctor: 1 run\n" in ended.out
     assert "native, 1 case\n" in ended.out
+
+
+def test_under_github_actions_failures_are_annotated_and_standard_output_stays_a_document(
+    proctor: Command, suite: Command, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    suite("bad.yaml", check="bad")
+    line = "::error file=bad.yaml,line=3,title=bad/one failed::bad 0.00 < 0.50"
+    assert line in proctor("test", "bad.yaml").out.splitlines()
+    ended = proctor("test", "bad.yaml", "--json", "-")
+    assert json.loads(ended.out)["verdict"]["exit_code"] == 1
+    assert line in ended.err.splitlines()
+    monkeypatch.setenv("GITHUB_ACTIONS", "false")
+    assert "::error" not in proctor("test", "bad.yaml").out
+
+
+def test_a_code_quality_report_is_written_as_other_reports_are(proctor: Command, suite: Command, here: Path) -> None:
+    suite("bad.yaml", check="bad")
+    ended = proctor("test", "bad.yaml", "--code-quality", "out/quality.json")
+    assert "report: out/quality.json" in ended.out
+    written = json.loads((here / "out" / "quality.json").read_text(encoding="utf-8"))
+    assert written[0]["location"] == {"path": "bad.yaml", "lines": {"begin": 3}}
+    assert json.loads(proctor("show", "last", "--code-quality", "-").out) == written
+    suite("good.yaml")
+    assert json.loads(proctor("test", "good.yaml", "--code-quality", "-").out) == []

@@ -1,4 +1,4 @@
-"""`proctor trace` and `proctor format`: made, listed, shown, taken out, brought in, and turned into an entry."""
+"""`proctor trace` and `proctor trace to-case`: made, listed, shown, taken out, brought in, and turned into an entry."""
 
 from __future__ import annotations
 
@@ -255,7 +255,7 @@ def entry(ended: Any) -> dict[str, Any]:
 
 def test_a_trace_becomes_an_entry_whose_expectation_a_person_has_yet_to_say(proctor: Command, app: Path) -> None:
     proctor("trace", "--runnable", "app.py:App", "--input", "kwargs.json", "--output", "t.jsonl")
-    ended = proctor("format", "--input", "t.jsonl")
+    ended = proctor("trace", "to-case", "--input", "t.jsonl")
     assert entry(ended) == {
         "entry_kwargs": {"question": "How is Oslo?"},
         "description": "How is Oslo?",
@@ -265,14 +265,14 @@ def test_a_trace_becomes_an_entry_whose_expectation_a_person_has_yet_to_say(proc
         },
     }
     assert "'expectation'" in ended.err
-    assert entry(proctor("format")) == entry(ended)
+    assert entry(proctor("trace", "to-case")) == entry(ended)
     [row] = rows(proctor)
-    assert entry(proctor("format", "--trace", row["id"])) == entry(ended)
+    assert entry(proctor("trace", "to-case", "--trace", row["id"])) == entry(ended)
 
 
 def test_a_formatted_entry_is_one_that_a_dataset_takes(proctor: Command, app: Path) -> None:
     proctor("trace", "--runnable", "app.py:App", "--input", "kwargs.json")
-    assert proctor("format", "--output", "made/entry.json").code == 0
+    assert proctor("trace", "to-case", "--output", "made/entry.json").code == 0
     made = json.loads((app / "made/entry.json").read_text())
     evaluators = [{"ExactMatch": {"output": "answer"}}]
     whole = {"runnable": "app.py:App", "evaluators": evaluators, "entries": [{**made, "expectation": "It is sunny."}]}
@@ -285,7 +285,7 @@ def test_the_trace_of_a_trial_becomes_an_entry_with_what_was_asked_answered_and_
     proctor: Command, app: Path
 ) -> None:
     proctor("test", "suite.yaml", "-k", "rome")
-    ended = proctor("format")
+    ended = proctor("trace", "to-case")
     made = entry(ended)
     assert (made["entry_kwargs"], made["description"], made["expectation"]) == (
         {"input": "Rome"},
@@ -299,20 +299,20 @@ def test_the_trace_of_a_trial_becomes_an_entry_with_what_was_asked_answered_and_
 def test_a_trace_of_another_tool_becomes_an_entry_too(proctor: Command, app: Path) -> None:
     step = ObserveSpan("1" * 16, "a" * 32, None, 1.0, 2.0, 1.0, "chat", {"q": "hi", "n": 1}, "hello")
     (app / "otlp.json").write_text(json.dumps(to_otlp([step])))
-    made = entry(proctor("format", "--input", "otlp.json"))
+    made = entry(proctor("trace", "to-case", "--input", "otlp.json"))
     assert made["entry_kwargs"] == {"q": "hi", "n": 1}
     assert made["eval_input"] == [{"name": "input", "value": {"q": "hi", "n": 1}}]
     assert made["x-pixie"] == {"eval_output": [{"name": "output", "value": "hello"}]}
     call = LLMSpan("1" * 16, "a" * 32, None, 1.0, 2.0, 1.0, input_messages=(UserMessage.from_text("hi"),))
     (app / "otlp.json").write_text(json.dumps(to_otlp([call])))
-    assert entry(proctor("format", "--input", "otlp.json"))["entry_kwargs"] == {
+    assert entry(proctor("trace", "to-case", "--input", "otlp.json"))["entry_kwargs"] == {
         "input": [{"role": "user", "content": "hi"}]
     }
 
 
 def test_an_input_with_several_values_keeps_the_first_and_says_so(proctor: Command, app: Path) -> None:
     proctor("trace", "--runnable", "app.py:twice", "--input", "kwargs.json")
-    ended = proctor("format")
+    ended = proctor("trace", "to-case")
     assert entry(ended)["eval_input"] == [{"name": "n", "value": 1}]
     assert "'n' had several values" in ended.err
 
@@ -338,7 +338,7 @@ def test_what_is_no_single_trace_is_refused(
 ) -> None:
     if content is not None:
         (app / "t.json").write_text(content)
-    ended = proctor("format", *arguments)
+    ended = proctor("trace", "to-case", *arguments)
     assert (ended.code, said in ended.err) == (2, True), ended
 
 
@@ -346,5 +346,5 @@ def test_a_conversation_is_no_entry(proctor: Command, app: Path) -> None:
     turns = "[{input: a, expected: x}, {input: b}]"
     (app / "talk.yaml").write_text(f"agent: app.py:agent\ncases: [{{id: talk, turns: {turns}}}]\n")
     proctor("test", "talk.yaml")
-    ended = proctor("format")
+    ended = proctor("trace", "to-case")
     assert (ended.code, "conversation of 2 turns" in ended.err) == (2, True)

@@ -11,8 +11,9 @@ import pytest
 from reporting_samples import ERROR, FAILED, make_run, trial
 
 from proctor.cases.case_lines import case_lines
+from proctor.cases.suite import Criteria
 from proctor.reporting import code_quality
-from proctor.reporting.ci_findings import MOST_ANNOTATIONS, annotations, findings
+from proctor.reporting.ci_findings import MOST_ANNOTATIONS, annotation_lines, findings
 from proctor.results.verdict import judge
 
 YAML = """name: support
@@ -65,7 +66,7 @@ def _two_failures(tmp_path: Path, reason: str = "") -> list[str]:
     (tmp_path / "support.yaml").write_text(YAML, encoding="utf-8")
     trials = [trial("one"), trial("two", FAILED), trial("three", ERROR, reason=reason or "no connection")]
     run = make_run(trials)
-    return list(annotations(findings(run, judge(run), {"GITHUB_WORKSPACE": str(tmp_path.parent)})))
+    return list(annotation_lines(findings(run, judge(run), {"GITHUB_WORKSPACE": str(tmp_path.parent)})))
 
 
 def test_failures_are_annotated_at_their_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,15 +87,24 @@ def test_words_of_an_agent_end_no_command_and_begin_none(tmp_path: Path, monkeyp
     assert "%250A" in lines[1]
     names = [trial("a,line=1::x\n::error::y", FAILED), trial("b" * 5_000, FAILED)]
     run = make_run(names)
-    for line in annotations(findings(run, judge(run), {})):
+    for line in annotation_lines(findings(run, judge(run), {})):
         head, _, _ = line.removeprefix("::error ").partition("::")
         assert set(re.findall(r"(?:^|,)(\w+)=", head)) == {"file", "line", "title"}
         assert len(line) < 2_000
 
 
+def test_a_case_that_its_suite_lets_fail_is_a_warning() -> None:
+    trials = [trial("one"), trial("two"), trial("three", FAILED)]
+    run = make_run(trials, criteria=Criteria(pct=0.5))
+    assert judge(run).exit_code == 0
+    [line] = annotation_lines(findings(run, judge(run), {}))
+    assert line.startswith("::warning ")
+    assert "title=support/three failed::" in line
+
+
 def test_no_more_annotations_are_written_than_are_shown() -> None:
     run = make_run([trial(f"c{number}", FAILED) for number in range(25)])
-    lines = list(annotations(findings(run, judge(run), {})))
+    lines = list(annotation_lines(findings(run, judge(run), {})))
     assert len(lines) == MOST_ANNOTATIONS + 1
     assert lines[-1].startswith("::notice title=Proctor::15 more cases did not pass")
 

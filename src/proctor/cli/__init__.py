@@ -24,19 +24,31 @@ COMMANDS = {
     "export": "Write a whole run as one file.",
     "import": "Keep a run that was exported elsewhere.",
     "analyze": "Say what the failures of a run have in common.",
-    "record": "Write what an agent did, once a person accepts it, as what is expected of it.",
+    "accept": "Write what an agent did, once a person accepts it, as what is expected of it.",
     "rescore": "Score the answers of a run anew, without asking the agent.",
     "grade": "Give the scores of a run that wait for a person or an agent.",
     "calibrate": "Say how well a judge agrees with people.",
-    "trace": "List, show, import and export what happened inside applications.",
-    "format": "Make an entry for a dataset of a trace.",
+    "trace": "List, show, import and export what happened inside applications, or make a case of it.",
     "dataset": "Validate, convert, list, create and fill datasets.",
     "mcp": "Offer this folder to coding agents: list, show, compare, rerun.",
+    "evaluators": "List the evaluators, or show one with its parameters and an example.",
+    "formats": "List the formats that suites are read from and written in.",
+    "agents": "List what can be examined, and which frameworks are installed.",
     "doctor": "Say what Proctor finds here and what is missing.",
+    "completion": "Print a script that lets the shell complete commands, cases, tags and runs.",
 }
 
-HOMES = {"import": ("export", "import_command")}
-"""The module and the name of a command that cannot have a module of its name."""
+HOMES = {
+    "import": ("export", "import_command"),
+    "accept": ("record", "command"),
+    "evaluators": ("listings", "evaluators"),
+    "formats": ("listings", "formats"),
+    "agents": ("listings", "agents"),
+}
+"""The module and the name of a command that has no module of its own name."""
+
+RENAMED = {"record": "accept", "format": "trace to-case"}
+"""What commands were called before; the old names work, and say the new ones."""
 
 
 class LazyGroup(click.Group):
@@ -50,18 +62,37 @@ class LazyGroup(click.Group):
             return None
         home, name = HOMES.get(cmd_name, (cmd_name, "command"))
         command: click.Command = getattr(importlib.import_module(f"proctor.cli.{home}"), name)
-        return command
+        return _with_help_page(command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        from proctor.cli.help_pages import write_sections
+
+        write_sections(COMMANDS, formatter)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args and args[0] in RENAMED:
+            new = RENAMED[args[0]]
+            _complain(f"note: `proctor {args[0]}` is called `proctor {new}` now")
+            args = [*new.split(), *args[1:]]
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             from proctor.base.fields import nearest
 
             ctx.fail(f"no command {args[0]!r}{nearest(args[0], COMMANDS)}")
         return super().resolve_command(ctx, args)
+
+
+def _with_help_page(command: click.Command) -> click.Command:
+    """The command with its options in groups and with examples; what writes them is imported when help is asked for."""
+
+    def format_options(ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        from proctor.cli.help_pages import write_options
+
+        write_options(command, ctx, formatter)
+
+    command.format_options = format_options  # type: ignore[method-assign]
+    for inner in command.commands.values() if isinstance(command, click.Group) else ():
+        _with_help_page(inner)
+    return command
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -76,6 +107,9 @@ def group() -> None:
 
     for note in prepare_imports():
         _complain(f"note: {note}")
+
+
+_with_help_page(group)
 
 
 def main() -> NoReturn:

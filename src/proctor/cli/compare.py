@@ -206,9 +206,8 @@ def _tell_case(
 
     if other := [f"--{name}" for name in targets if name != "json"]:
         raise UsageError(f"--case goes to the terminal or, with --json, to a file; not with {' and '.join(other)}")
-    pair = align_case(
-        first.run, second.run, given["case_id"], before_agent=first.agent, after_agent=second.agent, choose=choose
-    )
+    wanted = _address(second.run, given["case_id"])
+    pair = align_case(first.run, second.run, wanted, before_agent=first.agent, after_agent=second.agent, choose=choose)
     if isinstance(pair, list):
         raise UsageError(f"no case {given['case_id']!r} is in both runs{nearest(given['case_id'], pair)}")
     if targets:
@@ -217,6 +216,17 @@ def _tell_case(
         return 0
     show_case(pair, first.run.id, second.run.id, _screen())
     return 0
+
+
+def _address(run: Run, wanted: str) -> str:
+    """What `file::id` names, as suite/id; every other name as it is."""
+    if "::" not in wanted:
+        return wanted
+    from proctor.running.engine.selection import names_case
+
+    paths = {info.name: info.path for info in run.suites}
+    cases = ((item.suite, item.case_id) for item in run.summaries)
+    return next((f"{s}/{c}" for s, c in cases if c != wanted and names_case(wanted, s, paths.get(s), c)), wanted)
 
 
 def _screen() -> Any:

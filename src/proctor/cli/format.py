@@ -1,4 +1,4 @@
-"""`proctor format`: makes an entry for a dataset of a trace from a file or from the store."""
+"""`proctor trace to-case`: makes an entry for a dataset of a trace from a file or from the store."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from proctor.results.dataset_proposals import Proposal, proposal_of_spans, propo
 from proctor.results.store import Store
 
 
-@click.command("format")
+@click.command("to-case")
 @click.option("--input", "given", metavar="FILE", help="The trace: OTLP JSON, or JSON Lines of `proctor trace`.")
 @click.option("--trace", "trace_id", metavar="ID", help="A kept trace instead (default: the latest).")
 @click.option("--output", metavar="FILE", help="Write to this file instead of the terminal.")

@@ -1,70 +1,158 @@
-"""`proctor init`: a first suite and an agent to try it on, both small enough to read at a glance."""
+"""`proctor init`: a first suite and an agent to try it on, small enough to read at a glance, and files for CI."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator, Sequence
 from importlib import resources
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from proctor.base.errors import StoreError, UsageError
+from proctor.base.records import record
 from proctor.cli.options_and_output import say
 
-AGENT = '''"""A very small agent: it adds numbers with a tool and says hello."""
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
-import re
-
-import proctor
-
-
-@proctor.tool
-def add(a: float, b: float) -> float:
-    return a + b
+ENDING = ".tmpl"
+"""Of templates, so that no tool takes them for the program's own modules."""
+SCHEMA = "suite.schema.json"
+CI_FILES = {"github": ".github/workflows/proctor.yml", "gitlab": ".gitlab-ci.yml"}
 
 
-def agent(question: str) -> str:
-    numbers = [float(n) for n in re.findall(r"-?[0-9]+(?:\\.[0-9]+)?", question)]
-    if len(numbers) == 2:
-        return f"The sum is {add(numbers[0], numbers[1]):g}."
-    return "Hello! Give me two numbers and I will add them."
-'''
+@record
+class Template:
+    """What a template brings besides its own folder, and how it is run."""
 
-SUITE = """# yaml-language-server: $schema=./suite.schema.json
-name: first suite
-agent: agent.py:agent
-cases:
-  - id: adds
-    input: What is 2 plus 40?
-    expected:
-      contains: ["42"]
-      tools:
-        - name: add
-          args: {a: 2, b: 40}
+    about: str
+    paths: tuple[str, ...] = ("@suite.yaml",)
+    """What `proctor test` is given; @ stands before what is in the folder."""
+    shares: tuple[str, ...] = ("suite.yaml",)
+    """Files of the plain template that it uses too."""
+    packages: tuple[str, ...] = ()
 
-  - id: greets
-    input: Hello!
-    expected:
-      contains: {any: [hello, hi]}
-      tools: []
-"""
+
+FRAMEWORKS = {
+    "agno": "Agno",
+    "claude_agent_sdk": "the Claude Agent SDK",
+    "google_adk": "Google's ADK",
+    "langchain": "LangChain and LangGraph",
+    "llama_index": "LlamaIndex",
+    "openai_agents": "the OpenAI Agents SDK",
+    "pydantic_ai": "Pydantic AI",
+    "smolagents": "smolagents",
+}
+
+TEMPLATES = {
+    "plain": Template("a Python function and a native suite"),
+    "pytest": Template("the same in tests", ("@evaluation/first.proctor.yaml",), ("agent.py",), ("pytest",)),
+    "adk": Template("an EvalSet and a test_config.json", ("@evaluation", "--agent", "@agent.py:agent"), ("agent.py",)),
+    "holodeck": Template("an agent.yaml with its tests", ("@agent.yaml",), ("agent.py",)),
+    **{name: Template(f"an agent of {title}") for name, title in FRAMEWORKS.items()},
+}
 
 
 @click.command("init")
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=".")
-def command(folder: Path) -> int:
-    """Write agent.py, suite.yaml and the schema that lets editors complete it; nothing is overwritten."""
-    schema = resources.files("proctor").joinpath("schemas/suite.schema.json").read_text(encoding="utf-8")
-    files = {"agent.py": AGENT, "suite.yaml": SUITE, "suite.schema.json": schema}
-    taken = [name for name in files if (folder / name).exists()]
-    if taken:
-        raise UsageError(f"{folder / taken[0]} exists already; give another folder: proctor init my_suite")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            (folder / name).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise StoreError(f"{folder} cannot be written: {error.strerror or error}") from None
-    say(f"wrote {', '.join(files)} to {folder}")
-    say(f"now run: proctor test {shlex.quote(str(folder / 'suite.yaml'))}")
+@click.option(
+    "-t",
+    "--template",
+    "name",
+    type=click.Choice(sorted(TEMPLATES)),
+    default="plain",
+    show_default=True,
+    help="What to begin with: a way in, or the framework of your agent.",
+)
+@click.option("--ci", type=click.Choice(sorted(CI_FILES)), help="Also write what runs the suite in CI.")
+def command(folder: Path, name: str, ci: str | None) -> int:
+    """Write an agent, a suite and the schema that lets editors complete it; nothing is overwritten.
+
+    Agents of frameworks come with a model that answers by rules, so that the suite runs at once, without a key.
+    """
+    template = TEMPLATES[name]
+    files = {folder / place: text for place, text in _files(name, template)}
+    if ci is not None:
+        files |= _ci_file(ci, template, folder)
+    _write(files)
+    own = [str(path.relative_to(folder)) for path in files if path.is_relative_to(folder)]
+    say(f"wrote {', '.join(own)} to {folder}")
+    for path in files:
+        if not path.is_relative_to(folder):
+            say(f"wrote {path}")
+    if ci == "github":
+        say("in it, OWNER is who has the repository with Proctor's action.yml")
+    if missing := _missing(name, template):
+        say(f"it needs: pip install {' '.join(missing)}")
+    words = ["pytest", str(folder)] if name == "pytest" else ["proctor", "test", *_placed(template.paths, folder)]
+    say(f"now run: {shlex.join(words)}")
     return 0
+
+
+def _placed(words: Sequence[str], folder: Path) -> list[str]:
+    return [(folder / word[1:]).as_posix() if word.startswith("@") else word for word in words]
+
+
+def _files(name: str, template: Template) -> Iterator[tuple[str, str]]:
+    """The files of a template by their places, its own and those of the plain one."""
+    root = resources.files("proctor") / "templates"
+    found = dict(_below(root / name, ""))
+    for shared in template.shares:
+        if shared not in found:
+            found[shared] = (root / "plain" / f"{shared}{ENDING}").read_text(encoding="utf-8")
+    yield from sorted(found.items())
+    if name not in ("adk", "holodeck"):
+        yield SCHEMA, resources.files("proctor").joinpath(f"schemas/{SCHEMA}").read_text(encoding="utf-8")
+
+
+def _below(folder: Traversable, place: str) -> Iterator[tuple[str, str]]:
+    for item in folder.iterdir():
+        if item.is_dir():
+            yield from _below(item, f"{place}{item.name}/")
+        elif item.name.endswith(ENDING):
+            yield f"{place}{item.name.removesuffix(ENDING)}", item.read_text(encoding="utf-8")
+
+
+def _ci_file(ci: str, template: Template, folder: Path) -> dict[Path, str]:
+    """At the root of the repository, wherever below it this is called."""
+    here = Path.cwd()
+    root = next((up for up in (here, *here.parents) if (up / ".git").exists()), here)
+    try:
+        own = folder.resolve().relative_to(root.resolve())
+    except ValueError:
+        raise UsageError(f"{folder} is outside of {root}, where the file for {ci} would be") from None
+    text = (resources.files("proctor") / "templates" / "ci" / f"{ci}{ENDING}").read_text(encoding="utf-8")
+    words = _placed(template.paths, own)
+    lines = "".join(f"\n            {word}" for word in words)
+    filled = text.replace("{lines}", lines).replace("{words}", shlex.join(words))
+    return {(root if root != here else Path()) / CI_FILES[ci]: filled}
+
+
+def _write(files: dict[Path, str]) -> None:
+    taken = [path for path in files if path.exists()]
+    if taken:
+        raise UsageError(f"{taken[0]} exists already; give another folder: proctor init my_suite")
+    for path, text in files.items():
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("x", encoding="utf-8", newline="\n") as out:
+                out.write(text)
+        except OSError as error:
+            raise StoreError(f"{path} cannot be written: {error.strerror or error}") from None
+
+
+def _missing(name: str, template: Template) -> list[str]:
+    """Packages that the template needs and that are not installed here."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    from proctor.agents.frameworks import PACKAGES
+
+    missing = []
+    for package in (*template.packages, *PACKAGES.get(name, ())):
+        try:
+            version(package)
+        except PackageNotFoundError:
+            missing.append(package)
+    return missing

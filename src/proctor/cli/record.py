@@ -1,4 +1,4 @@
-"""`proctor record SUITE`: what an agent did, looked at and accepted, becomes what is expected of it."""
+"""`proctor accept SUITE`: what an agent did, looked at and accepted, becomes what is expected of it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from proctor.running.people.grading import BadGrade
 Accepted = dict[str, tuple[Proposal, str]]
 
 
-@click.command("record")
+@click.command("accept")
 @click.argument("source", metavar="SUITE")
 @click.option("--agent", metavar="REF", help="Instead of the suite's own: file.py:name, a URL, cmd:...")
 @click.option("--run", "run_id", metavar="RUN", help="Take the answers of a kept run instead of asking the agent.")

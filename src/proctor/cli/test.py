@@ -75,7 +75,14 @@ class TestCommand(click.Command):
     metavar="[NAME=]REF",
     help="Instead of the suites' own: file.py:name, a URL, cmd:..., oracle, nop; several are compared.",
 )
-@click.option("-e", "--evaluator", "evaluators", multiple=True, metavar="NAME", help="Score by this too; repeatable.")
+@click.option(
+    "-e",
+    "--evaluator",
+    "evaluators",
+    multiple=True,
+    metavar="NAME[={json}]",
+    help="Score by this too: ExactMatch, checks.py:fn, 'MaxCost={\"usd\": 0.01}'; repeatable.",
+)
 @case_option
 @click.option("-k", "words", metavar="EXPR", help="Only cases that fit: refund and not slow.")
 @click.option("--tag", "tags", multiple=True, metavar="T", help="Only cases with this tag; repeatable.")

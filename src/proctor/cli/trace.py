@@ -17,6 +17,7 @@ from proctor.base.json_data import Json
 from proctor.base.secrets import mask
 from proctor.base.threads import run_sync
 from proctor.cli.configuration import read_configuration
+from proctor.cli.format import command as to_case
 from proctor.cli.options_and_output import json_option, say, say_json, stdout_kept_clear, store_option
 from proctor.results.run_files import open_run
 from proctor.results.store import Store
@@ -44,8 +45,13 @@ def command(context: click.Context, /, runnable: str | None, given: str | None, 
             raise UsageError(f"options stand after the command: proctor trace {context.invoked_subcommand} ...")
         return None
     if runnable is None or given is None:
-        raise UsageError("name what to do: list, show, last, import, export, or --runnable F:NAME with --input FILE")
+        raise UsageError(
+            "name what to do: list, show, last, import, export, to-case, or --runnable F:NAME with --input FILE"
+        )
     return make_trace(runnable, given, **options)
+
+
+command.add_command(to_case)
 
 
 @command.command("list")

@@ -32,13 +32,19 @@ class Finding:
     """Of the suite, from the root of the repository; `None` for one that is outside of it."""
     line: int | None
     decides: bool
-    """Whether it makes the build red: the gate may not be sure of it yet."""
+    """Whether it makes the build red; a suite may let some cases fail."""
+    in_doubt: bool = False
+    """Whether the gate is not sure of it yet."""
 
 
 def findings(run: Run, verdict: RunVerdict, environ: Mapping[str, str]) -> list[Finding]:
     """What went wrong, suite by suite; failures before errors. Cases in quarantine decide nothing and are left out."""
-    wrong = _wrong_cases(run, verdict)
-    reasons = _reasons(run, {address for address, (_, text, _) in wrong.items() if not text})
+    wrong, told = _wrong_cases(run, verdict), _told_by_gate(run)
+    if run.gate is not None:
+        unknown = {case.address for case in run.gate.standing(Standing.NEW, Standing.NO_OUTCOME)}
+        wrong = {address: item for address, item in wrong.items() if address in unknown}
+        wrong |= {address: (Outcome.FAILED, not in_doubt) for address, (_, in_doubt) in told.items()}
+    reasons = _reasons(run, {address for address in wrong if address not in told})
     places = {info.name: _place(info.path, environ) for info in run.suites}
     lines = {
         info.name: case_lines(Path(info.path))
@@ -50,33 +56,31 @@ def findings(run: Run, verdict: RunVerdict, environ: Mapping[str, str]) -> list[
             suite,
             case_id,
             outcome,
-            text or reasons.get((suite, case_id), ""),
+            told.get((suite, case_id), (reasons.get((suite, case_id), ""), False))[0],
             places.get(suite),
             lines.get(suite, {}).get(case_id),
             decides,
+            told.get((suite, case_id), ("", False))[1],
         )
-        for (suite, case_id), (outcome, text, decides) in wrong.items()
+        for (suite, case_id), (outcome, decides) in wrong.items()
     ]
     return sorted(found, key=lambda item: (not item.decides, item.outcome is Outcome.ERROR))
 
 
-def _wrong_cases(run: Run, verdict: RunVerdict) -> dict[tuple[str, str], tuple[Outcome, str, bool]]:
-    """By suite and id: the outcome, what the gate says of it, and whether it decides."""
-    wrong = {
-        (suite.name, case.case_id): (case.outcome, "", True)
+def _wrong_cases(run: Run, verdict: RunVerdict) -> dict[tuple[str, str], tuple[Outcome, bool]]:
+    """By suite and id: the outcome, and whether the suite is red for it."""
+    return {
+        (suite.name, case.case_id): (case.outcome, suite.outcome is not Outcome.PASSED)
         for suite in verdict.suites
         for case in suite.cases
         if case.outcome in (Outcome.FAILED, Outcome.ERROR) and not case.quarantined
     }
-    if run.gate is None:
-        return wrong
-    told = {}
-    for case in run.gate.cases:
-        if case.standing in (Standing.PROVEN, Standing.OPEN):
-            told[case.address] = (Outcome.FAILED, case_text(case), case.standing == Standing.PROVEN)
-        elif case.standing in (Standing.NEW, Standing.NO_OUTCOME) and case.address in wrong:
-            told[case.address] = wrong[case.address]
-    return told
+
+
+def _told_by_gate(run: Run) -> dict[tuple[str, str], tuple[str, bool]]:
+    """By suite and id: what the gate says of cases that got worse, and whether that is in doubt."""
+    cases = () if run.gate is None else run.gate.standing(Standing.PROVEN, Standing.OPEN)
+    return {case.address: (case_text(case), case.standing == Standing.OPEN) for case in cases}
 
 
 def _reasons(run: Run, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], str]:
@@ -100,12 +104,12 @@ def _place(path: str | None, environ: Mapping[str, str]) -> str | None:
     return own.relative_to(root).as_posix() if own.is_relative_to(root) else None
 
 
-def annotations(found: list[Finding]) -> Iterator[str]:
+def annotation_lines(found: list[Finding]) -> Iterator[str]:
     """GitHub's workflow commands, which show each finding at its line; nothing in a finding can end its command."""
     for item in found[:MOST_ANNOTATIONS]:
         kind = "error" if item.decides else "warning"
         place = {} if item.path is None else {"file": item.path, "line": str(item.line or 1)}
-        verdict = "failed" if item.decides else "may be worse"
+        verdict = "may be worse" if item.in_doubt else "failed"
         word = "could not be measured" if item.outcome is Outcome.ERROR else verdict
         told = {**place, "title": f"{item.suite}/{item.case_id} {word}"}
         properties = ",".join(f"{name}={_property(value)}" for name, value in told.items())

@@ -27,7 +27,7 @@ MODULES = {
 }
 """By the package in which a class or one of its bases is defined."""
 
-_TAKEN = {
+TAKEN = {
     "agno": "of Agno, name an Agent or a Team",
     "google_adk": "of Google ADK, name an agent, an App or a Runner",
     "openai_agents": "of the OpenAI Agents SDK, name an Agent",
@@ -37,6 +37,19 @@ _TAKEN = {
     "smolagents": "of smolagents, name a ToolCallingAgent or a CodeAgent",
     "claude_agent_sdk": "of the Claude Agent SDK, name ClaudeAgentOptions",
 }
+"""By adapter: what to name as the agent."""
+
+PACKAGES = {
+    "agno": ("agno",),
+    "google_adk": ("google-adk",),
+    "openai_agents": ("openai-agents",),
+    "pydantic_ai": ("pydantic-ai-slim",),
+    "langchain": ("langchain", "langgraph"),
+    "llama_index": ("llama-index-core",),
+    "smolagents": ("smolagents",),
+    "claude_agent_sdk": ("claude-agent-sdk",),
+}
+"""By adapter: what is installed with pip."""
 
 
 def adapted(target: Any, name: str) -> BaseAgent | None:
@@ -53,7 +66,7 @@ def adapted(target: Any, name: str) -> BaseAgent | None:
 def advice(target: Any) -> str:
     """What to name instead of an object of a known framework that is no agent."""
     kind = target if isinstance(target, type) else type(target)
-    return next((f": {_TAKEN[module]}" for module in _modules(kind)), "")
+    return next((f": {TAKEN[module]}" for module in _modules(kind)), "")
 
 
 def is_at_home(value: Any) -> bool:

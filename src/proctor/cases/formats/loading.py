@@ -74,6 +74,11 @@ def format_named(name: str) -> Format | None:
     return next((known for known in _known_formats() if name == known.NAME), None)
 
 
+def all_formats() -> list[Format]:
+    """The shipped formats, the native one first, and those of other packages."""
+    return list(_known_formats())
+
+
 def writable_formats() -> dict[str, Format]:
     """The formats that suites can be written in, by name."""
     known: dict[str, Format] = {item.NAME: item for item in map(_shipped, SHIPPED)}

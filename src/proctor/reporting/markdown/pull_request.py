@@ -73,7 +73,8 @@ def write(comment: Comment, out: TextIO) -> None:
 def _fitting(pieces: Sequence[str]) -> str:
     """All pieces; of a comment that would be too long after all, the first ones."""
     note = "\n*The comment would be too long; the reports have the rest.*\n"
-    room, kept = MOST_CHARACTERS - len(note), []
+    room = MOST_CHARACTERS - len(note)
+    kept: list[str] = []
     for piece in pieces:
         if len(piece) > room:
             return "".join([*kept, note])
@@ -206,7 +207,7 @@ def _scores(comparison: Comparison) -> Iterator[str]:
 
 
 def _again(comment: Comment) -> Iterator[str]:
-    """How to run what broke again, one case each."""
+    """Commands that run what broke again, one case each."""
     paths = {info.name: info.path for info in comment.run.suites}
     comparison = comment.comparison
     if comparison is not None:
@@ -216,7 +217,7 @@ def _again(comment: Comment) -> Iterator[str]:
         broken = [(s.name, case.case_id) for s in suites for case in s.cases if case.outcome is Outcome.FAILED]
     known = [(path, case_id) for suite, case_id in broken if (path := paths.get(suite)) and len(case_id) <= NAME]
     if known:
-        yield "Run one of them again:\n\n"
+        yield "Run one of these again:\n\n"
         for path, case_id in known[:AGAIN]:
             place = shlex.quote(f"{path}::{case_id}")
             yield f"- {code(f'proctor test {place}')}\n"

@@ -1,0 +1,183 @@
+"""`proctor evaluators`, `proctor formats` and `proctor agents`: what there is to choose from, and how it is written."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import click
+
+from proctor.base.json_data import Json, plain
+from proctor.cli.options_and_output import json_option, say, say_json
+
+AGENT_WAYS = {
+    "a Python function, class or object": "app.py:agent",
+    "one of an installed package": "package.module:agent",
+    "an HTTP endpoint": "http://localhost:8000/ask",
+    "an HTTP endpoint of another shape": '{"http": {"url": "http://localhost:8000/ask", "text": "reply.text"}}',
+    "an endpoint like OpenAI's chat": '{"chat": {"base_url": "http://localhost:11434/v1", "model": "qwen3"}}',
+    "a program, a message on each line": "cmd:node agent.js",
+    "answers with what is expected: tests the suite": "oracle",
+    "does nothing: everything must fail": "nop",
+}
+"""What `agent:` in a suite and `--agent` take, with an example of each."""
+
+
+@click.command("evaluators")
+@click.argument("name", required=False, metavar="[NAME]")
+@json_option
+def evaluators(name: str | None, as_json: bool) -> int:
+    """List the evaluators that suites may name, or show one: what it needs, its parameters, and how it is written."""
+    from proctor.evaluators.catalogue import entries, entry
+
+    if name is not None:
+        one = entry(name)
+        if as_json:
+            say_json("evaluator", plain(one))
+        else:
+            say("\n".join(_described(one)))
+        return 0
+    found = entries()
+    if as_json:
+        say_json("evaluator", [plain(item) for item in found])
+        return 0
+    _say_rows([(item.name, item.summary + _bracketed(item.needs)) for item in found])
+    say("\nIn brackets: what it needs. `proctor evaluators NAME` shows one with its parameters and an example.")
+    return 0
+
+
+def _bracketed(needs: Sequence[str]) -> str:
+    return f"  [{', '.join(needs)}]" if needs else ""
+
+
+def _say_rows(rows: Sequence[tuple[str, str]]) -> None:
+    """Two columns, wrapped to a terminal; elsewhere a line each, for programs that search lines."""
+    import textwrap
+
+    column = max(len(first) for first, _ in rows) + 2
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+    for first, second in rows:
+        lines = textwrap.wrap(second, max(20, width - column)) if width else [second]
+        for number, line in enumerate(lines):
+            say(f"{first if number == 0 else '':<{column}}{line}")
+
+
+def _described(item: Any) -> Iterable[str]:
+    yield item.name
+    yield f"  {item.summary}"
+    yield f"  needs       {', '.join(item.needs) or 'nothing but an answer'}"
+    yield f"  passes from {item.threshold:g}"
+    yield f"  scores each {item.scope}"
+    for number, parameter in enumerate(item.parameters):
+        value = "required" if parameter.required else f"default {json.dumps(parameter.default, ensure_ascii=False)}"
+        yield f"  {'parameters  ' if number == 0 else ' ' * 12}{parameter.name}: {value}"
+    if not item.parameters:
+        yield "  parameters  none"
+    yield ""
+    yield "  in a suite:"
+    yield "    evaluators:"
+    yield f"      - {_flow(item.example)}"
+    yield "  on the command line:"
+    yield f"    proctor test -e {_argument(item.example)}"
+
+
+def _flow(example: Json) -> str:
+    """An entry of a YAML list, on one line."""
+    import yaml
+
+    if isinstance(example, str):
+        return example
+    text = yaml.safe_dump(example, default_flow_style=True, sort_keys=False, allow_unicode=True, width=10_000)
+    return str(text).strip()
+
+
+def _argument(example: Json) -> str:
+    if isinstance(example, str):
+        return example
+    import shlex
+
+    [(name, arguments)] = example.items()
+    return shlex.quote(f"{name}={json.dumps(arguments, ensure_ascii=False)}")
+
+
+@click.command("formats")
+@json_option
+def formats(as_json: bool) -> int:
+    """List the formats of suites: which files each is read from, and whether it can be written."""
+    found = [_format(known) for known in _known_formats()]
+    if as_json:
+        say_json("format-row", found)
+        return 0
+    for item in found:
+        say(f"{item['name']:<9}  {item['summary']}")
+        names = f"; named {', '.join(item['file_names'])}" if item["file_names"] else ""
+        say(f"{'':<9}  read from {', '.join(item['endings']) or 'files of its own'}{names}")
+        if item["written_as"]:
+            say(f"{'':<9}  written with: proctor dataset convert SUITE TARGET --to {'|'.join(item['written_as'])}")
+    say("\nA file is recognised by what is in it. docs/formats.md says what each reader understands.")
+    return 0
+
+
+def _known_formats() -> Iterable[Any]:
+    from proctor.cases.formats.loading import all_formats
+
+    return all_formats()
+
+
+def _format(known: Any) -> dict[str, Any]:
+    from proctor.cases.formats.loading import declaration, writable_formats
+
+    declared = declaration(known)
+    own = [known.NAME, *declared.dialects]
+    return {
+        "name": known.NAME,
+        "summary": (known.__doc__ or "").partition("\n")[0],
+        "endings": list(declared.endings),
+        "file_names": list(declared.file_names),
+        "written_as": [name for name in own if name in writable_formats()],
+    }
+
+
+@click.command("agents")
+@json_option
+def agents(as_json: bool) -> int:
+    """List what `agent:` in a suite and --agent take, and which frameworks are installed here."""
+    from proctor.agents.frameworks import PACKAGES, TAKEN
+
+    frameworks: list[dict[str, Any]] = [
+        {"name": name, "takes": TAKEN[name], "packages": {package: _version(package) for package in packages}}
+        for name, packages in PACKAGES.items()
+    ]
+    if as_json:
+        ways = [{"for": use, "example": example} for use, example in AGENT_WAYS.items()]
+        say_json("agents", {"agents": ways, "frameworks": frameworks, "installed": _entry_points()})
+        return 0
+    _say_rows(list(AGENT_WAYS.items()))
+    say("\nAgents of frameworks are named as file.py:name too, and recognised by their type:\n")
+    for item in frameworks:
+        there = [f"{package} {version}" for package, version in item["packages"].items() if version]
+        missing = f"not installed (pip install {' '.join(item['packages'])})"
+        say(f"{item['name']:<17}  {', '.join(there) or missing}")
+        say(f"{'':<17}  {item['takes']}")
+    for name in _entry_points():
+        say(f"{name}  from an installed package")
+    say("\ndocs/agents.md and docs/frameworks.md show each of them.")
+    return 0
+
+
+def _version(package: str) -> str | None:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _entry_points() -> list[str]:
+    from importlib.metadata import entry_points
+
+    return sorted(entry.name for entry in entry_points(group="proctor.agents"))
