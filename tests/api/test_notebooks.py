@@ -39,7 +39,10 @@ def cells(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     ]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "here", "language": "python"}
-    nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(folder)}}).execute()
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("JUPYTER_RUNTIME_DIR", "JUPYTER_CONFIG_DIR", "IPYTHONDIR"):
+            patch.setenv(name, str(folder / name.lower()))
+        nbclient.NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(folder)}}).execute()
     return list(notebook.cells)
 
 
@@ -56,6 +59,13 @@ def test_a_run_in_a_cell_needs_no_await_and_shows_itself_without_acting_on_what_
     assert "lost" in page
     assert "&lt;script&gt;alert(1)" in page
     assert "<script" not in page
+
+
+def test_a_notebook_keeps_one_short_line_beside_what_it_shows(cells: list[Any]) -> None:
+    for cell, beginning in ((cells[1], "<Run "), (cells[2], "<Comparison of ")):
+        [text] = [output.data["text/plain"] for output in cell.outputs if output.output_type == "execute_result"]
+        assert text.startswith(beginning)
+        assert len(text) < 300
 
 
 def test_a_bar_tells_of_the_run_while_it_lasts_and_of_the_verdict_at_its_end(cells: list[Any]) -> None:

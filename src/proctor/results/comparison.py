@@ -155,6 +155,10 @@ class Comparison:
         ]
         return bool(paired) and len(unsettled) == len(paired)
 
+    def __repr__(self) -> str:
+        """Short, since a notebook keeps it beside what it shows."""
+        return f"<Comparison of {self.before.run} and {self.after.run}: {self.sentence}>"
+
     def to_dicts(self) -> list[dict[str, Json]]:
         """One flat dictionary a case: `suite`, `case`, `group`, how many trials passed on each side, what differs.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -219,6 +220,12 @@ class Run:
     def compares_agents(self) -> bool:
         """Whether a suite was put to several agents."""
         return any(info.source for info in self.suites)
+
+    def __repr__(self) -> str:
+        """Short, since a notebook keeps it beside what it shows: `<Run 20260101-… of shop: 3 passed, 1 failed>`."""
+        counts = Counter(summary.outcome.value for summary in self.summaries)
+        told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items()) or "no trials"
+        return f"<Run {self.id} of {', '.join(info.name for info in self.suites)}: {told}>"
 
     def to_dicts(self) -> list[dict[str, Json]]:
         """One flat dictionary a trial, in the order of the plan: for tables, queries and plots.
