@@ -39,6 +39,9 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     (folder / "shop.py").write_text(AGENT, encoding="utf-8")
     (folder / "shop.yaml").write_text(SUITE, encoding="utf-8")
     (folder.parent / "outside.yaml").write_text(OUTSIDE, encoding="utf-8")
+    (folder / "broken").mkdir()
+    (folder / "broken" / "broken.yaml").write_text("name: broken\ncases: [{id: a, inptu: b}]\n", encoding="utf-8")
+    (folder / "broken" / "whole.yaml").write_text(OUTSIDE, encoding="utf-8")
     (folder / "linked.yaml").symlink_to(folder.parent / "outside.yaml")
     return asyncio.run(_talk(folder))
 
@@ -50,6 +53,8 @@ async def _talk(folder: Path) -> dict[str, Any]:
     calls: list[tuple[str, str, dict[str, Any]]] = [
         ("nothing yet", "list_runs", {}),
         ("cases", "list_cases", {"path": "shop.yaml"}),
+        ("broken", "list_cases", {"path": "broken"}),
+        ("broken run", "rerun", {"path": "broken"}),
         ("first", "rerun", {"path": "shop.yaml"}),
         ("second", "rerun", {"path": "shop.yaml", "cases": ["fine"], "repeat": 2, "fast": True}),
         ("runs", "list_runs", {"limit": 5}),
@@ -97,6 +102,14 @@ def test_cases_are_listed_with_their_lines(answers: dict[str, Any]) -> None:
 
     assert suite["file"] == "shop.yaml"
     assert suite["cases"] == [{"id": "fine", "tags": ["quick"], "line": 4}, {"id": "long", "tags": [], "line": 5}]
+
+
+def test_what_is_wrong_with_one_file_hides_no_other(answers: dict[str, Any]) -> None:
+    found = told(answers["broken"])
+
+    assert "outside" in [suite["name"] for suite in found["suites"]]
+    assert any("inptu" in problem and "broken.yaml:2" in problem for problem in found["problems"])
+    assert "inptu" in complaint(answers["broken run"])
 
 
 def test_a_suite_is_run_again_whatever_its_agent_prints(answers: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from proctor.base.errors import UsageError
+from proctor.base.errors import InvalidSuite, UsageError
 from proctor.base.fields import nearest
 from proctor.base.json_data import Json, plain
 from proctor.base.records import record
@@ -57,8 +57,9 @@ class Project:
         return {"runs": [as_json_row(row, status_of(kept, row)) for row in kept.runs(max(1, min(limit, LONGEST_LIST)))]}
 
     def list_cases(self, path: str = ".") -> dict[str, Json]:
-        """The suites in a file or folder of the project, with the id, tags and line of each case."""
-        return bounded({"suites": [self._listed(suite) for suite in self._suites(path)]})
+        """The suites in a file or folder of the project, with the id, tags and line of each case; and what is wrong."""
+        suites, problems = self._suites(path)
+        return bounded({"suites": [self._listed(suite) for suite in suites], "problems": problems})
 
     def _listed(self, suite: Suite) -> dict[str, Json]:
         lines = {} if suite.path is None else case_lines(suite.path)
@@ -151,13 +152,18 @@ class Project:
             raise UsageError(f"{wanted!r} is a file; name a run that is kept here: an id, a name, last or last~1")
         return read_run(Store(self.store, create=False), wanted)
 
-    def _suites(self, path: str) -> list[Suite]:
-        """The suites of a file or folder, none of which a link leads to from outside."""
-        suites = load([self._inside(path)])
+    def _suites(self, path: str) -> tuple[list[Suite], list[str]]:
+        """The suites of a file or folder, none of which a link leads to from outside, and what cannot be read there."""
+        problems: list[str] = []
+        place = self._inside(path)
+        try:
+            suites = load([place])
+        except InvalidSuite as error:
+            suites, problems = list(error.read), [str(problem) for problem in error.problems]
         for suite in suites:
             if suite.path is not None:
                 self._inside(suite.path)
-        return suites
+        return suites, problems
 
     def _inside(self, path: str | Path) -> Path:
         """A file or folder of the project, wherever links lead."""
