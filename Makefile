@@ -8,12 +8,12 @@ PIP := -m pip install --quiet --disable-pip-version-check --no-compile
 # The tests start many short processes, which are quicker if modules are compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all lint types unit other-pythons every-python frameworks frameworks-all local-model schema picture benchmarks clean
+.PHONY: demo test test-all lint types docs docs-check unit other-pythons every-python frameworks frameworks-all local-model schema picture benchmarks clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py demo-reports
 
-test: lint types unit other-pythons frameworks
+test: lint types docs-check unit other-pythons frameworks
 
 # What takes too long for every change.
 test-all: test every-python frameworks-all local-model
@@ -48,6 +48,14 @@ frameworks-all:
 local-model:
 	PYTHON='$(PYTHON)' sh scripts/local_model.sh
 
+# The documentation as a site, offline; a broken link or reference is an error.
+docs: $(VENV)/.ready
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --builder html docs site
+	@echo "the site is in site/index.html"
+
+docs-check: $(VENV)/.ready
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --builder dummy docs site/.check
+
 schema: $(VENV)/.ready
 	$(BIN)/python -c "from proctor.cases.formats.native.schema import schema_text; print(schema_text(), end='')" \
 		> src/proctor/schemas/suite.schema.json
@@ -60,7 +68,7 @@ benchmarks: $(VENV)/.ready
 	$(BIN)/python benchmarks/run.py
 
 clean:
-	rm -rf $(VENV) .venv-* .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache demo-reports
+	rm -rf $(VENV) .venv-* site docs/generated .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache demo-reports
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

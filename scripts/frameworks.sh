@@ -32,5 +32,6 @@ for name in "$@"; do
     # shellcheck disable=SC2086  the packages are words
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile --editable . pytest hypothesis $wanted
     "$venv/bin/python" -m pytest tests/agents/frameworks/test_framework_"$name"*.py
+    [ "$name" != langchain ] || "$venv/bin/python" -m pytest tests/docs/test_docs.py -k langgraph
     "$venv/bin/python" -m pytest tests/cli/test_cli_init.py -k "passes and $name or template_of_$name"
 done

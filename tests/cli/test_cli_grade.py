@@ -69,6 +69,7 @@ def test_what_waits_is_listed_with_criteria_question_and_answer(graded: Path, pr
 def test_the_rows_of_json_come_back_filled_in(graded: Path, proctor: Callable[..., Any]) -> None:
     asked = json.loads(proctor("grade", "--json").out)
     assert asked[0] == {
+        "schema": "proctor.pending-row/1",
         "suite": "faq",
         "case": "one",
         "trial": 1,

@@ -138,7 +138,11 @@ def test_json_of_doctor_and_validate_is_alone_on_standard_output(proctor: Comman
     assert json.loads(proctor("doctor", "suite.yaml", "--json").out)["ok"] is True
     (here / "loud.py").rename(here / "louder.py")
     suite(text="agent: louder.py:agent\ncases: [{input: a, expected: a}]\n")
-    assert json.loads(proctor("dataset", "validate", "--json").out) == {"problems": [], "warnings": []}
+    assert json.loads(proctor("dataset", "validate", "--json").out) == {
+        "schema": "proctor.validation/1",
+        "problems": [],
+        "warnings": [],
+    }
 
 
 def test_doctor_knows_every_extra_that_adds_an_ability_and_counts_in_good_english(

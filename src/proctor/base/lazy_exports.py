@@ -32,6 +32,14 @@ def late_names(
     return fetch, lambda: sorted(module["__all__"])
 
 
+def late_value(reference: str) -> Any:
+    """What `module:name` refers to, for data that is shown by a package which builds on it."""
+    from importlib import import_module
+
+    module, _, name = reference.partition(":")
+    return getattr(import_module(module), name)
+
+
 def no_such_name(module: str, name: str, known: Iterable[str], page: str = "") -> Exception:
     """The exception for a name that a module does not have, to be raised by its `__getattr__`; it names the nearest.
 

@@ -7,6 +7,7 @@ thread is kept between calls, so that an application's clients outlive one call.
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import contextlib
 import contextvars
 import functools
@@ -271,6 +272,39 @@ def run_sync(main: Coroutine[Any, Any, T]) -> T:
         return _run(loop, loop.create_task(main))
     finally:
         _end(loop)
+
+
+def run_beside_loop(main: Coroutine[Any, Any, T]) -> T:
+    """Run `main` to its end, also where an event loop is running already: there in a thread of its own.
+
+    The loop that is running, such as that of a notebook, waits meanwhile. An interrupt cancels `main`, and is passed on
+    once `main` has cleaned up; a second interrupt does not wait for that.
+    """
+    if not is_loop_running():
+        return run_sync(main)
+    loop = _new_loop()
+    task = loop.create_task(main)
+    result: concurrent.futures.Future[T] = concurrent.futures.Future()
+
+    def work() -> None:
+        try:
+            try:
+                answer = _run(loop, task)
+            finally:
+                _end(loop)
+            result.set_result(answer)
+        except BaseException as error:
+            result.set_exception(error)
+
+    thread = threading.Thread(target=work, name="proctor-run", daemon=True)
+    thread.start()
+    try:
+        return result.result()
+    except KeyboardInterrupt:
+        with contextlib.suppress(RuntimeError):  # of a loop that has ended by itself
+            loop.call_soon_threadsafe(task.cancel)
+        thread.join()
+        raise
 
 
 def run_in_kept_loop(main: Coroutine[Any, Any, T], *, keep_tasks: bool = False) -> T:

@@ -30,6 +30,7 @@ COMMANDS = {
     "calibrate": "Say how well a judge agrees with people.",
     "trace": "List, show, import and export what happened inside applications, or make a case of it.",
     "dataset": "Validate, convert, list, create and fill datasets.",
+    "mcp": "Offer this folder to coding agents: list, show, compare, rerun.",
     "evaluators": "List the evaluators, or show one with its parameters and an example.",
     "formats": "List the formats that suites are read from and written in.",
     "agents": "List what can be examined, and which frameworks are installed.",

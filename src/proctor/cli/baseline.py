@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ import click
 
 from proctor.base.errors import UsageError
 from proctor.cli.configuration import read_configuration
-from proctor.cli.options_and_output import json_option, say, store_option
+from proctor.cli.options_and_output import json_option, say, say_json, store_option
 from proctor.reporting.wording import counted
 from proctor.results.baseline import (
     Baseline,
@@ -54,7 +53,7 @@ def accept_run(run_id: str, restart: bool, file: Path | None, as_json: bool, sto
     done = accept(run, file or (Path(configured) if configured else None), restart=restart)
     if as_json:
         rows = [{**{name: getattr(item, name) for name in _TOLD}, "path": str(item.path)} for item in done]
-        say(json.dumps(rows, indent=2))
+        say_json("accepted-row", rows)
         return 0
     for item in done:
         say(_accepted(run.id, item))
@@ -107,7 +106,7 @@ def show(paths: tuple[str, ...], file: Path | None, as_json: bool) -> int:
     for path in _files(paths, file):
         rows += [_row(path, lines) for lines in _groups(read_baseline(path))]
     if as_json:
-        say(json.dumps([data for data, _ in rows], indent=2))
+        say_json("baseline-row", [data for data, _ in rows])
         return 0
     if not rows:
         say("the baseline is empty")

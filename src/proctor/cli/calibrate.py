@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from proctor.base.errors import UsageError
 from proctor.base.json_data import Json
 from proctor.base.threads import run_sync
 from proctor.cli.configuration import command_configuration
-from proctor.cli.options_and_output import json_option, parse_evaluators, say, store_option
+from proctor.cli.options_and_output import json_option, parse_evaluators, say, say_json, store_option
 from proctor.reporting.calibration_report import calibration_data, calibration_lines
 from proctor.reporting.terminal.screen import is_terminal
 from proctor.running.engine.judges import NAMING
@@ -54,7 +53,7 @@ def command(
     options = CalibrationOptions(parallel, retest, _progress())
     measured = run_sync(calibrate(_named(judge), data, spec, folder, options))
     if as_json:
-        say(json.dumps(calibration_data(measured, data.unlabelled), indent=2))
+        say_json("calibration", calibration_data(measured, data.unlabelled))
     else:
         for line in calibration_lines(measured, data.unlabelled):
             say(line)

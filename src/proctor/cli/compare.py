@@ -16,7 +16,7 @@ from proctor.base.records import record
 from proctor.cli.configuration import Configuration, read_configuration
 from proctor.cli.options_and_output import judge_options, say, store_option
 from proctor.results.run import Run
-from proctor.results.run_files import read_named_run
+from proctor.results.run_files import read_run_of_agent
 
 if TYPE_CHECKING:
     from proctor.results.case_pairing import Choose
@@ -98,11 +98,7 @@ def command(**given: Any) -> int:
 
 
 def _named(folder: Path, wanted: str) -> Named:
-    """The name of an agent follows the last @, unless the whole is the name of a file."""
-    name, sign, agent = wanted.rpartition("@")
-    if not sign or not name or Path(wanted).is_file():
-        return Named(read_named_run(folder, wanted)[1], None)
-    return Named(read_named_run(folder, name)[1], agent)
+    return Named(*read_run_of_agent(folder, wanted))
 
 
 def _rescored(folder: Path, side: Named, given: Mapping[str, Any], configuration: Configuration) -> Named:

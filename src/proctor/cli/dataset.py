@@ -26,6 +26,7 @@ from proctor.cli.options_and_output import (
     json_option,
     parse_evaluators,
     say,
+    say_json,
     stdout_kept_clear,
     store_option,
 )
@@ -65,7 +66,7 @@ def validate(paths: tuple[str, ...], loads: bool, as_json: bool) -> int:
         problems = by_place([*problems, *_unresolved(suites, loads)])
     warnings = [warning for suite in suites for warning in suite.warnings]
     if as_json:
-        say(json.dumps({"problems": [_as_json(p) for p in problems], "warnings": [_as_json(w) for w in warnings]}))
+        say_json("validation", {"problems": list(map(_as_json, problems)), "warnings": list(map(_as_json, warnings))})
         return 2 if problems else 0
     for warning in warnings:
         say(f"warning: {warning}", err=True)
@@ -92,7 +93,7 @@ def list_(paths: tuple[str, ...], with_cases: bool, as_json: bool) -> int:
     with stdout_kept_clear(as_json):
         suites = load(paths) if paths else _of_this_project()
     if as_json:
-        say(json.dumps([_summary(suite) for suite in suites], indent=2))
+        say_json("suite-row", [_summary(suite) for suite in suites])
         return 0
     for suite in suites:
         names = ", ".join(spec.title for spec in suite.evaluators) or "per case"

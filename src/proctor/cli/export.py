@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from proctor.base.errors import UsageError
 from proctor.cli.configuration import read_configuration
-from proctor.cli.options_and_output import json_option, say, store_option
+from proctor.cli.options_and_output import json_option, say, say_json, store_option
 from proctor.results.run_files import export_run, import_run, open_lines, open_run, place_of
 from proctor.results.store import Store
 
@@ -50,5 +48,5 @@ def import_command(files: tuple[str, ...], as_json: bool, store: str | None) -> 
         if not as_json:
             say(f"imported run {row.id}" if is_new else f"run {row.id} is here already")
     if as_json:
-        say(json.dumps(told, indent=2))
+        say_json("import-row", told)
     return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import click
 from proctor.base.errors import UsageError
 from proctor.cases.formats.loading import load
 from proctor.cli.configuration import Configuration, read_configuration
-from proctor.cli.options_and_output import case_option, json_option, judge_options, say, store_option
+from proctor.cli.options_and_output import case_option, json_option, judge_options, say, say_json, store_option
 from proctor.reporting.wording import counted, duration, money
 from proctor.results.baseline import BaselineLine, baseline_path, read_baseline
 from proctor.results.flakiness import FlakyRecord, VarianceSplit, flaky_cases, lines_of_runs, split_variance
@@ -55,7 +54,7 @@ def command(paths: tuple[str, ...], **given: Any) -> int:
     splits = _splits(found, store, given, configuration) if given["rejudge"] else {}
     judged = _judged(found, store)
     if given["as_json"]:
-        say(json.dumps([_as_json(item, splits.get(_address(item)), judged) for item in found], indent=2))
+        say_json("flaky-row", [_as_json(item, splits.get(_address(item)), judged) for item in found])
         return 0
     if not found:
         say("no case is known to both pass and fail")

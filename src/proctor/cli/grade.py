@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from proctor.base.errors import UsageError
 from proctor.base.json_data import UNSET
 from proctor.cli.configuration import read_configuration
-from proctor.cli.options_and_output import case_option, json_option, say, store_option
+from proctor.cli.options_and_output import case_option, json_option, say, say_json, store_option
 from proctor.cli.questions_to_people import QUIT, asked, can_ask, facts_text, person_named, rows_from
 from proctor.reporting.explain import Fact, shown
 from proctor.reporting.terminal.screen import one_line
@@ -81,7 +79,7 @@ def _chosen(book: Gradebook, case_ids: tuple[str, ...]) -> list[Waiting]:
 def _list(book: Gradebook, case_ids: tuple[str, ...], as_json: bool) -> int:
     waiting = _chosen(book, case_ids)
     if as_json:
-        say(json.dumps([row_of(item) for item in waiting], indent=2))
+        say_json("pending-row", [row_of(item) for item in waiting])
         return 0
     for item in waiting:
         say(f"{_title(item)}\n{_described(item)}\n")

@@ -86,6 +86,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "evaluators": ("proctor evaluators", "proctor evaluators Faithfulness"),
     "formats": ("proctor formats",),
     "agents": ("proctor agents",),
+    "mcp": ("proctor mcp", "proctor mcp --agent app.py:agent"),
     "doctor": ("proctor doctor suite.yaml",),
     "completion": ("proctor completion bash",),
 }

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from proctor.base.json_data import Json, plain
-from proctor.cli.options_and_output import json_option, say
+from proctor.cli.options_and_output import json_option, say, say_json
 
 AGENT_WAYS = {
     "a Python function, class or object": "app.py:agent",
@@ -35,11 +35,14 @@ def evaluators(name: str | None, as_json: bool) -> int:
 
     if name is not None:
         one = entry(name)
-        say(json.dumps(plain(one), indent=2) if as_json else "\n".join(_described(one)))
+        if as_json:
+            say_json("evaluator", plain(one))
+        else:
+            say("\n".join(_described(one)))
         return 0
     found = entries()
     if as_json:
-        say(json.dumps([plain(item) for item in found], indent=2))
+        say_json("evaluator", [plain(item) for item in found])
         return 0
     _say_rows([(item.name, item.summary + _bracketed(item.needs)) for item in found])
     say("\nIn brackets: what it needs. `proctor evaluators NAME` shows one with its parameters and an example.")
@@ -106,7 +109,7 @@ def formats(as_json: bool) -> int:
     """List the formats of suites: which files each is read from, and whether it can be written."""
     found = [_format(known) for known in _known_formats()]
     if as_json:
-        say(json.dumps(found, indent=2))
+        say_json("format-row", found)
         return 0
     for item in found:
         say(f"{item['name']:<9}  {item['summary']}")
@@ -150,7 +153,7 @@ def agents(as_json: bool) -> int:
     ]
     if as_json:
         ways = [{"for": use, "example": example} for use, example in AGENT_WAYS.items()]
-        say(json.dumps({"agents": ways, "frameworks": frameworks, "installed": _entry_points()}, indent=2))
+        say_json("agents", {"agents": ways, "frameworks": frameworks, "installed": _entry_points()})
         return 0
     _say_rows(list(AGENT_WAYS.items()))
     say("\nAgents of frameworks are named as file.py:name too, and recognised by their type:\n")

@@ -6,7 +6,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Any, ClassVar, TextIO, TypeVar
 
@@ -116,6 +116,16 @@ def case_option(command: F) -> F:
 
 def json_option(command: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
+
+
+def say_json(schema: str, data: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
+    """Print a document, or a list of rows, for a program; each names the schema that says what is in it.
+
+    `schemas/NAME.schema.json` is the schema of `proctor.NAME/1`.
+    """
+    name = {"schema": f"proctor.{schema}/1"}
+    told = {**name, **data} if isinstance(data, Mapping) else [{**name, **row} for row in data]
+    say(json.dumps(told, indent=2))
 
 
 REPORTS = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from proctor.base.json_data import plain
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Settings
 from proctor.cli.configuration import Configuration, read_configuration
-from proctor.cli.options_and_output import Chance, case_option, json_option, say, store_option
+from proctor.cli.options_and_output import Chance, case_option, json_option, say, say_json, store_option
 from proctor.reporting.wording import counted, duration, money
 from proctor.results.gate import GateOptions
 from proctor.results.store import FILE, Store
@@ -57,7 +56,7 @@ def command(paths: tuple[str, ...], **given: Any) -> int:
     found = plan_gate(list(usuals.values()), gate, given["repeat"], given["target"])
     parallel = max(item.limits.parallel for item in plan.suites)
     if given["as_json"]:
-        say(json.dumps({"baseline": source, "parallel": parallel, **plain(found)}, indent=2))
+        say_json("plan", {"baseline": source, "parallel": parallel, **plain(found)})
         return 0
     for line in _lines(found, plan, source, parallel):
         say(line)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import date
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from proctor.base.fields import nearest
 from proctor.cases.formats.loading import load
 from proctor.cases.quarantine_file import is_date, is_over, quarantine_path, read_quarantines, write_quarantines
 from proctor.cases.suite import Case, Quarantine, Suite
-from proctor.cli.options_and_output import json_option, say
+from proctor.cli.options_and_output import json_option, say, say_json
 from proctor.running.engine.selection import names_case, split_places
 
 
@@ -83,7 +82,7 @@ def _list(suites: list[Suite], as_json: bool) -> int:
             {"suite": s, "case": c, "reason": q.reason, "until": q.until, "owner": q.owner, "over": is_over(q)}
             for s, c, q in rows
         ]
-        say(json.dumps(data, indent=2))
+        say_json("quarantine-row", data)
         return 0
     if not rows:
         say("no case is in quarantine")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import itertools
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from proctor.cases.formats.native import NAME as NATIVE
 from proctor.cases.relocating import moved
 from proctor.cases.suite import NO_EXPECTATION, Suite
 from proctor.cli.configuration import command_configuration
-from proctor.cli.options_and_output import case_option, json_option, say, stdout_kept_clear, store_option
+from proctor.cli.options_and_output import case_option, json_option, say, say_json, stdout_kept_clear, store_option
 from proctor.cli.questions_to_people import MOST_SHOWN, QUIT, asked, can_ask, facts_text, person_named, rows_from
 from proctor.cli.suite_files import check_ending, format_for, read_bytes, replace_file, write_file, written_as
 from proctor.reporting.explain import Fact, call_text, expected_lines, shown
@@ -79,7 +78,7 @@ def command(source: str, **given: Any) -> int:
         before = read_bytes(suite.path)
         offered = _offered(suite, given)
     if given["as_json"]:
-        say(json.dumps([proposal.row() for proposal in offered], indent=2))
+        say_json("proposal-row", [proposal.row() for proposal in offered])
         return 0
     if not any(not proposal.refusal for proposal in offered):
         _tell(offered)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from proctor.base.errors import UsageError
 from proctor.base.fields import nearest
 from proctor.base.json_data import plain
 from proctor.cli.configuration import read_configuration
-from proctor.cli.options_and_output import json_option, say, store_option
+from proctor.cli.options_and_output import json_option, say, say_json, store_option
 from proctor.results.run_info import RunRow
 from proctor.results.store import Store
 from proctor.results.verdict import INTERRUPTED
@@ -38,7 +37,7 @@ def command(limit: int, suite: str | None, as_json: bool, store: str | None) -> 
         return _tell_suite(kept, suite, limit, as_json)
     rows = kept.runs(limit)
     if as_json:
-        say(json.dumps([_as_json(row, status_of(kept, row)) for row in rows], indent=2))
+        say_json("run-row", [as_json_row(row, status_of(kept, row)) for row in rows])
         return 0
     if not rows:
         say(f"no runs in {kept.folder}")
@@ -62,8 +61,7 @@ def _tell_suite(kept: Store, suite: str, limit: int, as_json: bool) -> int:
         raise UsageError(f"no run of a suite called {suite!r} is kept in {kept.folder}{nearest(suite, known)}")
     states = [_state(kept, run.row) for run in found]
     if as_json:
-        rows = [_suite_as_json(run, status_of(kept, run.row)) for run in found]
-        say(json.dumps(rows, indent=2))
+        say_json("suite-run-row", [_suite_as_json(run, status_of(kept, run.row)) for run in found])
         return 0
     rates = [_rate(run, state) for run, state in zip(found, states, strict=True)]
     width, widest = max(map(len, rates)), max(8, *map(len, states))
@@ -127,7 +125,8 @@ def _line(row: RunRow, state: str, counts: str) -> str:
     return f"{row.id}  {when}  {state:<11}  {counts}  {suites}{origin}{name}"
 
 
-def _as_json(row: RunRow, status: str) -> dict[str, object]:
+def as_json_row(row: RunRow, status: str) -> dict[str, object]:
+    """What is known of a run without reading a trial."""
     told = ("verdict", "counts", "planned", "suites", "rescored", "git")
     return {
         "id": row.id,

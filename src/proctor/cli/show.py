@@ -95,7 +95,10 @@ def _tell_judge_calls(run: Run, kept: Store, given: Mapping[str, Any], targets: 
     if targets:
         chosen = list(trials)
         told = {"scores": judged_scores(chosen, calls.find), "users": simulated_users(chosen, calls.find)}
-        _write_json({"run": run.id, **{name: list(items) for name, items in told.items()}}, targets["json"])
+        _write_json(
+            {"schema": "proctor.judge-calls/1", "run": run.id, **{name: list(items) for name, items in told.items()}},
+            targets["json"],
+        )
         return 0
     screen = StreamScreen(sys.stdout, colour=wants_colour(sys.stdout, os.environ), width=None)
     if not tell_judge_calls(screen, trials, calls.find, verbose=given["verbose"]):

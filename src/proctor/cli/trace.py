@@ -18,7 +18,7 @@ from proctor.base.secrets import mask
 from proctor.base.threads import run_sync
 from proctor.cli.configuration import read_configuration
 from proctor.cli.format import command as to_case
-from proctor.cli.options_and_output import json_option, say, stdout_kept_clear, store_option
+from proctor.cli.options_and_output import json_option, say, say_json, stdout_kept_clear, store_option
 from proctor.results.run_files import open_run
 from proctor.results.store import Store
 from proctor.results.stored_traces import TraceRow
@@ -66,7 +66,7 @@ def list_(limit: int, errors: bool, as_json: bool, store: str | None) -> int:
     kept = _opened(store)
     rows = kept.traces.rows(limit, errors=errors)
     if as_json:
-        say(json.dumps([_as_json(row) for row in rows], indent=2))
+        say_json("trace-row", [_as_json(row) for row in rows])
         return 0
     if not rows:
         say(f"no traces in {kept.folder}")
@@ -106,7 +106,8 @@ def import_(paths: tuple[str, ...], as_json: bool, store: str | None) -> int:
     kept = import_traces(Store(read_configuration().store(store)), paths)
     new = sum(is_new for _, is_new in kept)
     if as_json:
-        say(json.dumps({"imported": new, "known": len(kept) - new, "ids": [trace_id for trace_id, _ in kept]}))
+        ids = [trace_id for trace_id, _ in kept]
+        say_json("trace-import", {"imported": new, "known": len(kept) - new, "ids": ids})
         return 0
     known = f"; {len(kept) - new} there already" if new < len(kept) else ""
     say(f"imported {_counted(new, 'trace')}{known}")
@@ -140,7 +141,7 @@ def _show(kept: Store, trace_id: str, verbose: bool, as_json: bool) -> int:
         from proctor.tracing.trace_packing import span_to_json
 
         document = {**_as_json(row), "spans": [plain(span_to_json(span)) for span in spans]}
-        say(json.dumps(document, indent=2))
+        say_json("trace", document)
         return 0
     say(f"trace {row.id}  {row.title}" + (f"  (run {row.run})" if row.run else ""))
     say(f"{_when(row)}, {row.duration_ms:,.0f} ms, {_counted(row.spans, 'span')}{_failed(row)}{_summary(spans)}")
@@ -217,7 +218,7 @@ def make_trace(runnable: str, given: str, *, output: str | None, as_json: bool, 
 
         _write(Path(output), to_lines(kept.traces.spans(row.no)))
     if as_json:
-        say(json.dumps({"id": row.id, "spans": row.spans, "problem": once.problem}))
+        say_json("trace-made", {"id": row.id, "spans": row.spans, "problem": once.problem})
     else:
         wrote = "" if output is None else f", written to {output}"
         say(f"kept trace {row.id} ({row.spans} span{'' if row.spans == 1 else 's'}){wrote}")

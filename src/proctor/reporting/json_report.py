@@ -10,7 +10,7 @@ from proctor.agents.agent import Reply, ToolCall, Usage
 from proctor.base.json_data import Json, plain
 from proctor.cases.formats.native.writer import write_case
 from proctor.results.judge_calibration import corrections
-from proctor.results.run import Run, Score, SuiteInfo, TrialResult
+from proctor.results.run import Outcome, Run, Score, SuiteInfo, TrialResult
 from proctor.results.statistics import Estimate
 from proctor.results.verdict import EvaluatorSummary, RunVerdict, SuiteVerdict
 
@@ -21,6 +21,10 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     """Write the report: the head as people read it, then one line per trial."""
     suites = [suite_data(info, judged) for info, judged in zip(run.suites, verdict.suites, strict=True)]
     head: dict[str, Json] = {"schema": SCHEMA, "run": run_data(run), "verdict": verdict_data(verdict), "suites": suites}
+    if verdict.outcome is not Outcome.PASSED or any(verdict.counts[bad] for bad in (Outcome.FAILED, Outcome.ERROR)):
+        from proctor.reporting.failure_data import failures
+
+        head["failures"] = failures(run, verdict)
     if run.gate is not None:
         head["gate"] = plain(run.gate)
     if run.compares_agents:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import enum
 import math
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from proctor.base.json_data import Json, plain
+from proctor.base.lazy_exports import late_value
 from proctor.base.records import record
 from proctor.results.comparison_statistics import Effect, TestResult
 from proctor.results.conversation_alignment import Divergence
 from proctor.results.run_info import GitState
+
+if TYPE_CHECKING:
+    import pandas
 
 SCHEMA = "proctor.comparison/1"
 Verdict = Literal["regression", "improvement", "no difference", "not comparable"]
@@ -150,6 +154,29 @@ class Comparison:
             case for case in paired if case.before and case.after and not (case.before.trials and case.after.trials)
         ]
         return bool(paired) and len(unsettled) == len(paired)
+
+    def __repr__(self) -> str:
+        """Short, since a notebook keeps it beside what it shows."""
+        return f"<Comparison of {self.before.run} and {self.after.run}: {self.sentence}>"
+
+    def to_dicts(self) -> list[dict[str, Json]]:
+        """One flat dictionary a case: `suite`, `case`, `group`, how many trials passed on each side, what differs.
+
+        >>> changed = proctor.compare(proctor.run("shop.yaml"), proctor.run("shop.yaml", agent="oracle"))
+        >>> [(row["case"], row["group"]) for row in changed.to_dicts()]
+        [('lost', 'fixed'), ('shipped', 'still passing')]
+        """
+        rows: list[dict[str, Json]] = late_value("proctor.reporting.tables:case_rows")(self)
+        return rows
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The same as a table of pandas, which has to be installed (`pip install pandas`)."""
+        return late_value("proctor.reporting.tables:as_frame")(self.to_dicts())
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows of the comparison: the verdict, then the cases by what became of them."""
+        page: str = late_value("proctor.reporting.html.notebook:comparison_html")(self)
+        return page
 
     def to_json(self) -> dict[str, Json]:
         """Plain data; `schemas/comparison.schema.json` says what is in it."""

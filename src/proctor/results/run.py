@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import enum
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from proctor.agents.agent import Reply, Usage
 from proctor.base.json_data import Json
+from proctor.base.lazy_exports import late_value
 from proctor.base.records import record
 from proctor.cases.suite import NOTHING, Case, Criteria
 
 if TYPE_CHECKING:  # a run in which nothing is observed does without spans
+    import pandas
+
     from proctor.results.gate_outcome import GateOutcome
     from proctor.results.judge_calls import JudgeSummary
     from proctor.results.run_info import GitState
@@ -220,3 +224,36 @@ class Run:
     def compares_agents(self) -> bool:
         """Whether a suite was put to several agents."""
         return any(info.source for info in self.suites)
+
+    def __repr__(self) -> str:
+        """Short, since a notebook keeps it beside what it shows: `<Run 20260101-… of shop: 3 passed, 1 failed>`."""
+        counts = Counter(summary.outcome.value for summary in self.summaries)
+        told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items()) or "no trials"
+        return f"<Run {self.id} of {', '.join(info.name for info in self.suites)}: {told}>"
+
+    def to_dicts(self) -> list[dict[str, Json]]:
+        """One flat dictionary a trial, in the order of the plan: for tables, queries and plots.
+
+        Each has `run`, `suite`, `agent`, `case`, `tags`, `trial`, `outcome`, `reason`, `input`, `answer`, `tools`,
+        `duration_ms`, `tokens`, `cost_usd`, and one `score.NAME` for each evaluator: the mean over turns.
+
+        >>> run = proctor.run("shop.yaml")
+        >>> [(row["case"], row["outcome"], row["score.Contains"]) for row in run.to_dicts()]
+        [('shipped', 'passed', 1.0), ('lost', 'failed', 0.0)]
+        """
+        rows: list[dict[str, Json]] = late_value("proctor.reporting.tables:trial_rows")(self)
+        return rows
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The same as a table of pandas, which has to be installed (`pip install pandas`).
+
+        >>> table = proctor.run("shop.yaml").to_pandas()
+        >>> int((table["outcome"] == "failed").sum())
+        1
+        """
+        return late_value("proctor.reporting.tables:as_frame")(self.to_dicts())
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows of the run: the verdict, the cases, and why cases failed."""
+        page: str = late_value("proctor.reporting.html.notebook:run_html")(self)
+        return page

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -173,6 +174,17 @@ def read_named_run(folder: Path, wanted: str) -> tuple[Store, Run]:
     return store, run
 
 
+def read_run_of_agent(folder: Path, wanted: str) -> tuple[Run, str | None]:
+    """A run, and the agent that is meant: `last`, or `last@careful` for what one of its agents answered.
+
+    The name of an agent follows the last @, unless the whole is the name of a file.
+    """
+    name, sign, agent = wanted.rpartition("@")
+    if not sign or not name or Path(wanted).is_file():
+        return read_named_run(folder, wanted)[1], None
+    return read_named_run(folder, name)[1], agent
+
+
 def _opened_file(wanted: str) -> tuple[Store, RunRow]:
     store = _TemporaryStore()
     try:
@@ -229,6 +241,8 @@ def _row(data: Mapping[str, Any]) -> RunRow:
     if not math.isfinite(started_at):
         raise ValueError("its time is no time")
     info = run_info_from_json(data["info"])
+    # A file may come from anywhere: the command that repeats a case must name no agent of its choice.
+    info = replace(info, options={name: info.options[name] for name in info.options if name not in ("agent", "agents")})
     return RunRow(
         0, texts[0], started_at, None if finished_at is None else float(finished_at), status, texts[1], info, texts[2]
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -13,6 +14,7 @@ from proctor.base.env_files import environment_from
 from proctor.base.errors import InvalidSuite, StoreError, UsageError
 from proctor.base.json_data import canonical, plain
 from proctor.base.records import record
+from proctor.base.secrets import mask
 from proctor.base.threads import run_sync
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import NOTHING, Case, EvaluatorSpec, Suite
@@ -320,6 +322,7 @@ def _info(plan: Plan, request: Request) -> RunInfo:
             "maxfail": request.options.maxfail,
             "judge": None if request.options.judge is None else judge_identity(request.options.judge),
             "budget_usd": request.options.budget_usd,
+            **_given_agents(request),
             **plain(request.options.given),
         },
         planned=len(plan.trials),
@@ -329,13 +332,20 @@ def _info(plan: Plan, request: Request) -> RunInfo:
     )
 
 
+def _given_agents(request: Request) -> dict[str, Any]:
+    """The agents that were given instead of those of the suites, as far as text can name them: to run a case again."""
+    one = {"agent": mask(request.agent)} if isinstance(request.agent, str) else {}
+    several = {name: mask(agent) for name, agent in request.agents.items() if isinstance(agent, str)}
+    return one | ({"agents": several} if several else {})
+
+
 @contextmanager
 def _recorded(plan: Plan, open_run: OpenRun, info: RunInfo) -> Iterator[Any]:
     """Holds the run's lock, and closes its row in the store with what came of it."""
     dirty = DirtyCheck(Path.cwd(), info.git)
 
     def close(run: Run, verdict: RunVerdict) -> None:
-        run.git = dirty.result()
+        run.git, run.options = dirty.result(), info.options
         if open_run.store is None:
             return
         status = (
@@ -358,7 +368,12 @@ def _recorded(plan: Plan, open_run: OpenRun, info: RunInfo) -> Iterator[Any]:
             return  # the run's note says already that the store fails; its results are in the report
 
     with running(open_run):
-        yield close
+        try:
+            yield close
+        except asyncio.CancelledError:  # as of a cell of a notebook; what was made is kept, and can be continued
+            if open_run.store is not None:
+                open_run.store.finish_run(open_run.no, "interrupted", replace(info, note="interrupted"))
+            raise
 
 
 def _gate_data(gate: GateOutcome) -> dict[str, Any]:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import gc
+import signal
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +15,7 @@ from agents_under_test import case, cases, echo, echo_async, suite
 
 import proctor
 from proctor.base.threads import call_in_thread, run_sync
+from proctor.results.store import Store
 
 
 def test_a_run_from_ordinary_code() -> None:
@@ -27,12 +29,44 @@ def test_a_run_inside_an_event_loop() -> None:
     assert proctor.judge(asyncio.run(main())).exit_code == 0
 
 
-def test_the_synchronous_form_inside_an_event_loop_says_what_to_do() -> None:
-    async def main() -> None:
-        proctor.run(suite(cases(1)), echo)
+@pytest.mark.parametrize("agent", [echo, echo_async])
+def test_the_synchronous_form_works_inside_an_event_loop_as_notebooks_have_one(agent: Any) -> None:
+    async def main() -> Any:
+        return proctor.run(suite(cases(3)), agent)
 
-    with pytest.raises(RuntimeError, match="await the asynchronous form"):
+    assert proctor.judge(asyncio.run(main())).exit_code == 0
+
+
+def test_what_goes_wrong_in_a_run_inside_an_event_loop_reaches_its_caller() -> None:
+    async def main() -> Any:
+        return proctor.run("missing.yaml", echo)
+
+    with pytest.raises(proctor.InvalidSuite, match=r"missing\.yaml"):
         asyncio.run(main())
+
+
+def test_an_interrupted_run_inside_an_event_loop_is_kept_as_interrupted(tmp_path: Path) -> None:
+    hung, answered = threading.Event(), []
+
+    def agent(question: str) -> str:
+        answered.append(question)
+        if len(answered) == 2:
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            hung.wait(60)
+        return question
+
+    async def main() -> Any:
+        return proctor.run(suite(cases(3)), agent, settings=proctor.Settings(parallel=1), store=tmp_path)
+
+    loop = asyncio.new_event_loop()
+    with pytest.raises(KeyboardInterrupt):
+        loop.run_until_complete(main())
+    hung.set()
+    loop.close()
+
+    [row] = Store(tmp_path).runs()
+    assert row.status == "interrupted"
+    assert len(list(Store(tmp_path).trials(row.no))) == 1
 
 
 def test_runs_in_threads() -> None:

@@ -32,7 +32,7 @@ RECORDED = "recorded"
 """The metadata of a case that says where its expectations come from."""
 
 Part = Literal["both", "answer", "tools"]
-TOLD = ("suite", "question", "trial", "answer", "tools")
+TOLD = ("schema", "suite", "question", "trial", "answer", "tools")
 """What a row shows to the person who accepts; it may come back and is not read."""
 
 

@@ -191,7 +191,7 @@ def _answer(reply: Reply) -> Json:
 
 WORDS = {"pass": 1.0, "fail": 0.0}
 KEYS = ("suite", "case", "trial", "turn", "evaluator", "score", "reasoning", "grader")
-TOLD = ("criteria", "question", "expected", "answer", "threshold")
+TOLD = ("schema", "criteria", "question", "expected", "answer", "threshold")
 """What a row tells the grader; it may come back and is not read."""
 
 SAID = 60
