@@ -16,6 +16,7 @@ from proctor.cases.formats.native.parts import (
     read_final_state,
     read_quarantine,
     read_scenario,
+    read_waivers,
     refuse_turns,
     whole,
 )
@@ -65,6 +66,7 @@ def _read_suite(document: Document) -> Suite:
         settings=_settings(fields.inside("settings")),
         judge=_judge(fields),
         reexecute=_reexecute(fields),
+        waivers=read_waivers(fields, cases) if fields.has("waivers") else (),
         cases=cases,
         path=document.path,
         format=NAME,
