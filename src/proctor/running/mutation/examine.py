@@ -15,6 +15,7 @@ from proctor.base.json_data import UNSET, Json
 from proctor.base.records import record
 from proctor.base.secrets import is_masked, texts_in
 from proctor.base.threads import run_sync
+from proctor.cases.formats.loading import declaration, format_named
 from proctor.cases.suite import Case, passes
 from proctor.evaluators.registry import Bound
 from proctor.results.run import Outcome
@@ -111,7 +112,7 @@ class _Examination:
         name = self._suite.suite.name
         if controls.broken and not self._request.anyway:
             return SuiteFindings(name, controls, left_out=dict(self._left_out), notes=tuple(self._notes))
-        made = self._mutants(subjects)
+        made = self._expressible(self._mutants(subjects))
         owners = {id(mutant): subject for subject, item in made for mutant in item.mutants}
         mutants = [mutant for _, item in made for mutant in item.mutants]
         tried = await self._tried(mutants, owners)
@@ -236,6 +237,22 @@ class _Examination:
             )
             for subject in subjects
         ]
+
+    def _expressible(self, made: list[tuple[Subject, Made]]) -> list[tuple[Subject, Made]]:
+        """Without mutants that no file of the suite's format could be made to notice."""
+        if declaration(format_named(self._suite.suite.format)).has_tool_calls:
+            return made
+        kept = [
+            (subject, replace(item, mutants=tuple(m for m in item.mutants if m.parts != {"calls"})))
+            for subject, item in made
+        ]
+        count = sum(len(item.mutants) for _, item in made) - sum(len(item.mutants) for _, item in kept)
+        if count:
+            self._notes.append(
+                f"files of this format can say nothing about tool calls: {count} mutants of calls were not made; "
+                "`proctor dataset convert` writes the suite in the native format, which can"
+            )
+        return kept
 
     async def _tried(self, mutants: Sequence[Mutant], owners: dict[int, Subject]) -> list[Tried]:
         found: list[Tried] = []

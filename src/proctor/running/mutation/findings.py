@@ -229,6 +229,8 @@ def _redundant(tried: Sequence[Tried]) -> tuple[tuple[str, str, int], ...]:
     killed: Counter[tuple[str, str]] = Counter()
     differ: dict[tuple[str, str], bool] = defaultdict(bool)
     for item in tried:
+        if len(item.mutant.parts) > 1:  # where both saw something, but not the same
+            continue
         for pair in combinations(sorted(item.said), 2):
             first, second = item.said[pair[0]], item.said[pair[1]]
             both[pair] += 1

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Literal
 
 from proctor.agents.agent import Reply, ToolCall
 from proctor.base.errors import InvalidSuite, UsageError
@@ -75,9 +76,8 @@ async def propose(
     found = []
     for (case, turn), own in largest:
         best: Proposal | None = None
-        denied = any(mutant.kind == "keyword-denied" for mutant in own)  # which no keyword can tell from an answer
-        for with_reference in (True, False) if denied else (False, True):
-            draft = _draft(by_case[case], turn, own, with_reference=with_reference)
+        for manner in _manners(by_case[case], turn, own):
+            draft = _draft(by_case[case], turn, own, manner)
             tried = None if draft is None else await _tried(suite, options, draft, by_case[case], scorer)
             if tried is not None and (best is None or tried.kills > best.kills):
                 best = tried
@@ -87,19 +87,39 @@ async def propose(
     return tuple(found)
 
 
-def _draft(subjects: Sequence[Subject], at: int, survivors: Sequence[Mutant], *, with_reference: bool) -> _Draft | None:
+Manner = Literal["exact", "reference", "facts"]
+
+
+def _manners(subjects: Sequence[Subject], at: int, survivors: Sequence[Mutant]) -> tuple[Manner, ...]:
+    """How answers could be held to what they say, the most telling first.
+
+    An agent that gives the expected answer to the letter can be held to it. Keywords are found in a denial as well.
+    """
+    reference = subjects[0].case.turns[at].expected.output
+    answers = [answer_in(item.answer.replies[at]) for item in subjects]
+    if isinstance(reference, str) and all(answer == reference for answer in answers):
+        return "exact", "facts"
+    if any(mutant.kind == "keyword-denied" for mutant in survivors):
+        return "reference", "facts"
+    return "facts", "reference"
+
+
+def _draft(subjects: Sequence[Subject], at: int, survivors: Sequence[Mutant], manner: Manner) -> _Draft | None:
     """The case with an expectation that the survivors do not meet; `None` where none comes to mind."""
     subject = subjects[0]
     case, kinds = subject.case, {mutant.kind for mutant in survivors}
     turn, replies = case.turns[at], [item.answer.replies[at] for item in subjects if at < len(item.answer.replies)]
     expected = turn.expected
-    facts = _facts(turn, survivors, replies)
+    about_answers = any("answer" in mutant.parts for mutant in survivors)
+    facts = _facts(turn, survivors, replies) if manner != "exact" else []
     if facts:
         expected = replace(expected, keywords=_with_facts(expected.keywords, facts))
     if kinds & (CALLS | EXACT_CALLS):
         expected = replace(expected, tool_calls=_calls(expected.tool_calls, replies[0].tool_calls))
     added = [*_exact_calls(case, kinds, replies), *_limits(kinds, replies)]
-    if with_reference:
+    if manner == "exact" and about_answers:
+        added.append(EvaluatorSpec("ExactMatch"))
+    if manner == "reference" and about_answers:
         if any(show(answer_in(reply)) != show(answer_in(replies[0])) for reply in replies):
             return None
         reference = answer_in(replies[0])
