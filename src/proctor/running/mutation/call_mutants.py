@@ -59,7 +59,7 @@ def _of_one(calls: Calls, tools: Sequence[str], choices: Choices) -> Iterator[Ch
     other = replace(call, name=rng.choice(others))
     yield ChangedCalls("call-dropped", call_text(call), "(no call)", (*calls[:at], *calls[at + 1 :]))
     twice = (*calls[: at + 1], call, *calls[at + 1 :])
-    yield ChangedCalls("call-repeated", call_text(call), f"{call_text(call)}, twice", twice)
+    yield ChangedCalls("call-repeated", f"once: {call_text(call)}", f"twice: {call_text(call)}", twice)
     yield ChangedCalls("other-tool", call_text(call), call_text(other), _put(calls, at, other))
 
 

@@ -240,17 +240,17 @@ class _Examination:
 
     def _expressible(self, made: list[tuple[Subject, Made]]) -> list[tuple[Subject, Made]]:
         """Without mutants that no file of the suite's format could be made to notice."""
-        if declaration(format_named(self._suite.suite.format)).has_tool_calls:
+        if not declaration(format_named(self._suite.suite.format)).only_answers:
             return made
         kept = [
-            (subject, replace(item, mutants=tuple(m for m in item.mutants if m.parts != {"calls"})))
+            (subject, replace(item, mutants=tuple(m for m in item.mutants if "answer" in m.parts)))
             for subject, item in made
         ]
         count = sum(len(item.mutants) for _, item in made) - sum(len(item.mutants) for _, item in kept)
         if count:
             self._notes.append(
-                f"files of this format can say nothing about tool calls: {count} mutants of calls were not made; "
-                "`proctor dataset convert` writes the suite in the native format, which can"
+                f"files of this format can expect nothing but words: {count} mutants of tool calls, tokens and time "
+                "were not made; `proctor dataset convert` writes the suite in the native format, which can"
             )
         return kept
 

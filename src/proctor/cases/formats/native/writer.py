@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields as fields_of
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -82,13 +83,19 @@ def _json_lines(data: Json, losses: list[str]) -> str:
     return "".join(json.dumps(row) + "\n" for row in ({"suite": data}, *cases))
 
 
-def yaml_lines(data: Json) -> str:
-    """A part of a native file as it is written by hand: short lists and objects on one line."""
+def yaml_lines(data: Mapping[str, Json]) -> str:
+    """Keys of a native file as they are written by hand: short lists and objects on one line."""
     import yaml
 
-    return str(
-        yaml.dump(plain(data), Dumper=_dumper(), sort_keys=False, allow_unicode=True, width=72, default_flow_style=None)
-    )
+    lines = []
+    for key, value in plain(data).items():
+        if key == "expected" and isinstance(value, dict):
+            lines.append(f"{key}:\n" + textwrap.indent(yaml_lines(value), "  "))
+            continue
+        flow = None if isinstance(value, (dict, list)) else False
+        options: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": 64, "default_flow_style": flow}
+        lines.append(str(yaml.dump({key: value}, Dumper=_dumper(), **options)))
+    return "".join(lines)
 
 
 def _yaml(data: Json, losses: list[str]) -> str:
