@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TextIO
 
 from proctor.base.json_data import Json, plain
-from proctor.base.secrets import mask
+from proctor.base.secrets import Masker, mask
 from proctor.cases.mutant_kinds import KINDS
 from proctor.reporting.markdown.escaping import code, fence, inline, row, table_head
 from proctor.reporting.wording import counted
@@ -19,6 +19,7 @@ MOST_LISTED = 100
 
 
 def to_json(report: MutationReport) -> dict[str, Json]:
+    masker = Masker()
     return {
         "schema": SCHEMA,
         "run": report.run,
@@ -28,11 +29,11 @@ def to_json(report: MutationReport) -> dict[str, Json]:
         "min_kill": report.min_kill,
         "exit_code": report.exit_code,
         "verdict": verdict_text(report),
-        "suites": [_suite(suite) for suite in report.suites],
+        "suites": [_suite(suite, masker) for suite in report.suites],
     }
 
 
-def _suite(suite: SuiteFindings) -> dict[str, Json]:
+def _suite(suite: SuiteFindings, masker: Masker) -> dict[str, Json]:
     return {
         "suite": suite.suite,
         "broken": suite.controls.broken,
@@ -58,13 +59,16 @@ def _suite(suite: SuiteFindings) -> dict[str, Json]:
         "allowed": dict(suite.allowed),
         "left_out": dict(suite.left_out),
         "notes": list(suite.notes),
-        "proposals": [plain(proposal) for proposal in suite.proposals],
-        "mutants": [mutant_to_json(item) for item in suite.tried],
+        "proposals": [masker.data(plain(proposal)) for proposal in suite.proposals],
+        "mutants": [_mutant(item, masker) for item in suite.tried],
     }
 
 
-def mutant_to_json(item: Tried) -> dict[str, Json]:
+def _mutant(item: Tried, masker: Masker) -> dict[str, Json]:
     mutant = item.mutant
+    before, after, note = texts = mutant.before, mutant.after, item.note
+    if masker.may_be_in(texts):
+        before, after, note = map(mask, texts)
     return {
         "name": mutant.name,
         "case": mutant.case,
@@ -72,12 +76,12 @@ def mutant_to_json(item: Tried) -> dict[str, Json]:
         "turn": mutant.turn + 1,
         "kind": mutant.kind,
         "what": KINDS[mutant.kind],
-        "before": mask(mutant.before),
-        "after": mask(mutant.after),
+        "before": before,
+        "after": after,
         "fate": item.fate.value,
         "killed_by": [name for name, failed in item.said.items() if failed],
         "seen_by": list(item.said),
-        "note": mask(item.note),
+        "note": note,
     }
 
 
@@ -93,9 +97,10 @@ def write_json(report: MutationReport, out: TextIO) -> None:
 def write_mutants(report: MutationReport, out: TextIO) -> None:
     """Every mutant on a line of its own, after one that tells of them all."""
     out.write(json.dumps({"schema": SCHEMA, "run": report.run, "seed": report.seed, "most": report.most}) + "\n")
+    masker = Masker()
     for suite in report.suites:
         for item in suite.tried:
-            out.write(json.dumps({"suite": suite.suite, **mutant_to_json(item)}) + "\n")
+            out.write(json.dumps({"suite": suite.suite, **_mutant(item, masker)}) + "\n")
 
 
 def rate_text(rate: Rate) -> str:

@@ -228,6 +228,9 @@ def address(planned: PlannedTrial) -> tuple[str, str, int]:
 
 def still_asked(planned: PlannedTrial, past: TrialResult) -> TrialResult:
     """An answer counts only for the question it was given to."""
+    asked = question_key(past.case)
+    if question_key(planned.case) == asked or question_key(mask_case(planned.case)) == asked:
+        return past
     if question_key(mask_case(planned.case)) == question_key(mask_case(past.case)):
         return past
     reason = "the case asks something else now than it did in the run whose answers are scored; run it anew"
