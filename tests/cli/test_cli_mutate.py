@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 import yaml
+from judge_server import judge_server, says
+from judged_projects import judge_at, write_project
 
 Command = Callable[..., Any]
 
@@ -373,3 +375,57 @@ def test_evaluators_that_need_a_model_are_left_out_without_a_budget(mutated: Com
     report = mutated(judged, test_code=None)
 
     assert [e["total"] for e in report["suites"][0]["evaluators"] if e["evaluator"] == "GEval"] == [0]
+
+
+def strict(asked: Any) -> Any:
+    """Full marks for the agent's own words, few for any other."""
+    right = "the answer to question" in asked.prompt
+    return {"mark": 1.0 if right else 0.1, "reason": "as it should be" if right else "no answer"}
+
+
+def test_judges_are_asked_within_the_budget_and_the_second_time_from_the_cache(proctor: Command, here: Path) -> None:
+    with judge_server(strict) as server:
+        write_project(here, judge_at(server), cases=2)
+        assert proctor("test", "desk.json", "-q").code == 0
+        made = len(server.requests)
+        without = proctor("mutate")
+        assert (without.code, len(server.requests)) == (3, made)
+        assert "scored by language models alone" in " ".join(without.out.split())
+
+        first = proctor("mutate", "--budget", "1", "--json")
+        asked = len(server.requests) - made
+        again = proctor("mutate", "--budget", "1", "--json")
+
+    assert asked > 5
+    assert len(server.requests) == made + asked
+    report = json.loads(first.out)
+    assert report["suites"] == json.loads(again.out)["suites"]
+    killed = {m["kind"] for m in report["suites"][0]["mutants"] if "Marked" in m["killed_by"]}
+    assert {"answer-emptied", "answer-refused"} <= killed
+    assert "judges were asked about" in report["suites"][0]["notes"][0]
+
+
+def test_when_the_budget_is_spent_the_cheapest_mutants_were_asked_first(proctor: Command, here: Path) -> None:
+    sent = says(json.dumps({"mark": 1.0, "reason": "fine"}), usage=(400_000, 1), model="gpt-4.1-mini")
+    with judge_server(lambda asked: sent) as server:
+        write_project(here, judge_at(server, model="openai:gpt-4.1-mini"), cases=1)
+        proctor("test", "desk.json", "-q")
+        made = len(server.requests)
+        report = json.loads(proctor("mutate", "--budget", "0.2", "--json").out)
+        later = [len(asked.prompt) for asked in server.requests[made:]]
+
+    (note,) = report["suites"][0]["notes"]
+    assert "the budget of $0.2 is spent" in note
+    assert 1 <= len(later) < len(report["suites"][0]["mutants"])
+    longest = max(len(m["after"]) for m in report["suites"][0]["mutants"])
+    assert max(later) - min(later) < longest
+
+
+def test_the_same_mutants_are_made_in_another_process(mutated: Command, shell: Command, here: Path) -> None:
+    report = mutated(STRONG)
+    kept = here / ".proctor" / "mutants" / f"{report['run']}-seed-0.jsonl"
+    before = kept.read_text(encoding="utf-8")
+
+    assert shell("mutate", "-q", PYTHONHASHSEED="77").code == 0
+
+    assert kept.read_text(encoding="utf-8") == before

@@ -248,8 +248,10 @@ def keywords_of(turn: Turn, specs: Iterable[EvaluatorSpec]) -> list[str]:
 
 def _given_by_tools(reply: Reply) -> set[str]:
     """Figures and names that the answer can only have from the results of tools."""
-    given = {value for call in reply.tool_calls for value in _values(call.result)}
-    return given - {value for call in reply.tool_calls for value in _values(dict(call.arguments))}
+    given: set[str] = set()
+    for call in reply.tool_calls:
+        given |= set(_values(call.result)) - set(_values(dict(call.arguments)))
+    return given
 
 
 def _values(data: Json) -> Iterator[str]:
