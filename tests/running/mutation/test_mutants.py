@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from repository import ROOT
 
 from proctor import Case, Reply, ToolCall, Turn
 from proctor.agents.agent import Usage
@@ -198,3 +199,8 @@ def test_a_small_change_takes_away_what_was_right(change: text_changes.Change, t
 def test_what_is_not_there_is_not_changed(text: str) -> None:
     changes = (text_changes.number_changed, text_changes.date_changed, text_changes.unit_changed)
     assert [change(text, random.Random(0)) for change in changes] == [None, None, None]
+
+
+def test_the_page_on_mutants_lists_every_kind_as_it_is_told() -> None:
+    page = (ROOT / "docs" / "mutate.md").read_text(encoding="utf-8")
+    assert [kind for kind, words in KINDS.items() if f"| `{kind}` | {words}" not in page] == []
