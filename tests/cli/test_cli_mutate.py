@@ -302,6 +302,102 @@ def test_calls_may_change_places_where_the_suite_says_any_order(mutated: Command
     assert "calls-reordered" not in {m["kind"] for m in report["suites"][0]["mutants"]}
 
 
+def test_calls_may_change_places_where_steps_have_no_order(mutated: Command) -> None:
+    steps = "{Trajectory: {steps: [find_order, refund], extra: false}}"
+    case = WEAK.replace("    expected:", f"    evaluators: [{steps}]\n    expected:")
+
+    report = mutated(case)
+
+    assert report["suites"][0]["allowed"] == {"calls-reordered": 1}
+    assert "calls-reordered" not in survivors(report)
+
+
+def test_a_survivor_that_an_evaluator_means_to_let_pass_says_so(mutated: Command, proctor: Command) -> None:
+    tools = "      tools: [find_order, refund]\n"
+
+    report = mutated(WEAK + tools)
+
+    assert "calls-reordered" in survivors(report)
+    assert "ExpectedTools takes calls in any order; if that is meant, waive it" in proctor("mutate", "-v").out
+
+
+def test_an_evaluator_that_looks_for_harm_is_not_called_vacuous(mutated: Command) -> None:
+    report = mutated(STRONG.replace("[ToolTrajectory,", "[ToolTrajectory, PIILeakage,"), test_code=None)
+
+    found = {item["evaluator"]: item for item in report["suites"][0]["evaluators"]}
+    assert not found["PIILeakage"]["vacuous"]
+
+
+def pasted(case: dict[str, Any], proposal: Any) -> None:
+    """Put what is proposed where the page on mutants says."""
+    lines = yaml.safe_load(proposal["lines"])
+    place = case if proposal["turn"] is None else case["turns"][proposal["turn"]]
+    known = place.get("expected")
+    place["expected"] = {**(known if isinstance(known, dict) else {}), **lines.get("expected", {})}
+    if "evaluators" in lines:
+        case["evaluators"] = lines["evaluators"]
+
+
+SHORT = """
+name: desk
+agent: desk.py:desk
+evaluators: [{LevenshteinMatch: {threshold: 0.5}}]
+cases:
+  - id: refund
+    input: I want my money back for A-1001
+    expected: "Your refund of $249.50 for order A-1001 is late: it arrives in 5 days."
+"""
+TALK = """
+name: desk
+agent: desk.py:desk
+evaluators: [Contains]
+cases:
+  - id: talk
+    turns:
+      - {input: I want my money back for A-1001, expected: {contains: [refund]}}
+      - {input: "How is the weather?", expected: {contains: [Lisbon]}}
+"""
+NO_CALLS = """
+name: desk
+agent: desk.py:desk
+cases:
+  - {id: refund, input: I want my money back, expected: {contains: [refund], tools: [find_order]}}
+  - {id: weather, input: "How is the weather?", expected: {contains: {all: [It is 21 degrees in Lisbon on 2026-03-14]}}}
+"""
+
+
+@pytest.mark.parametrize("suite", [WEAK, SHORT, TALK, NO_CALLS], ids=["weak", "short", "talk", "no calls"])
+def test_proposals_hold_for_any_way_to_write_a_case(mutated: Command, suite: str) -> None:
+    before = mutated(suite)
+    data = yaml.safe_load(suite)
+    cases = {case["id"]: case for case in data["cases"]}
+    for proposal in before["suites"][0]["proposals"]:
+        pasted(cases[proposal["case"]], proposal)
+
+    after = mutated(yaml.safe_dump(data, sort_keys=False))
+
+    assert before["rate"]["share"] < 0.9
+    assert after["rate"]["share"] == 1.0, survivors(after)
+
+
+def test_a_run_from_a_file_is_mutated_like_any_other(mutated: Command, proctor: Command, here: Path) -> None:
+    report = mutated(WEAK)
+    proctor("export", "last", "-o", "run.jsonl")
+
+    again = json.loads(proctor("mutate", "run.jsonl", "--json", "--store", "elsewhere").out)
+
+    assert again["suites"] == report["suites"]
+
+
+def test_each_of_several_agents_has_mutants_of_its_own(mutated: Command, here: Path) -> None:
+    suite = WEAK.replace("agent: desk.py:desk", "agents: {one: desk.py:desk, two: desk.py:desk}")
+
+    report = mutated(suite)
+
+    assert [found["suite"] for found in report["suites"]] == ["desk [one]", "desk [two]"]
+    assert all(found["mutants"] for found in report["suites"])
+
+
 def test_an_argument_that_the_case_ignores_is_not_changed(mutated: Command) -> None:
     ignored = STRONG.replace(
         "args: {order_id: A-1001, amount: 249.5}", "args: {order_id: A-1001, amount: {$ignore: true}}"

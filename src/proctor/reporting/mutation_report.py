@@ -161,8 +161,9 @@ def footnotes(suite: SuiteFindings) -> list[str]:
 
 def explanation(item: Tried, suite: SuiteFindings) -> str:
     """Why a survivor may be no weakness, where that can be told."""
-    if item.mutant.kind == "calls-reordered" and any(e.evaluator == "ExpectedTools" for e in suite.evaluators):
-        return "ExpectedTools takes calls in any order; if that is meant, waive it"
+    lenient = [e.evaluator for e in suite.evaluators if e.evaluator in ("ExpectedTools", "ToolCorrectness")]
+    if item.mutant.kind == "calls-reordered" and lenient:
+        return f"{lenient[0]} takes calls in any order; if that is meant, waive it"
     return ""
 
 

@@ -116,6 +116,7 @@ class _Examination:
         owners = {id(mutant): subject for subject, item in made for mutant in item.mutants}
         mutants = [mutant for _, item in made for mutant in item.mutants]
         tried = await self._tried(mutants, owners)
+        tried, allowed = self._without_allowed(tried, [kind for _, item in made for kind in item.allowed])
         gating = {bound.title: bound.spec.gates for bound in self._in_force(subjects)}
         found = sum_up(name, tried, self._suite.suite.waivers, gating, controls)
         survivors = [item.mutant for item in found.of_fate(Fate.SURVIVED)]
@@ -123,10 +124,21 @@ class _Examination:
         return replace(
             found,
             proposals=proposals,
-            allowed=dict(Counter(kind for _, item in made for kind in item.allowed)),
+            allowed=dict(Counter(allowed)),
             left_out=dict(self._left_out),
             notes=tuple(self._notes),
         )
+
+    def _without_allowed(self, tried: list[Tried], allowed: list[str]) -> tuple[list[Tried], list[str]]:
+        """Without calls in another order that the steps of a `Trajectory`, which are a partial order, let pass."""
+        partial = {bound.title for bound in self._suite.bound.values() if bound.spec.name == "Trajectory"}
+        kept = []
+        for item in tried:
+            if item.mutant.kind == "calls-reordered" and item.fate is Fate.SURVIVED and partial & item.said.keys():
+                allowed.append(item.mutant.kind)
+            else:
+                kept.append(item)
+        return kept, allowed
 
     def _in_force(self, subjects: Sequence[Subject]) -> list[Bound]:
         """The evaluators that scored something, in the order in which files list them."""

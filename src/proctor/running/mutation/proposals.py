@@ -29,8 +29,8 @@ from proctor.running.options import RunOptions
 MOST_CASES = 50
 """Cases for which something is proposed, those with the most survivors first."""
 MOST_FACTS = 6
-ALIKE = 0.8
-"""How much of the reference answer ROUGE asks for."""
+ALIKE = {"reference": 0.8, "close": 0.95}
+"""How like the reference answer ROUGE wants an answer to be."""
 CALLS = frozenset("call-dropped other-tool argument-number argument-date argument-id argument-text".split())
 EXACT_CALLS = frozenset("call-repeated calls-reordered call-added argument-missing forbidden-tool".split())
 _MEASURE = rf"{NUMBER}[ -]?[^\W\d]+"
@@ -87,7 +87,7 @@ async def propose(
     return tuple(found)
 
 
-Manner = Literal["exact", "reference", "facts"]
+Manner = Literal["exact", "reference", "close", "facts"]
 
 
 def _manners(subjects: Sequence[Subject], at: int, survivors: Sequence[Mutant]) -> tuple[Manner, ...]:
@@ -100,7 +100,7 @@ def _manners(subjects: Sequence[Subject], at: int, survivors: Sequence[Mutant]) 
     if isinstance(reference, str) and all(answer == reference for answer in answers):
         return "exact", "facts"
     if any(mutant.kind == "keyword-denied" for mutant in survivors):
-        return "reference", "facts"
+        return "reference", "close", "facts"
     return "facts", "reference"
 
 
@@ -119,12 +119,12 @@ def _draft(subjects: Sequence[Subject], at: int, survivors: Sequence[Mutant], ma
     added = [*_exact_calls(case, kinds, replies), *_limits(kinds, replies)]
     if manner == "exact" and about_answers:
         added.append(EvaluatorSpec("ExactMatch"))
-    if manner == "reference" and about_answers:
+    if manner in ALIKE and about_answers:
         if any(show(answer_in(reply)) != show(answer_in(replies[0])) for reply in replies):
             return None
         reference = answer_in(replies[0])
         expected = replace(expected, output=reference if expected.output is UNSET else expected.output)
-        added.append(_like_reference(reference))
+        added.append(_like_reference(reference, ALIKE[manner]))
     if expected == turn.expected and not added:
         return None
     changed = replace(turn, expected=expected)
@@ -136,9 +136,9 @@ def _draft(subjects: Sequence[Subject], at: int, survivors: Sequence[Mutant], ma
     return _Draft(at, new, _changed_keys(turn.expected, expected), tuple(added), survivors)
 
 
-def _like_reference(reference: Json) -> EvaluatorSpec:
+def _like_reference(reference: Json, alike: float) -> EvaluatorSpec:
     if isinstance(reference, str):
-        return EvaluatorSpec("ROUGE", threshold=ALIKE)
+        return EvaluatorSpec("ROUGE", threshold=alike)
     return EvaluatorSpec("JSONDiff", threshold=1.0)
 
 

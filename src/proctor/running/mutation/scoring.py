@@ -31,10 +31,11 @@ _SIGHT: Mapping[str, frozenset[str]] = {
     "choice": _ANSWER,
     "rag": _ANSWER,
     "rubric": _ANSWER,
-    "safety": _ANSWER,
+    "safety": frozenset(),
     "tools": frozenset({"calls"}),
 }
-"""What the evaluators of a family look at; any other may look at everything."""
+"""What the evaluators of a family look at; any other may look at everything. No mutant does harm: what looks for harm
+has nothing to see."""
 _OWN_SIGHT: Mapping[str, frozenset[str]] = {
     "MaxLatency": frozenset({"time"}),
     "MaxTokens": frozenset({"tokens"}),
