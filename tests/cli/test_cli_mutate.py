@@ -450,6 +450,16 @@ def test_reports_are_written_as_markdown_and_html(mutated: Command, proctor: Com
     assert "<script>alert" not in page
 
 
+def test_the_page_of_the_run_has_a_section_on_its_mutants(mutated: Command, proctor: Command, here: Path) -> None:
+    report = mutated(WEAK)
+
+    proctor("show", "--html", "run.html")
+
+    page = (here / "run.html").read_text(encoding="utf-8")
+    assert '<section id="mutants">' in page
+    assert f"Survivors ({len(survivors_of(report))})" in page
+
+
 def test_what_an_agent_said_cannot_act_on_the_page_or_the_terminal(
     mutated: Command, proctor: Command, here: Path
 ) -> None:

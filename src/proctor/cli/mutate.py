@@ -96,10 +96,10 @@ def _store(report: MutationReport, folder: Path) -> str:
     """All mutants with their seed, beside the results of the run; empty where there is none."""
     if not report.rate.total:
         return ""
-    from proctor.reporting.mutation_report import write_mutants
+    from proctor.reporting.mutation_report import KEPT_IN, write_mutants
     from proctor.reporting.report_files import write_document
 
-    path = folder / "mutants" / f"{report.run}-seed-{report.seed}.jsonl"
+    path = folder / KEPT_IN / f"{report.run}-seed-{report.seed}.jsonl"
     write_document(str(path), lambda out: write_mutants(report, out))
     return str(path)
 

@@ -14,6 +14,8 @@ from proctor.reporting.wording import counted
 from proctor.running.mutation.findings import Fate, MutationReport, Proposal, Rate, SuiteFindings, Tried
 
 SCHEMA = "proctor.mutation/1"
+KEPT_IN = "mutants"
+"""The folder beside the results of runs."""
 MOST_LISTED = 100
 """Survivors of one suite in a document that people read."""
 

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import TextIO
 
+from proctor.base.json_data import Json
 from proctor.base.secrets import mask
 from proctor.reporting.html.escaping import block, code, escape, gauge, inline
 from proctor.reporting.html.report_page import page_end, page_head
-from proctor.reporting.mutation_report import explanation, mutant_title, place_of, rate_text, remarks, verdict_text
-from proctor.results.run import Outcome
+from proctor.reporting.mutation_report import (
+    KEPT_IN,
+    explanation,
+    mutant_title,
+    place_of,
+    rate_text,
+    remarks,
+    verdict_text,
+)
+from proctor.results.run import Outcome, Run
 from proctor.results.statistics import Estimate
 from proctor.running.mutation.findings import Fate, MutationReport, Rate, SuiteFindings, Tried
 
@@ -51,6 +63,39 @@ def write_section(suite: SuiteFindings, out: TextIO) -> None:
     for proposal in suite.proposals:
         out.write(f"<p>{inline(place_of(proposal, suite))}</p>\n{block(mask(proposal.lines), 4_000)}")
     out.write("</section>\n")
+
+
+def write_kept(run: Run, out: TextIO) -> None:
+    """The section of a run's own page: what its mutants said when they were last made; nothing where there are none."""
+    rows = _kept(run)
+    suites = dict.fromkeys(str(row.get("suite")) for row in rows)
+    if not suites:
+        return
+    out.write('<section id="mutants">\n<h2>Mutants</h2>\n')
+    for suite in suites:
+        own = [row for row in rows if row.get("suite") == suite and row.get("fate") != Fate.WAIVED]
+        rate = Rate(sum(row.get("fate") == Fate.KILLED for row in own), len(own))
+        survivors = [row for row in own if row.get("fate") == Fate.SURVIVED]
+        out.write(f"<h3>{inline(suite)}: {escape(rate_text(rate))} killed</h3>\n")
+        if survivors:
+            out.write(f"<details><summary>Survivors ({len(survivors):,})</summary>\n")
+        for row in survivors[:MOST_LISTED]:
+            before, after = escape(mask(str(row.get("before")))), escape(mask(str(row.get("after"))))
+            out.write(f"<p>{inline(str(row.get('name')))}: {inline(str(row.get('what')))}</p>\n")
+            out.write(f"<pre><del>- {before}</del>\n<ins>+ {after}</ins></pre>\n")
+        out.write("</details>\n" if survivors else "")
+    out.write("</section>\n")
+
+
+def _kept(run: Run) -> list[dict[str, Json]]:
+    """The lines of the file that was written last, without its first; what is no JSON is left out."""
+    folder = Path(run.store or "") / KEPT_IN
+    files = sorted(folder.glob(f"{run.id}-seed-*.jsonl"), key=lambda path: path.stat().st_mtime)
+    rows = []
+    for line in files[-1].read_text(encoding="utf-8", errors="replace").splitlines()[1:] if files else ():
+        with suppress(ValueError):
+            rows.append(json.loads(line))
+    return [row for row in rows if isinstance(row, dict)]
 
 
 def _write_rates(title: str, rows: Sequence[tuple[str, Rate, str]], out: TextIO) -> None:
