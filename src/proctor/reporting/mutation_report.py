@@ -16,6 +16,8 @@ from proctor.running.mutation.findings import Fate, MutationReport, Proposal, Ra
 SCHEMA = "proctor.mutation/1"
 KEPT_IN = "mutants"
 """The folder beside the results of runs."""
+MOST_NAMED = 8
+"""Cases that are named in one sentence."""
 MOST_LISTED = 100
 """Survivors of one suite in a document that people read."""
 
@@ -136,20 +138,27 @@ def remarks(suite: SuiteFindings) -> list[str]:
         if item.is_vacuous:
             many = counted(item.rate.total, "mutant")
             found.append(f"vacuous: {item.evaluator} killed none of the {many} that it could see")
-    found += [f"nothing can fail: of case {case} no mutant was killed" for case in suite.unfailable]
+    controls = suite.controls
+    for ids, words in (
+        (suite.unfailable, "nothing can fail: no mutant was killed of"),
+        (controls.nop_passes, "nop passes: an empty answer is enough for"),
+        (controls.oracle_fails, "oracle fails: its own expected answer is not enough for"),
+    ):
+        found += [f"{words} {_cases(ids)}"] if ids else []
     found += [
         f"redundant: {first} and {second} said the same of all {count} mutants that both could see"
         for first, second, count in suite.redundant
-    ]
-    found += [f"nop passes: case {case} is content with an empty answer" for case in suite.controls.nop_passes]
-    found += [
-        f"oracle fails: case {case} does not take its own expected answer" for case in suite.controls.oracle_fails
     ]
     found += [
         f"waiver without use: no {waiver.mutant} survives{f' in case {waiver.case}' if waiver.case else ''}"
         for waiver in suite.unused_waivers
     ]
     return found + footnotes(suite)
+
+
+def _cases(ids: Sequence[str]) -> str:
+    more = f" and {len(ids) - MOST_NAMED:,} more" if len(ids) > MOST_NAMED else ""
+    return f"{', '.join(ids[:MOST_NAMED])}{more}"
 
 
 def footnotes(suite: SuiteFindings) -> list[str]:

@@ -107,6 +107,16 @@ def test_an_answer_of_any_shape_can_be_mutated(data: Any) -> None:
         assert mutant.replies[0] != Reply(structured=data)
 
 
+def test_of_a_very_long_answer_a_place_near_the_beginning_is_changed() -> None:
+    text = "Order 17 for Miller is not late. " * 20_000
+
+    found = by_kind(Reply(text))
+
+    assert len(found["number-changed"].replies[0].text) == len(text)
+    assert len(found["answer-truncated"].replies[0].text) < 20_000
+    assert all(len(mutant.before) <= 200 for mutant in found.values())
+
+
 def test_an_answer_that_is_data_stays_data_but_for_one_place() -> None:
     found = by_kind(Reply(structured={"total": 249.5, "city": "in Lisbon", "ok": True}))
 

@@ -112,7 +112,7 @@ class _Examination:
         name = self._suite.suite.name
         if controls.broken and not self._request.anyway:
             return SuiteFindings(name, controls, left_out=dict(self._left_out), notes=tuple(self._notes))
-        made = self._expressible(self._mutants(subjects))
+        made = self._expressible(await self._mutants(subjects))
         owners = {id(mutant): subject for subject, item in made for mutant in item.mutants}
         mutants = [mutant for _, item in made for mutant in item.mutants]
         tried = await self._tried(mutants, owners)
@@ -163,6 +163,7 @@ class _Examination:
             if past.outcome is not Outcome.PASSED or planned.case.skip is not None:
                 self._left_out[_why_left_out(planned.case, past.outcome)] += 1
                 continue
+            await asyncio.sleep(0)
             answer = answer_of(past)
             case = planned.case if answer.turns is None else replace(planned.case, turns=answer.turns)
             subject = Subject(self._suite, case, planned.number, answer)
@@ -227,28 +228,29 @@ class _Examination:
         told = _told(case)
         return next((name for name in failed_by(verdict.scores) if self._sights.get(name, frozenset()) & told), "")
 
-    def _mutants(self, subjects: Sequence[Subject]) -> list[tuple[Subject, Made]]:
+    async def _mutants(self, subjects: Sequence[Subject]) -> list[tuple[Subject, Made]]:
         answers: list[tuple[str, Json]] = [
             (subject.case.id, answer_in(subject.answer.replies[-1])) for subject in subjects if subject.answer.replies
         ]
         calls = (call.name for subject in subjects for reply in subject.answer.replies for call in reply.tool_calls)
         material = Material(answers, tuple(dict.fromkeys(calls)))
-        return [
-            (
-                subject,
-                mutants_of(
-                    subject.case,
-                    self._suite.suite.name,
-                    subject.number,
-                    subject.answer.replies,
-                    subject.case.evaluators or (),
-                    material,
-                    seed=self._request.seed,
-                    most=self._request.most,
-                ),
-            )
-            for subject in subjects
-        ]
+        made = []
+        for subject in subjects:
+            await asyncio.sleep(0)  # the guard ends a process whose event loop is silent for too long
+            made.append((subject, self._of_one(subject, material)))
+        return made
+
+    def _of_one(self, subject: Subject, material: Material) -> Made:
+        return mutants_of(
+            subject.case,
+            self._suite.suite.name,
+            subject.number,
+            subject.answer.replies,
+            subject.case.evaluators or (),
+            material,
+            seed=self._request.seed,
+            most=self._request.most,
+        )
 
     def _expressible(self, made: list[tuple[Subject, Made]]) -> list[tuple[Subject, Made]]:
         """Without mutants that no file of the suite's format could be made to notice."""

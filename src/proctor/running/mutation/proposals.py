@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Literal
 
 from proctor.agents.agent import Reply, ToolCall
@@ -29,6 +31,10 @@ from proctor.running.options import RunOptions
 MOST_CASES = 50
 """Cases for which something is proposed, those with the most survivors first."""
 MOST_FACTS = 6
+MOST_CANDIDATES = 60
+"""Words that are looked for in one mutant."""
+LONGEST_ANSWER = 4_000
+"""Characters: nothing is proposed about the words of a longer answer, which no line of a file could hold."""
 ALIKE = {"reference": 0.8, "close": 0.95}
 """How like the reference answer ROUGE wants an answer to be."""
 CALLS = frozenset("call-dropped other-tool argument-number argument-date argument-id argument-text".split())
@@ -76,6 +82,7 @@ async def propose(
     found = []
     for (case, turn), own in largest:
         best: Proposal | None = None
+        await asyncio.sleep(0)
         for manner in _manners(by_case[case], turn, own):
             draft = _draft(by_case[case], turn, own, manner)
             tried = None if draft is None else await _tried(suite, options, draft, by_case[case], scorer)
@@ -97,6 +104,8 @@ def _manners(subjects: Sequence[Subject], at: int, survivors: Sequence[Mutant]) 
     """
     reference = subjects[0].case.turns[at].expected.output
     answers = [answer_in(item.answer.replies[at]) for item in subjects]
+    if not all(isinstance(answer, str) for answer in answers):
+        return ("reference",)
     if isinstance(reference, str) and all(answer == reference for answer in answers):
         return "exact", "facts"
     if any(mutant.kind == "keyword-denied" for mutant in survivors):
@@ -111,7 +120,8 @@ def _draft(subjects: Sequence[Subject], at: int, survivors: Sequence[Mutant], ma
     turn, replies = case.turns[at], [item.answer.replies[at] for item in subjects if at < len(item.answer.replies)]
     expected = turn.expected
     about_answers = any("answer" in mutant.parts for mutant in survivors)
-    facts = _facts(turn, survivors, replies) if manner != "exact" else []
+    in_words = manner != "exact" and isinstance(answer_in(replies[0]), str)
+    facts = _facts(turn, survivors, replies) if in_words else []
     if facts:
         expected = replace(expected, keywords=_with_facts(expected.keywords, facts))
     if kinds & (CALLS | EXACT_CALLS):
@@ -120,9 +130,9 @@ def _draft(subjects: Sequence[Subject], at: int, survivors: Sequence[Mutant], ma
     if manner == "exact" and about_answers:
         added.append(EvaluatorSpec("ExactMatch"))
     if manner in ALIKE and about_answers:
-        if any(show(answer_in(reply)) != show(answer_in(replies[0])) for reply in replies):
-            return None
         reference = answer_in(replies[0])
+        if any(answer_in(reply) != reference for reply in replies) or len(show(reference)) > LONGEST_ANSWER:
+            return None
         expected = replace(expected, output=reference if expected.output is UNSET else expected.output)
         added.append(_like_reference(reference, ALIKE[manner]))
     if expected == turn.expected and not added:
@@ -190,12 +200,14 @@ def _with_facts(known: Keywords | None, facts: Sequence[str]) -> Keywords:
 def _facts(turn: Turn, survivors: Sequence[Mutant], replies: Sequence[Reply]) -> list[str]:
     """What the mutants lack and every good answer says."""
     texts = [show(answer_in(reply)) for reply in replies]
+    if max(map(len, texts)) > LONGEST_ANSWER:
+        return []
     wanted: list[str] = []
     for mutant in survivors:
         if "answer" not in mutant.parts or mutant.kind == "keyword-denied":
             continue
         wrong = show(answer_in(mutant.replies[mutant.turn]))
-        candidates = list(_candidates(texts[0], show(turn.input), _place(texts[0], wrong)))
+        candidates = list(islice(_candidates(texts[0], show(turn.input), _place(texts[0], wrong)), MOST_CANDIDATES))
         lacking = (fact for fact in candidates if fact not in wanted and _is_lacking(fact, wrong, texts))
         if any(_is_lacking(fact, wrong, texts) for fact in wanted):
             continue
