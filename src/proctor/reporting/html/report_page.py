@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TextIO
 
 from proctor.reporting.html.escaping import GLYPHS, badge, code, escape, facts, inline
@@ -88,6 +89,10 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
 
         write_agents_html(run, out)
     write_evaluators(run, verdict, out)
+    if run.store is not None and Path(run.store, "mutants").is_dir():
+        from proctor.reporting.html.mutation_page import write_kept
+
+        write_kept(run, out)
     rows = write_grids(run, verdict, out)
     _write_trials(run, verdict, rows, out)
     out.write("</main>\n")
