@@ -280,7 +280,9 @@ def test_a_cost_that_is_known_in_part_is_told_as_such(proctor: Command, here: Pa
 
 
 def test_what_the_embedded_judge_costs_is_not_taken_for_what_the_next_one_does(proctor: Command, here: Path) -> None:
-    with judge_server({"statements": [{"text": "It is.", "claim": "yes", "reason": "", "relevant": "yes"}]}) as server:
+    with judge_server(
+        {"statements": [{"text": "The answer.", "claim": "yes", "reason": "", "relevant": "yes"}]}
+    ) as server:
         write_project(here, {"cascade": ["embedded", judge_at(server)], "band": 1}, evaluators=["AnswerRelevancy"])
         ended = proctor("test", "desk.json")
     assert "judge embedded then openai:scripted: 3 calls, 360 tokens, cost not known" in ended.out

@@ -41,6 +41,8 @@ class Question(Generic[ReplyT]):
     reply: type[ReplyT]
     check: Callable[[ReplyT], str | None] | None = None
     """What is wrong with a reply of the right shape (three verdicts for four statements), or `None`."""
+    origin: Callable[[ReplyT], str | None] | None = None
+    """What in a reply was not taken from the material, or `None`; a model may list the prompt's own words instead."""
     accepts_unclear: bool = False
     """Whether the asker looks at the mark `unclear` of each item; otherwise one such item makes the judge abstain."""
 
