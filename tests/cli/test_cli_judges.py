@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judge_server import Asked, Sends, judge_server, refuses, says, unauthorized
+from judge_server import Asked, Sends, hangs, judge_server, refuses, says, unauthorized
 from judged_projects import judge_at, marks, write_project
 
 Command = Callable[..., Any]
@@ -322,3 +322,18 @@ def test_verdicts_outlive_a_process_that_is_killed(here: Path) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
         assert len(server.requests) == 3 + 2
         assert "judge openai:scripted: 4 calls" in done.stdout
+
+
+def test_a_run_says_why_a_judge_gave_no_score_and_counts_what_it_gave_up(proctor: Command, here: Path) -> None:
+    with judge_server(hangs()) as server:
+        path = write_project(here, judge_at(server))
+        suite = json.loads(path.read_text(encoding="utf-8"))
+        path.write_text(json.dumps(suite | {"settings": {"evaluator_timeout": 0.4}}), encoding="utf-8")
+        ended = proctor("test", "desk.json", "--json", "r.json")
+    assert ended.code == 4
+    assert re.search(
+        r"gave no score within 0\.4 s; its requests to the judge took [\d.]+ s with \d in flight", ended.out
+    )
+    assert "3 requests given up without an answer (about" in ended.out
+    (judge,) = json.loads((here / "r.json").read_text(encoding="utf-8"))["run"]["judges"]
+    assert (judge["cut_off"], judge["cut_off_tokens"] > 0) == (3, True)

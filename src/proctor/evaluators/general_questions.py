@@ -21,6 +21,8 @@ from proctor.judging.questions import EachOnce, Graded, YesNo
 from proctor.judging.reply_sources import echoes, is_placeholder, repeated, shares_word
 
 MOST_STEPS = 8
+ANY_CRITERIA = "answer question response reply output input ask assess criteria check determine evaluate step"
+"""Words that criteria have whatever they ask for."""
 
 
 class Mark(Graded):
@@ -113,8 +115,10 @@ class StepsFit:
                 return f"steps has “{shown}”, which repeats this prompt; write what to look for by the criteria"
             if not shares_word(step, f"{self.criteria} {self.parts} answer response"):
                 return f"steps has “{shown}”, which has nothing to do with the criteria; write what to look for"
-        if not any(shares_word(step, self.criteria) for step in steps):
-            return "no step speaks of the criteria; write what to look for by the criteria"
+        own = [word for word in self.criteria.split() if not shares_word(word, f"{self.parts} {ANY_CRITERIA}")]
+        wanted = " ".join(own)
+        if shares_word(wanted, wanted) and not any(shares_word(step, wanted) for step in steps):
+            return "no step speaks of what the criteria ask for; write what to look for by the criteria"
         return repeated("steps", steps)
 
 

@@ -206,4 +206,7 @@ def judge_text(judge: JudgeSummary) -> str:
         parts.append(money(judge.cost_usd))
     elif judge.calls:
         parts.append("cost not known")
+    if judge.cut_off:
+        sent = f"about {counted(judge.cut_off_tokens, 'token')} sent and not counted"
+        parts.append(f"{counted(judge.cut_off, 'request')} given up without an answer ({sent})")
     return ", ".join(parts) + open_
