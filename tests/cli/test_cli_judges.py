@@ -337,3 +337,19 @@ def test_a_run_says_why_a_judge_gave_no_score_and_counts_what_it_gave_up(proctor
     assert "3 requests given up without an answer (about" in ended.out
     (judge,) = json.loads((here / "r.json").read_text(encoding="utf-8"))["run"]["judges"]
     assert (judge["cut_off"], judge["cut_off_tokens"] > 0) == (3, True)
+
+
+def test_every_report_shows_the_steps_that_a_judge_worked_out_once(proctor: Command, here: Path) -> None:
+    steps = ["Check that the answer is polite.", "Check that the answer repeats the question."]
+
+    def script(asked: Asked) -> dict[str, Any]:
+        return {"steps": steps} if "Work out how to assess" in asked.system else {"reason": "so", "mark": 8}
+
+    criteria = "The answer is polite and repeats the question."
+    with judge_server(script) as server:
+        write_project(here, judge_at(server), evaluators=[{"GEval": {"criteria": criteria}}])
+        ended = proctor("test", "desk.json", "--md", "r.md", "--html", "r.html")
+    said = f"GEval by openai:scripted: 1. {steps[0]} 2. {steps[1]}"
+    assert ended.out.count(f"steps: {said}\n") == 1
+    for name in ("r.md", "r.html"):
+        assert said in (here / name).read_text(encoding="utf-8").replace("\\", "")
