@@ -133,6 +133,13 @@ def test_a_statement_may_be_completed_from_the_question(statement: str, answer: 
     assert said_in(statement, answer, question)
 
 
+def test_the_question_is_no_statement_of_an_answer_that_has_all_its_words() -> None:
+    assert not said_in(
+        "Who founded the guild?", "I do not know who founded the bakery guild.", "Who founded the guild?"
+    )
+    assert said_in(question, "You ask: who founded the guild?", question)
+
+
 def test_a_list_is_held_to_its_length_while_a_local_model_writes() -> None:
     with judge_server(replying(listed("Refunds take 5 days."))) as server:
         evaluated(Faithfulness(), judges_at(server)[1])

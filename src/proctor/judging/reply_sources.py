@@ -78,7 +78,7 @@ def said_in(text: str, source: str, beside: str = "") -> bool:
     if is_placeholder(text):
         return False
     own, other = _keys(_words(source)), _keys(_words(beside))
-    if _words(text) == _words(beside) and not _keys(_words(text)) <= own:
+    if _words(text) == _words(beside) and f" {' '.join(_words(text))} " not in f" {' '.join(_words(source))} ":
         return False
     telling = [key(word) for word in _telling(text) or _words(text)]
     if sum(word in own or word in other for word in telling) < SHARE * len(telling):
