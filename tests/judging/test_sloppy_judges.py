@@ -137,7 +137,7 @@ def test_the_question_is_no_statement_of_an_answer_that_has_all_its_words() -> N
     assert not said_in(
         "Who founded the guild?", "I do not know who founded the bakery guild.", "Who founded the guild?"
     )
-    assert said_in(question, "You ask: who founded the guild?", question)
+    assert said_in("Who founded the guild?", "You ask: who founded the guild?", "Who founded the guild?")
 
 
 def test_a_list_is_held_to_its_length_while_a_local_model_writes() -> None:

@@ -148,3 +148,28 @@ def test_any_three_texts_can_be_compared(question: str, reference: str, answer: 
     assert 0 <= found.score <= 1
     assert found == agreement(question, reference, answer)
     assert len(relevances(question, statements(answer))) == len(statements(answer))
+
+
+@pytest.mark.parametrize("talk", ["Let me know if anything is unclear.", "Feel free to ask!", "I hope this helps."])
+@pytest.mark.parametrize(
+    ("question", "reference", "answer"),
+    [
+        ("Who sang it?", "Elvis Presley", "It was sung by Elvis Presley."),
+        ("Who sang it?", "Elvis Presley", "It was sung by Frank Sinatra."),
+        ("What was it for?", "evangelizing", "It was meant to win people for a more personal form of Christianity."),
+    ],
+)
+def test_small_talk_changes_no_verdict(question: str, reference: str, answer: str, talk: str) -> None:
+    assert agreement(question, reference, f"{answer} {talk}").verdict == agreement(question, reference, answer).verdict
+
+
+@pytest.mark.parametrize(
+    ("reference", "answer"),
+    [("$2.18 billion", "It made over $2.1 billion."), ("1910-1939", "1925"), ("4,712 metres", "4,700 metres")],
+)
+def test_a_number_that_is_given_less_exactly_is_left_open(reference: str, answer: str) -> None:
+    assert agreement("How much, or when?", reference, answer).verdict == "unclear"
+
+
+def test_a_denied_date_does_not_give_its_year() -> None:
+    assert agreement("When did it come out?", "1983", "It was not released on June 24, 1983.").verdict != "same"
