@@ -173,3 +173,23 @@ def test_a_number_that_is_given_less_exactly_is_left_open(reference: str, answer
 
 def test_a_denied_date_does_not_give_its_year() -> None:
     assert agreement("When did it come out?", "1983", "It was not released on June 24, 1983.").verdict != "same"
+
+
+@pytest.mark.parametrize(
+    ("question", "reference", "answer"),
+    [
+        ("How many episodes are there?", "10", "There were never 10 episodes in the series."),
+        ("What is the legal age?", "18", "The legal age is not 18 years old."),
+        ("When was the first call made?", "April 3, 1973", "The first call was made on October 3, 1973."),
+        ("Where was it introduced?", "San Francisco/in San Francisco", "It was introduced in San Kowalczyk in 1891."),
+    ],
+)
+def test_what_is_denied_or_replaced_in_so_many_words_is_contradicted(
+    question: str, reference: str, answer: str
+) -> None:
+    assert agreement(question, reference, answer).verdict in ("contradicted", "different")
+
+
+def test_not_until_a_year_does_not_deny_it() -> None:
+    said = "University was not free until a scheme came in 1989."
+    assert agreement("When did it become free?", "1989", said).verdict == "unclear"

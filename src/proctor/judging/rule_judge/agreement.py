@@ -111,7 +111,10 @@ def _doubt_other(best: Agreement, ways: Sequence[str], answer: str) -> str:
     """Why an answer that lacks the reference may give it in other words."""
     if noncommittal(answer) or (best.verdict == "contradicted" and len(best.said.terms) > _LONG):
         return ""
-    if best.score > _SURELY_OTHER and (best.verdict != "contradicted" or len(ways) > 1):
+    if best.verdict == "contradicted" and _plainly_denied(best.said, answer):
+        return ""
+    told_apart = {frozenset(term.key for term in read(way).terms if term.weight > GRAMMAR_WEIGHT) for way in ways}
+    if best.score > _SURELY_OTHER and (best.verdict != "contradicted" or len(told_apart) > 1):
         return "the answer gives a part of the reference"
     if not all(_is_specific(way) for way in ways) or len(ways) > 3:
         return "the reference may be said in other words"
@@ -120,6 +123,20 @@ def _doubt_other(best: Agreement, ways: Sequence[str], answer: str) -> str:
     if any(_near(ours, theirs) for facts in told for ours in (*facts, *_span(facts)) for theirs in _facts(given)):
         return "the answer gives it less exactly"
     return "the answer may say it in other words" if len(answer.split()) > _WORDY else ""
+
+
+def _plainly_denied(said: Reading, answer: str) -> bool:
+    """`There are not 10`: each mention of a number or name that is looked for is right after a negation."""
+    told = {term.key for term in said.terms if term.fact is not None or term.name}
+    mentions = [(term, reading) for reading in map(read, statements(answer)) for term in reading.terms]
+    found = [(term, reading) for term, reading in mentions if term.key in told]
+    return bool(found) and all(term.denied and not _limited().search(reading.text) for term, reading in found)
+
+
+@cache
+def _limited() -> re.Pattern[str]:
+    """`not until 1989` says 1989."""
+    return re.compile(r"\b(?:until|till|before|unless|only|without|except|but)\b", re.IGNORECASE)
 
 
 def _is_specific(way: str) -> bool:
@@ -145,6 +162,8 @@ def _span(facts: Sequence[Quantity | Day]) -> list[Span]:
 
 def _near(one: Quantity | Day | Span, other: Quantity | Day) -> bool:
     """The year of a date or within a span, the decade or century of a year, a number that is rounded or cut."""
+    if isinstance(one, Day) and isinstance(other, Day) and one.month and other.month and one.month != other.month:
+        return False
     years = [one if isinstance(one, tuple) else _years(one), _years(other)]
     if years[0] and years[1]:
         return years[0][0] <= years[1][1] and years[1][0] <= years[0][1]
