@@ -9,7 +9,7 @@ from typing import TextIO
 from proctor.reporting.html.escaping import GLYPHS, badge, code, escape, facts, inline
 from proctor.reporting.html.overview import write_evaluators, write_failures, write_gate, write_grids, write_suites
 from proctor.reporting.html.trial_section import write_trial
-from proctor.reporting.judge_report import correction_lines, judge_lines
+from proctor.reporting.judge_report import doubt_lines, judge_lines
 from proctor.reporting.wording import counted, counts_text, duration, money, suites_with_trials, when
 from proctor.results.run import Outcome, Run
 from proctor.results.verdict import RunVerdict
@@ -134,7 +134,7 @@ def _run_facts(run: Run, verdict: RunVerdict) -> list[tuple[str, str]]:
     for model, text in judge_lines(run):
         title = "Not counted" if model == "not counted" else "Judge"
         pairs.append((title, inline(text if title != "Judge" else f"{model}: {text}", 500)))
-    pairs.extend(("Corrected pass rate", inline(text, 500)) for text in correction_lines(run))
+    pairs.extend((title, inline(text, 1000)) for title, text in doubt_lines(run))
     pairs.append(("Started", when(run.started_at)))
     pairs.append(("Run", code(run.id)))
     return pairs

@@ -94,7 +94,7 @@ def yaml_lines(data: Mapping[str, Json]) -> str:
             continue
         flow = None if isinstance(value, (dict, list)) else False
         options: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": 64, "default_flow_style": flow}
-        lines.append(str(yaml.dump({key: value}, Dumper=_dumper(), **options)))
+        lines.append(str(yaml.dump({key: value}, Dumper=yaml_dumper(), **options)))
     return "".join(lines)
 
 
