@@ -61,7 +61,7 @@ def _write_grid(
         for summary in own:
             for score in summary.scores:
                 scores.setdefault(score.evaluator, []).append(score)
-        out.write("".join(_cell(scores.get(evaluator, ())) for evaluator in names))
+        out.write("".join(score_cell(scores.get(evaluator, ())) for evaluator in names))
         out.write("</tr>\n")
     out.write("</tbody>\n</table>\n</div>\n")
 
@@ -92,7 +92,7 @@ def _dot(summary: TrialSummary) -> str:
     )
 
 
-def _cell(scores: Sequence[ScoreRow]) -> str:
+def score_cell(scores: Sequence[ScoreRow]) -> str:
     """The mean over repeats and turns, and how it ended: as the worst of them did."""
     if not scores:
         return '<td class="cell absent"><span class="quiet" title="does not score this case">·</span></td>'

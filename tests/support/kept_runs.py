@@ -1,0 +1,88 @@
+"""Runs written straight into a store, with fixed times, for the tests and benchmarks of the viewer."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from reporting_samples import START, make_run, trial
+
+from proctor.agents.agent import Reply, ToolCall, Usage
+from proctor.cases.suite import Case, Expected, Turn
+from proctor.results.run import Outcome, Score, TrialResult
+from proctor.results.run_info import RunInfo, RunRow
+from proctor.results.store import Store
+from proctor.results.verdict import judge
+
+FIRST, SECOND = "20260101-000000-aaaaaa", "20260102-000000-bbbbbb"
+
+
+def keep(folder: Path, run_id: str, trials: Iterable[TrialResult], *, name: str = "", day: int = 0) -> None:
+    """A finished run of these trials, with its verdict."""
+    made = [replace(item, position=at) for at, item in enumerate(trials)]
+    run = make_run(made, id=run_id)
+    info = RunInfo(suites=run.suites, planned=len(made)).judged(judge(run))
+    start = START + day * 86_400
+    store = Store(folder)
+    store.add_whole_run(RunRow(0, run_id, start, start + 12.5, "finished", "plan", info, name), made)
+    store.close()
+
+
+def two_runs(folder: Path) -> None:
+    """Yesterday all was well; today one case broke, one is flaky, one was mended and one waits for a person."""
+    failed = Outcome.FAILED
+    keep(folder, FIRST, [trial("refund"), trial("opening"), trial("address", failed, "Nowhere."), trial("delivery")])
+    calls = (ToolCall("order_status", {"order": "A-17"}, result={"days": 5}, duration_ms=12.0),)
+    answer = Reply("Four days.", tool_calls=calls, usage=Usage(120, 30, 0.002))
+    waits = Score("Tone", Outcome.PENDING, None, 0.5, "a person has to look", details={"criteria": "Is it polite?"})
+    keep(
+        folder,
+        SECOND,
+        [
+            trial("refund", failed, replies=(answer,)),
+            trial("opening"),
+            trial("opening", failed, "Never.", number=2),
+            trial("address"),
+            trial(tagged("delivery", "slow", "post"), duration_ms=2_500.0),
+            trial("tone", Outcome.PENDING, "Certainly.", waits),
+        ],
+        name="after the change",
+        day=1,
+    )
+
+
+def tagged(case_id: str, *tags: str) -> Case:
+    return Case(case_id, (Turn("How long?", Expected(output="Five days.")),), tags=tags)
+
+
+def large_trials(cases: int, repeats: int) -> Iterator[TrialResult]:
+    """Cases that fail more or less often, always the same ones."""
+    source = random.Random(1)
+    position = 0
+    for index in range(cases):
+        question = Turn(f"Question {index} about refunds and orders?", Expected(output="Five days."))
+        case = Case(f"case-{index:05d}", (question,), tags=(f"tag-{index % 7}",))
+        hard = source.random()
+        for number in range(1, repeats + 1):
+            outcome = Outcome.PASSED if source.random() > 0.3 * hard else Outcome.FAILED
+            scores = (
+                Score("ExactMatch", outcome, float(outcome is Outcome.PASSED), 0.5, "it differs"),
+                Score("Contains", Outcome.PASSED, 1.0, 0.5),
+            )
+            calls = (ToolCall("lookup", {"id": index}, result={"days": 5}),)
+            reply = Reply("Five days. " * 20, tool_calls=calls, usage=Usage(100, 20, 0.0012))
+            yield TrialResult(
+                "large",
+                case,
+                number,
+                position,
+                outcome,
+                replies=(reply,),
+                scores=scores,
+                started_at=START + position,
+                duration_ms=100 + 100 * source.random(),
+                agent="f00d",
+            )
+            position += 1
