@@ -51,7 +51,7 @@ def test_every_answer_forbids_foreign_scripts_frames_and_guesses(client: httpx2.
     assert "script-src 'self';" in policy
     assert "frame-ancestors 'none'" in policy
     assert headers["x-content-type-options"] == "nosniff"
-    assert headers["referrer-policy"] == "no-referrer"
+    assert headers["referrer-policy"] == "same-origin"
     assert "access-control-allow-origin" not in headers
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import click
 
@@ -30,9 +31,10 @@ from proctor.running.people.grading import (
 @click.argument("run_id", metavar="[RUN]", default="last")
 @click.option("--from", "source", metavar="FILE", help="Take grades from a JSON or JSON Lines file, or - for input.")
 @click.option("--grader", metavar="NAME", help="Who grades, where a row does not say (default: your user name).")
+@click.option("--labels", is_flag=True, help="Print what people said of the run's scores, as rows for calibrate.")
 @json_option
 @store_option
-def command(run_id: str, source: str | None, grader: str | None, as_json: bool, store: str | None) -> int:
+def command(run_id: str, source: str | None, grader: str | None, labels: bool, as_json: bool, store: str | None) -> int:
     """Grade what waits for a verdict in RUN: its id, the beginning of one, or `last`.
 
     On a terminal, each answer is shown and asked about; every grade is kept at once. Elsewhere, and with --json, what
@@ -42,6 +44,10 @@ def command(run_id: str, source: str | None, grader: str | None, as_json: bool, 
     if as_json and source is not None:
         raise UsageError("--json lists what waits and --from grades it; use one of them")
     folder = read_configuration().store(store)
+    if labels:
+        if as_json or source is not None:
+            raise UsageError("--labels prints rows of its own: not with --json or --from")
+        return _tell_labels(folder, run_id)
     who = person_named(grader)
     if source is not None:
         with open_gradebook(folder, run_id) as book:
@@ -52,6 +58,17 @@ def command(run_id: str, source: str | None, grader: str | None, as_json: bool, 
         return _list(look_at(folder, run_id), as_json)
     with open_gradebook(folder, run_id) as book:
         return _conclude(book, _ask_all(book, who)) if book.waiting else _list(book, as_json)
+
+
+def _tell_labels(folder: Path, run_id: str) -> int:
+    from proctor.running.people.labelling import calibration_rows
+
+    rows = list(calibration_rows(folder, run_id))
+    if not rows:
+        raise UsageError(f"nobody has labelled a score of {run_id}; `proctor view` and `proctor grade` take labels")
+    for row in rows:
+        say(json.dumps(row))
+    return 0
 
 
 def _list(book: Gradebook, as_json: bool) -> int:

@@ -7,6 +7,7 @@ import click
 from proctor.base.errors import UsageError
 from proctor.cli.configuration import read_configuration
 from proctor.cli.options_and_output import say, store_option
+from proctor.cli.questions_to_people import person_named
 
 
 @click.command("view")
@@ -28,7 +29,7 @@ def command(named: tuple[str, ...], host: str, port: int, no_open: bool, store: 
         raise UsageError(f"the viewer needs more packages: pip install 'proctor[view]' ({error})") from None
     library = open_library(named, read_configuration().store(store))
     try:
-        serve(library, host, port, open_browser=not no_open, say=say)
+        serve(library, host, port, open_browser=not no_open, say=say, person=person_named(None))
     except KeyboardInterrupt:
         pass
     finally:

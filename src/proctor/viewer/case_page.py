@@ -17,7 +17,7 @@ from proctor.results.encoding import decode_text, encode_text
 from proctor.results.judge_calls import JudgeCalls, account_of
 from proctor.results.run import Outcome, TrialResult
 from proctor.results.run_info import RunRow
-from proctor.viewer.layout import case_address, moment, page, run_address, sign
+from proctor.viewer.layout import case_address, moment, page, run_address, sign, with_levels
 from proctor.viewer.library import NotFound, Source
 from proctor.viewer.trace_section import write_trace
 
@@ -39,8 +39,9 @@ def case_page(source: Source, row: RunRow, suite: str, case_id: str, wanted: int
         trial = source.store.trial(kept[number][0])
         out = StringIO()
         _write_head(source, row, trial, kept, out)
-        out.write('<article class="body conversation">\n')
-        write_body(trial, out)
+        body = StringIO()
+        write_body(trial, body)
+        out.write(f'<article class="body conversation" aria-label="Conversation">\n{with_levels(body.getvalue(), 2)}')
         out.write("</article>\n")
         _write_judges(source, trial, out)
         if trial.spans:

@@ -13,7 +13,7 @@ from proctor.results.case_encoding import dumps
 from proctor.results.encoding import decode_text, encode_text
 from proctor.results.run import Outcome
 from proctor.results.run_info import RunRow
-from proctor.viewer.run_index import RunIndex
+from proctor.viewer.run_index import RunIndex, as_bytes
 
 PAGE = 50
 """Cases on one page."""
@@ -178,16 +178,16 @@ def _conditions(run: int, query: CaseQuery) -> tuple[str, list[Any]]:
         values.append(encode_text(query.suite))
     if query.tag:
         parts.append(
-            "EXISTS (SELECT 1 FROM tag_rows t WHERE t.run = k.run AND t.tag = ? AND t.suite = k.suite"
+            "EXISTS (SELECT 1 FROM tag_rows t WHERE t.run = k.run AND t.tag = CAST(? AS TEXT) AND t.suite = k.suite"
             " AND t.case_id = k.case_id)"
         )
-        values.append(_plain(query.tag))
+        values.append(as_bytes(query.tag))
     if query.evaluator:
         parts.append(
             "EXISTS (SELECT 1 FROM score_rows s WHERE s.run = k.run AND s.suite = k.suite AND s.case_id = k.case_id"
-            " AND s.evaluator = ? AND s.outcome IN ('failed', 'error', 'pending'))"
+            " AND s.evaluator = CAST(? AS TEXT) AND s.outcome IN ('failed', 'error', 'pending'))"
         )
-        values.append(_plain(query.evaluator))
+        values.append(as_bytes(query.evaluator))
     for text, column in ((query.cost, "k.cost_usd / k.trials"), (query.slower, "k.duration_ms / k.trials")):
         if text:
             parts.append(f"{column} >= ?")

@@ -95,6 +95,11 @@ def sign(outcome: Outcome | None, word: str = "") -> str:
     )
 
 
+def with_levels(html: str, level: int) -> str:
+    """Pieces of the report have their headings at the fifth level; a page has fewer above them."""
+    return html.replace("<h5", f'<h5 aria-level="{level}"')
+
+
 def pages_links(at: int, pages: int, address: object) -> str:
     """Links to the page before and after."""
     if pages <= 1:

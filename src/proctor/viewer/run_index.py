@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -111,6 +111,7 @@ class RunIndex:
         self._clustered: set[int] = set()
         # an empty name is a private file that SQLite removes: large runs do not have to fit into memory
         self._connection = sqlite3.connect("", uri=True, check_same_thread=False, isolation_level=None)
+        self._connection.text_factory = _text
         try:
             self._connection.execute("ATTACH ? AS store", (f"{path.resolve().as_uri()}?mode=ro",))
             for statement in TABLES.split(";"):
@@ -132,6 +133,11 @@ class RunIndex:
         """The rows of a query whose text is made of constants; whatever comes from outside is in `values`."""
         with self._guard():
             return self._connection.execute(query, tuple(values)).fetchall()
+
+    def named_rows(self, query: str, values: Mapping[str, Any]) -> list[Any]:
+        """The same with values by name."""
+        with self._guard():
+            return self._connection.execute(query, values).fetchall()
 
     def count(self, run: int) -> int:
         """How many trials of a run are kept."""
@@ -229,6 +235,19 @@ class RunIndex:
                 yield
             except sqlite3.Error as error:
                 raise StoreError(f"the store cannot be read: {error}") from error
+
+
+def _text(data: bytes) -> str:
+    """SQLite gives halves of surrogate pairs that were written in JSON as bytes that are no UTF-8."""
+    try:
+        return data.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return data.decode("utf-8", "replace")
+
+
+def as_bytes(text: str) -> bytes:
+    """Text as a parameter: as `CAST(? AS TEXT)`, it may hold halves of surrogate pairs."""
+    return text.encode("utf-8", "surrogatepass")
 
 
 def _totals(suite: str, rows: Sequence[Any]) -> SuiteTotals:

@@ -38,7 +38,9 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def serve(library: Library, host: str, port: int, *, open_browser: bool, say: Callable[[str], None]) -> None:
+def serve(
+    library: Library, host: str, port: int, *, open_browser: bool, say: Callable[[str], None], person: str = ""
+) -> None:
     """Blocks until the user interrupts it. Away from loopback, every request has to show the token."""
     listening = _listen(host, port)
     token = secrets.token_urlsafe(24)
@@ -48,7 +50,7 @@ def serve(library: Library, host: str, port: int, *, open_browser: bool, say: Ca
     name = f"[{host}]" if ":" in host else host
     address = f"http://{name}:{bound}{library.first_page()}{'' if local else f'?token={token}'}"
     config = uvicorn.Config(
-        make_app(library, access),
+        make_app(library, access, person if local else ""),
         log_level="error",
         access_log=False,
         lifespan="off",

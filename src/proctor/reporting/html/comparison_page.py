@@ -83,7 +83,7 @@ def _write_group(group: Group, cases: Sequence[CaseChange], out: TextIO, link: L
         if link is not None and (place := link(case)):
             name = f'<a href="{escape(place)}">{name}</a>'
         rows.append(f'<tr><th scope="row">{name}</th><td>{change}</td><td>{told}</td></tr>\n')
-    out.write(_table(("Case", "Passed", "What differs"), rows))
+    out.write(_table(TITLES[group], ("Case", "Passed", "What differs"), rows))
     if len(cases) > len(shown):
         out.write(f'<p class="cut">And {counted(len(cases) - len(shown), "more case")}.</p>\n')
     out.write("</details>\n" if folded else "</section>\n")
@@ -98,7 +98,9 @@ def _write_numbers(comparison: Comparison, out: TextIO) -> None:
             f"<td>{escape(p_text(item.p_value))}{' (differs)' * item.differs}</td></tr>\n"
             for item in comparison.evaluators
         ]
-        out.write(_table(("Evaluator", "Before", "After", "Difference (95 %)", "p (Holm)"), rows) + "</section>\n")
+        out.write(
+            _table("Scores", ("Evaluator", "Before", "After", "Difference (95 %)", "p (Holm)"), rows) + "</section>\n"
+        )
     if comparison.resources:
         out.write("<section>\n<h2>What a trial took</h2>\n")
         rows = [
@@ -107,11 +109,13 @@ def _write_numbers(comparison: Comparison, out: TextIO) -> None:
             f"<td>{ratio_text(item)}</td></tr>\n"
             for item in comparison.resources
         ]
-        out.write(_table(("", "Before", "After", "Times as much (95 %)"), rows) + "</section>\n")
+        out.write(
+            _table("What a trial took", ("Resource", "Before", "After", "Times as much (95 %)"), rows) + "</section>\n"
+        )
 
 
-def _table(titles: Sequence[str], rows: Sequence[str]) -> str:
+def _table(label: str, titles: Sequence[str], rows: Sequence[str]) -> str:
     heads = "".join(f'<th scope="col">{title}</th>' for title in titles)
     body = f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{''.join(rows)}</tbody>"
-    place = '<div class="scroll" role="region" aria-label="Table" tabindex="0">'
+    place = f'<div class="scroll" role="region" aria-label="{label}" tabindex="0">'
     return f'{place}<table class="grid">\n{body}\n</table></div>\n'

@@ -16,6 +16,14 @@
     }
   };
 
+  // What scrolls is reached by the keyboard; what does not is no stop on the way.
+  const scrollers = () => {
+    for (const box of all("pre")) {
+      if (box.scrollHeight > box.clientHeight + 1 || box.scrollWidth > box.clientWidth + 1) box.tabIndex = 0;
+    }
+  };
+  addEventListener("toggle", scrollers, true);
+
   // The part of the page that changes is taken anew from the server, so that there is one way to make it.
   let loading;
   const swap = async (address, { keepForm = true } = {}) => {
@@ -38,6 +46,7 @@
       }
       document.title = fresh.title;
       localTimes();
+      scrollers();
       listen();
       const again = place && one(`form[data-auto] [name="${place.name}"]`);
       if (again) {
@@ -134,6 +143,8 @@
     help.addEventListener("click", () => one("#help").showModal());
   }
   localTimes();
+  scrollers();
   listen();
   follow();
+  document.documentElement.classList.add("ready");
 })();
