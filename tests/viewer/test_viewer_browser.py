@@ -212,7 +212,7 @@ def test_a_hostile_run_runs_nothing_and_asks_nobody(browser: Browser, tmp_path: 
             fold.evaluate("fold => { fold.open = true }")
         assert page.locator("script").count() == 1
         assert page.locator("img, iframe, object, style, a[href^=javascript]").count() == 0
-        assert "1,00" in page.get_by_text("characters in all").first.inner_text()
+        expect(page.get_by_text(f"{len(reply.text):,} characters in all").first).to_be_visible()
 
 
 AGENT = """

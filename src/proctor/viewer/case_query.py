@@ -59,6 +59,8 @@ class CaseQuery:
     """At least so many milliseconds a trial."""
     sort: str = "worst"
     group: str = ""
+    plots: str = ""
+    """Whether the distributions of a large run are shown."""
     page: int = 1
 
     @property
@@ -83,6 +85,7 @@ def read_query(given: Mapping[str, str]) -> CaseQuery:
         cost=_amount(given.get("cost", "")),
         slower=_amount(given.get("slower", "")),
         sort=given["sort"] if given.get("sort") in SORTS else "worst",
+        plots="all" if given.get("plots") else "",
         group=given["group"] if given.get("group") in GROUPS else "",
         page=min(int(page), 10**6) or 1 if page.isdecimal() and page.isascii() and len(page) < 8 else 1,
     )
@@ -138,13 +141,17 @@ def find_cases(index: RunIndex, row: RunRow, query: CaseQuery, before: RunRow | 
     joined = f" JOIN {table} g ON g.run = k.run AND g.suite = k.suite AND g.case_id = k.case_id" if table else ""
     named = f"g.{query.group}" if table else "''"
     text = f"{FROM}{joined} WHERE {where}"
-    count = index.rows(f"SELECT count(*) {text}", (*prior, *values))[0][0]
     order = f"{named}, {SORTS[query.sort]}" if table else SORTS[query.sort]
+    if query.evaluator:
+        index.ensure_scores(row.no)
     found = index.rows(
-        f"SELECT {COLUMNS}, {named} {text} ORDER BY {order} LIMIT ? OFFSET ?",
+        f"SELECT {COLUMNS}, {named}, count(*) OVER () {text} ORDER BY {order} LIMIT ? OFFSET ?",
         (*prior, *values, PAGE, (query.page - 1) * PAGE),
     )
-    return [_case_row(columns) for columns in found], count
+    count = found[0][-1] if found else 0
+    if not found and query.page > 1:
+        count = index.rows(f"SELECT count(*) {text}", (*prior, *values))[0][0]
+    return [_case_row(columns[:-1]) for columns in found], count
 
 
 def _case_row(columns: Any) -> CaseRow:
@@ -219,23 +226,18 @@ def _plain(text: str) -> str:
 
 def tags_of(index: RunIndex, run: int, most: int = 50) -> list[tuple[str, int]]:
     """The tags of a run with how many cases have them, the most common first."""
-    return [
-        (tag, count)
-        for tag, count in index.rows(
-            "SELECT tag, count(*) AS n FROM tag_rows WHERE run = ? GROUP BY tag ORDER BY n DESC, tag LIMIT ?",
-            (run, most),
-        )
-    ]
+    query = "SELECT tag, count(*) AS n FROM tag_rows WHERE run = ? GROUP BY tag ORDER BY n DESC, tag LIMIT ?"
+    return index.remembered(run, "tags", lambda: index.rows(query, (run, most)))
 
 
-def evaluators_of(index: RunIndex, run: int, most: int = 50) -> list[tuple[str, dict[str, int]]]:
-    """The evaluators of a run with how many of their scores came to what."""
-    found: dict[str, dict[str, int]] = {}
-    for name, outcome, count in index.rows(
-        "SELECT evaluator, outcome, sum(scores) FROM score_rows WHERE run = ? GROUP BY evaluator, outcome", (run,)
-    ):
-        found.setdefault(str(name), {})[outcome] = count
-    return list(found.items())[:most]
+def evaluators_of(index: RunIndex, run: int, most: int = 50) -> list[tuple[str, int]]:
+    """The evaluators of a run with how many of their scores did not pass."""
+    query = (
+        "SELECT evaluator, sum(CASE WHEN outcome IN ('failed', 'error', 'pending') THEN scores ELSE 0 END)"
+        " FROM score_rows WHERE run = ? GROUP BY evaluator LIMIT ?"
+    )
+    index.ensure_scores(run)
+    return index.remembered(run, "evaluators", lambda: index.rows(query, (run, most)))
 
 
 def changes_of(index: RunIndex, row: RunRow, before: RunRow) -> dict[str, int]:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from proctor.base.errors import StoreError
 from proctor.base.records import record
@@ -23,8 +23,12 @@ from proctor.results.statistics import Estimate, wilson
 from proctor.results.store import Store
 from proctor.results.verdict import judge_suite
 
+T = TypeVar("T")
+
 TABLES = """
-CREATE TABLE indexed (run INTEGER PRIMARY KEY, state TEXT NOT NULL, trials INTEGER NOT NULL, last INTEGER NOT NULL);
+CREATE TABLE indexed (
+    run INTEGER PRIMARY KEY, state TEXT NOT NULL, trials INTEGER NOT NULL, last INTEGER NOT NULL,
+    scored INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE case_rows (
     run INTEGER NOT NULL, suite TEXT NOT NULL, case_id TEXT NOT NULL, position INTEGER NOT NULL,
     case_no INTEGER NOT NULL, trials INTEGER NOT NULL, passed INTEGER NOT NULL, failed INTEGER NOT NULL,
@@ -61,7 +65,8 @@ ADD_SCORES = """
 INSERT INTO score_rows (run, suite, case_id, evaluator, outcome, part, scores)
 SELECT t.run, t.suite, t.case_id, json_extract(s.value, '$[0]') AS name, json_extract(s.value, '$[1]') AS came,
     coalesce(max(0, min(:bars - 1, CAST(json_extract(s.value, '$[2]') * :bars AS INTEGER))), -1) AS part, count(*)
-FROM store.trials t, json_each(t.scores) s WHERE t.run = :run AND t.no > :after AND json_valid(t.scores)
+FROM store.trials t, json_each(t.scores) s
+WHERE t.run = :run AND t.no > :after AND t.no <= :last AND json_valid(t.scores)
 GROUP BY t.suite, t.case_id, name, came, part
 ON CONFLICT DO UPDATE SET scores = scores + excluded.scores
 """
@@ -109,6 +114,7 @@ class RunIndex:
     def __init__(self, path: Path) -> None:
         self._lock = threading.RLock()
         self._clustered: set[int] = set()
+        self._remembered: dict[int, dict[str, Any]] = {}
         # an empty name is a private file that SQLite removes: large runs do not have to fit into memory
         self._connection = sqlite3.connect("", uri=True, check_same_thread=False, isolation_level=None)
         self._connection.text_factory = _text
@@ -156,18 +162,43 @@ class RunIndex:
             known = self.rows("SELECT state, trials, last FROM indexed WHERE run = ?", (row.no,))
             if known and known[0] == (state, trials, last):
                 return
-            self._connection.execute("BEGIN")
-            try:
+            self._remembered.pop(row.no, None)
+            with self._transaction():
                 self._update(row, store, known[0] if known and known[0][0] == state else None)
                 self._connection.execute(
-                    "INSERT OR REPLACE INTO indexed (run, state, trials, last)"
-                    " SELECT ?, ?, count(*), coalesce(max(no), 0) FROM store.trials WHERE run = ? AND no <= ?",
+                    "INSERT INTO indexed (run, state, trials, last)"
+                    " SELECT ?, ?, count(*), coalesce(max(no), 0) FROM store.trials WHERE run = ? AND no <= ?"
+                    " ON CONFLICT DO UPDATE SET state = excluded.state, trials = excluded.trials, last = excluded.last",
                     (row.no, state, row.no, last),
                 )
-                self._connection.execute("COMMIT")
-            except BaseException:
-                self._connection.execute("ROLLBACK")
-                raise
+
+    def ensure_scores(self, run: int) -> None:
+        """Bring the scores of a run that is indexed up to date; only some pages need them."""
+        with self._guard():
+            last, scored = self.rows("SELECT last, scored FROM indexed WHERE run = ?", (run,))[0]
+            if scored < last:
+                with self._transaction():
+                    self._connection.execute(ADD_SCORES, {"bars": BARS, "run": run, "after": scored, "last": last})
+                    self._connection.execute("UPDATE indexed SET scored = last WHERE run = ?", (run,))
+
+    def remembered(self, run: int, name: str, made: Callable[[], T]) -> T:
+        """What a page needs of a whole run, made once and anew when the run has changed."""
+        with self._guard():
+            known = self._remembered.setdefault(run, {})
+            if name not in known:
+                known[name] = made()
+            found: T = known[name]
+            return found
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._connection.execute("BEGIN")
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        except BaseException:
+            self._connection.execute("ROLLBACK")
+            raise
 
     def _update(self, row: RunRow, store: Store, known: Any) -> None:
         after = 0
@@ -179,7 +210,6 @@ class RunIndex:
             for table in TABLE_NAMES:
                 self._connection.execute(f"DELETE FROM {table} WHERE run = ?", (row.no,))  # noqa: S608  constants
         self._connection.execute(ADD_CASES, (row.no, after))
-        self._connection.execute(ADD_SCORES, {"bars": BARS, "run": row.no, "after": after})
         self._connection.execute(ADD_TAGS, (row.no,))
         for info in row.info.suites:
             self._settle(row, info, store)
@@ -218,6 +248,9 @@ class RunIndex:
 
     def totals(self, run: int) -> dict[str, SuiteTotals]:
         """By suite, in the order of the plan."""
+        return self.remembered(run, "totals", lambda: self._totals(run))
+
+    def _totals(self, run: int) -> dict[str, SuiteTotals]:
         found: dict[str, list[Any]] = {}
         for suite, *rest in self.rows(
             "SELECT suite, outcome, quarantined, count(*), sum(trials), sum(cost_usd), sum(tokens), sum(duration_ms),"

@@ -40,6 +40,10 @@ SORT_NAMES = {
     "dearest": "dearest first",
     "flakiest": "flakiest first",
 }
+LARGE = 5_000
+"""Trials from which on what needs every score of the run is shown only when it is asked for."""
+Details = tuple[list[tuple[int, Outcome]], list[ScoreRow]]
+"""How each trial of a case went, by its repetition, and all of their scores."""
 LIKE = {"broken": "failed", "fixed": "passed", "flaky": "error"}
 """Whose colour a filter has that is no outcome."""
 QUICK = ("failed", "flaky", "error", "pending", "broken", "fixed", "passed")
@@ -54,16 +58,26 @@ def run_page(source: Source, row: RunRow, query: CaseQuery) -> str:
     status = source.status(row)
     out = StringIO()
     _write_head(source, row, status, totals, out)
+    large = sum(item.trials for item in totals.values()) > LARGE
     changes = {} if before is None else changes_of(source.index, row, before)
     if before is not None:
         _write_changes(row, before, changes, out)
     _write_suites(totals, query, out)
-    _write_filter(source.index, row, query, totals, changes, out)
     if query.group == "cluster":
         source.ensure_clusters(row)
     cases, count = find_cases(source.index, row, query, before)
-    _write_cases(source.index, row, query, cases, count, out)
-    _write_plots(source.index, row, out)
+    details = _scores_of(source.index, cases)
+    evaluators = list(dict.fromkeys(score.evaluator for case in cases for score in details[case.numbers][1]))
+    named = [(name, name) for name in evaluators]
+    if not large:
+        named = [(name, f"{name} ({bad:,} not passed)") for name, bad in evaluators_of(source.index, row.no)]
+    _write_filter(source.index, row, query, totals, changes, named, out)
+    _write_cases(row, query, cases, count, details, evaluators, out)
+    if large and not query.plots:
+        place = escape(query.address(plots="all", page=query.page))
+        out.write(f'<p><a href="{place}#distributions">Distributions of times and scores</a></p>\n')
+    else:
+        _write_plots(source.index, row, out)
     outcome = Outcome(row.info.verdict.outcome) if row.info.verdict else Outcome.SKIPPED
     title = f"{row.name or row.id}: {suites_text(row.info.suites)}"
     live = f"/events?run={row.id}" if not source.is_file else ""
@@ -148,6 +162,7 @@ def _write_filter(
     query: CaseQuery,
     totals: Mapping[str, SuiteTotals],
     changes: Mapping[str, int],
+    evaluators: Sequence[tuple[str, str]],
     out: StringIO,
 ) -> None:
     out.write('<section id="cases">\n<h2>Cases</h2>\n')
@@ -167,12 +182,17 @@ def _write_filter(
                 f'<span aria-hidden="true">{glyph}</span> {name} {counts.get(name, 0):,}</a>'
             )
     out.write("</nav>\n")
-    _write_form(index, row, query, totals, out)
+    _write_form(index, row, query, totals, evaluators, out)
     out.write("</div>\n")
 
 
 def _write_form(
-    index: RunIndex, row: RunRow, query: CaseQuery, totals: Mapping[str, SuiteTotals], out: StringIO
+    index: RunIndex,
+    row: RunRow,
+    query: CaseQuery,
+    totals: Mapping[str, SuiteTotals],
+    evaluators: Sequence[tuple[str, str]],
+    out: StringIO,
 ) -> None:
     out.write('<form method="get" class="fields" data-auto>\n')
     if query.show:
@@ -181,11 +201,7 @@ def _write_form(
         f'<label class="wide">Find <input type="search" name="q" value="{escape(query.q)}" autocomplete="off" '
         'spellcheck="false" placeholder="a case, a word of the input or answer"></label>\n'
     )
-    names = [
-        (name, f"{name} ({sum(found.get(o, 0) for o in ('failed', 'error', 'pending')):,} not passed)")
-        for name, found in evaluators_of(index, row.no)
-    ]
-    out.write(_choice("Not passed by", "evaluator", [("", "any evaluator"), *names], query.evaluator))
+    out.write(_choice("Not passed by", "evaluator", [("", "any evaluator"), *evaluators], query.evaluator))
     if tags := tags_of(index, row.no):
         told = [(tag, f"{tag} ({count:,})") for tag, count in tags]
         out.write(_choice("Tag", "tag", [("", "any"), *told], query.tag))
@@ -221,15 +237,19 @@ def _amount(label: str, name: str, value: str) -> str:
 
 
 def _write_cases(
-    index: RunIndex, row: RunRow, query: CaseQuery, cases: Sequence[CaseRow], count: int, out: StringIO
+    row: RunRow,
+    query: CaseQuery,
+    cases: Sequence[CaseRow],
+    count: int,
+    details: Mapping[tuple[int, ...], Details],
+    evaluators: Sequence[str],
+    out: StringIO,
 ) -> None:
     told = counted(count, "case") + (" shown" if query.is_filtered else "")
     out.write(f'<p class="quiet" role="status">{told}</p>\n')
     if not cases:
         out.write('<p class="none">No case is like that.</p>\n</section>\n')
         return
-    details = _scores_of(index, cases)
-    evaluators = list(dict.fromkeys(score.evaluator for case in cases for score in details[case.numbers][1]))
     shown = evaluators[:MOST_COLUMNS]
     repeats = any(case.trials > 1 for case in cases)
     out.write('<div class="scroll" role="region" aria-label="Cases" tabindex="0">\n<table class="grid list">\n')
@@ -251,9 +271,6 @@ def _write_cases(
         out.write(f'<p class="cut">{more}: on the page of a case.</p>\n')
     out.write(pages_links(query.page, -(-count // PAGE), lambda at: query.address(page=at) + "#cases"))
     out.write("</section>\n")
-
-
-Details = tuple[list[tuple[int, Outcome]], list[ScoreRow]]
 
 
 def _scores_of(index: RunIndex, cases: Sequence[CaseRow]) -> dict[tuple[int, ...], Details]:
@@ -336,6 +353,7 @@ def _time_histogram(index: RunIndex, run: int) -> Histogram | None:
 
 def _score_histograms(index: RunIndex, run: int) -> list[tuple[str, Histogram]]:
     """Of the evaluators whose scores are not all 0 or 1; those say everything in the grid."""
+    index.ensure_scores(run)
     found: dict[str, list[int]] = {}
     for name, part, count in index.rows(
         "SELECT evaluator, part, sum(scores) FROM score_rows WHERE run = ? AND part >= 0 GROUP BY evaluator, part",
