@@ -71,7 +71,21 @@ def _tell_suite(kept: Store, suite: str, limit: int, as_json: bool) -> int:
         scores = "  ".join(f"{name} {mean:.3f}" for name, mean in run.scores.items())
         agent = f"{run.agent} {run.agent_fingerprint[:8]}"
         say(f"{run.row.id}  {when}  {run.outcome:<8}  {rate:<{width}}  {scores}  {agent}")
+    _tell_trend(found)
     return 0
+
+
+def _tell_trend(found: list[SuiteRun]) -> None:
+    """The pass rate from run to run as a picture, where there are enough runs to see something."""
+    import sys
+
+    from proctor.reporting.distributions import sparkline
+    from proctor.reporting.terminal.screen import is_unicode
+
+    known = [run.pass_rate for run in reversed(found) if run.pass_rate is not None]
+    if len(known) > 2:
+        picture = sparkline(known, 0.0, 1.0, unicode=is_unicode(sys.stdout))
+        say(f"pass rate  {picture}  {known[0]:.0%} to {known[-1]:.0%}, the latest last")
 
 
 def _suite_as_json(run: SuiteRun) -> dict[str, object]:

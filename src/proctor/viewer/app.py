@@ -15,6 +15,7 @@ from starlette.routing import Route
 
 from proctor.base.errors import ProctorError
 from proctor.base.secrets import mask
+from proctor.viewer.baselines_page import baselines_page
 from proctor.viewer.case_page import case_page
 from proctor.viewer.case_query import read_query
 from proctor.viewer.compare_page import compare_page
@@ -44,6 +45,7 @@ def make_app(library: Library, access: Access, person: str = "") -> RequestCheck
         Route("/runs/{run}", _page(_run)),
         Route("/runs/{run}/case", _page(_case)),
         Route("/compare", _page(lambda shown, _, query: compare_page(shown, query))),
+        Route("/baselines", _page(lambda shown, _, __: baselines_page(shown))),
         Route("/grade", _page(lambda shown, _, __: graded_runs_page(shown))),
         Route("/runs/{run}/grade", _grade(access.token, person), methods=["GET"]),
         Route("/runs/{run}/grade", _take_grade(access.token), methods=["POST"]),

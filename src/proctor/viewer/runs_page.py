@@ -39,7 +39,7 @@ class ShownRun:
 def runs_page(library: Library, before: int | None) -> str:
     out = StringIO()
     out.write('<h1 class="plain">Runs</h1>\n')
-    if not any(source.count_runs() for source in library.sources):
+    if not any(source.count_runs() for source in library.sources) and not library.baselines:
         out.write('<p class="none">No run is kept here yet: <code>proctor test</code> makes one.</p>\n')
     until = time.monotonic() + PATIENCE_SECONDS
     for source in library.sources:

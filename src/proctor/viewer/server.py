@@ -74,8 +74,12 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         listening = socket.socket(family, socket.SOCK_STREAM)
+    except OSError as error:
+        raise UsageError(f"{host} cannot be listened on: {error.strerror or error}") from None
+    try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
     except OSError as error:
+        listening.close()
         raise UsageError(f"{host}:{port} cannot be listened on: {error.strerror or error}") from None
     return listening

@@ -99,6 +99,8 @@ def distribution(values: Sequence[float], low: float | None = None, high: float 
         return None
     least, most = min(known) if low is None else low, max(known) if high is None else high
     width = (most - least) / BARS or 1.0
+    if not math.isfinite(width):
+        return None
     counts = [0] * BARS
     for value in known:
         counts[min(BARS - 1, max(0, int((value - least) / width)))] += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TextIO
 
+from proctor.reporting.distributions import write_distributions
 from proctor.reporting.html.escaping import GLYPHS, badge, code, escape, facts, inline
 from proctor.reporting.html.overview import write_evaluators, write_gate, write_grids, write_suites
 from proctor.reporting.html.trial_section import write_trial
@@ -87,6 +88,7 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
 
         write_agents_html(run, out)
     write_evaluators(run, verdict, out)
+    write_distributions(run, out)
     rows = write_grids(run, verdict, out)
     _write_trials(run, verdict, rows, out)
     out.write("</main>\n")

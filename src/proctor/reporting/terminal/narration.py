@@ -205,8 +205,8 @@ NAMES_SHOWN = 8
 SLOW_MS = 1_000
 
 
-def tell_summary(screen: Screen, run: Run, verdict: RunVerdict) -> None:
-    """Everything a person wants to know once all trials are made."""
+def tell_summary(screen: Screen, run: Run, verdict: RunVerdict, *, verbose: bool = False) -> None:
+    """Everything a person wants to know once all trials are made; with pictures of distributions if `verbose`."""
     screen.line((("─" if screen.unicode else "-") * RULE_WIDTH, "dim"))
     informs = informing(run)
     for suite in verdict.suites:
@@ -215,6 +215,11 @@ def tell_summary(screen: Screen, run: Run, verdict: RunVerdict) -> None:
         from proctor.reporting.agents_report import show_agents
 
         show_agents(run, screen)
+    if verbose:
+        from proctor.reporting.distributions import distribution_lines
+
+        for name, picture in distribution_lines(run, unicode=screen.unicode):
+            screen.line(f"{name}  {picture}")
     _tell_totals(screen, run, verdict)
     screen.line()
     _tell_gate(screen, run)

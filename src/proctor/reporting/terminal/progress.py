@@ -82,7 +82,7 @@ class PlainTerminal:
             tell_verdicts(self._screen, run, verdict)
         else:
             self._warnings.tell_rest(self._screen)
-            tell_summary(self._screen, run, verdict)
+            tell_summary(self._screen, run, verdict, verbose=self._verbose)
         self._screen.flush()
 
 
@@ -185,7 +185,7 @@ class LiveTerminal:
             self._live.stop()
             atexit.unregister(self._live.stop)
         self._warnings.tell_rest(self._screen)
-        tell_summary(self._screen, run, verdict)
+        tell_summary(self._screen, run, verdict, verbose=self._verbose)
         self._screen.flush()
 
     def _bar(self) -> RenderableType:
