@@ -1,9 +1,8 @@
-"""Runs written straight into a store, with fixed times, for the tests and benchmarks of the viewer."""
+"""Runs written straight into a store, with fixed times, for the tests of the viewer."""
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -55,34 +54,3 @@ def two_runs(folder: Path) -> None:
 
 def tagged(case_id: str, *tags: str) -> Case:
     return Case(case_id, (Turn("How long?", Expected(output="Five days.")),), tags=tags)
-
-
-def large_trials(cases: int, repeats: int) -> Iterator[TrialResult]:
-    """Cases that fail more or less often, always the same ones."""
-    source = random.Random(1)
-    position = 0
-    for index in range(cases):
-        question = Turn(f"Question {index} about refunds and orders?", Expected(output="Five days."))
-        case = Case(f"case-{index:05d}", (question,), tags=(f"tag-{index % 7}",))
-        hard = source.random()
-        for number in range(1, repeats + 1):
-            outcome = Outcome.PASSED if source.random() > 0.3 * hard else Outcome.FAILED
-            scores = (
-                Score("ExactMatch", outcome, float(outcome is Outcome.PASSED), 0.5, "it differs"),
-                Score("Contains", Outcome.PASSED, 1.0, 0.5),
-            )
-            calls = (ToolCall("lookup", {"id": index}, result={"days": 5}),)
-            reply = Reply("Five days. " * 20, tool_calls=calls, usage=Usage(100, 20, 0.0012))
-            yield TrialResult(
-                "large",
-                case,
-                number,
-                position,
-                outcome,
-                replies=(reply,),
-                scores=scores,
-                started_at=START + position,
-                duration_ms=100 + 100 * source.random(),
-                agent="f00d",
-            )
-            position += 1

@@ -170,7 +170,7 @@ def _number(text: str | None) -> int | None:
     return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 16 else None
 
 
-def _events(library: Library) -> Callable[[Request], Response]:
+def _events(library: Library) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         return events(library, query_of(request).get("run"), request)
 

@@ -96,8 +96,8 @@ def _points(name: str, items: Sequence[ShownRun], what: str) -> list[PlotPoint]:
         if value is None:
             continue
         label = f"{text} · {item.row.name or item.row.id}"
-        ends = (rate.low, rate.high) if what == "rate" and rate is not None else (None, None)
-        points.append(PlotPoint(value, label, *ends, run_address(item.row), _outcome_word(item)))
+        low, high = (rate.low, rate.high) if what == "rate" and rate is not None else (None, None)
+        points.append(PlotPoint(value, label, low, high, run_address(item.row), _outcome_word(item)))
     return points
 
 
