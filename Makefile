@@ -8,7 +8,7 @@ PIP := -m pip install --quiet --disable-pip-version-check --no-compile
 # The tests start many short processes, which are quicker if modules are compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all lint types unit browser other-pythons every-python frameworks frameworks-all local-model schema picture benchmarks clean
+.PHONY: demo test test-all lint types unit browser other-pythons every-python frameworks frameworks-all local-model schema picture viewer-pictures benchmarks clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py demo-reports
@@ -59,6 +59,10 @@ schema: $(VENV)/.ready
 # The README's picture of the terminal, from a real run.
 picture: $(VENV)/.ready
 	$(BIN)/python scripts/picture.py docs/terminal.svg
+
+# The pictures of the viewer in docs/, from real runs.
+viewer-pictures: $(VENV)/.ready browser
+	$(BIN)/python scripts/viewer_pictures.py docs/viewer
 
 benchmarks: $(VENV)/.ready
 	$(BIN)/python benchmarks/run.py

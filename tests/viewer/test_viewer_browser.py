@@ -88,6 +88,7 @@ def test_a_filter_is_in_the_address_and_the_address_shows_a_colleague_the_same(p
     expect(page).to_have_url(re.compile(r"show=flaky"))
     assert cases(page) == ["opening"]
     page.goto(f"/runs/{SECOND}")
+    page.get_by_text("More filters").click()
     page.locator("select[name=tag]").select_option("slow")
     expect(page).to_have_url(re.compile(r"tag=slow"))
     expect(page.locator("tr[data-item]")).to_have_count(1)

@@ -179,7 +179,8 @@ def _write_repeats(source: Source, row: RunRow, shown: TrialResult, kept: Kept, 
             if tools:
                 out.write(f"<p><small>called {inline(', '.join(tools), 300)}</small></p>\n")
         texts = "".join(
-            f'<li class="{kind.value}">{inline(text, 200)}</li>' for text, kind in score_texts(trial.scores)
+            f'<li class="{kind.value}"><span aria-hidden="true">{GLYPHS[kind]}</span> {inline(text, 200)}</li>'
+            for text, kind in score_texts(trial.scores)
         )
         out.write(f'<ul class="counts">{texts}</ul></div>\n' if texts else "</div>\n")
     out.write("</div>\n")

@@ -59,16 +59,19 @@ def _write_form(library: Library, before: str, after: str, out: StringIO) -> Non
         out.write('<p class="none">There is nothing to compare yet: that takes two runs.</p>\n')
         return
     usual = [rows[1].id if len(rows) > 1 else "", rows[0].id if rows else ""]
-    out.write('<form method="get" class="fields filters">\n')
+    out.write('<form method="get" class="fields choice">\n')
     for name, title, chosen in (("a", "Before", before or usual[0]), ("b", "After", after or usual[1])):
         options = "".join(
-            f'<option value="{escape(row.id)}"{" selected" if row.id == chosen else ""}>'
-            f"{inline(f'{row.name} ' if row.name else '')}{escape(row.id)} · {inline(suites_text(row.info.suites), 60)}"
-            "</option>"
+            f'<option value="{escape(row.id)}"{" selected" if row.id == chosen else ""}>{_option(row)}</option>'
             for row in rows
         )
         out.write(f'<label>{title} <select name="{name}">{options}</select></label>\n')
     out.write("<button>Compare</button></form>\n")
+
+
+def _option(row: RunRow) -> str:
+    parts = [row.name, suites_text(row.info.suites)[:60], row.id]
+    return inline(" · ".join(part for part in parts if part), 200)
 
 
 def _aligned(first: Source, before: RunRow, second: Source, after: RunRow, query: Mapping[str, str]) -> AlignedTrials:

@@ -104,8 +104,8 @@ def _write_head(source: Source, row: RunRow, status: str, totals: Mapping[str, S
     pairs += [
         ("Trials", f"{sum(item.trials for item in totals.values()):,}"),
         ("Agent", inline(agents_text(row.info.suites), 200)),
-        ("Commit", commit(row.info.git)),
-        ("Cost", cost_text(list(totals.values()))),
+        *([("Commit", commit(row.info.git))] if row.info.git is not None else []),
+        *([("Cost", cost_text(list(totals.values())))] if any(t.cost_usd is not None for t in totals.values()) else []),
         ("Took", took(row)),
         ("Started", moment(row.started_at)),
         ("Run", code(row.id) + (f" <small>{inline(row.name)}</small>" if row.name else "")),
@@ -201,6 +201,11 @@ def _write_form(
         f'<label class="wide">Find <input type="search" name="q" value="{escape(query.q)}" autocomplete="off" '
         'spellcheck="false" placeholder="a case, a word of the input or answer"></label>\n'
     )
+    out.write(_choice("Sort", "sort", [(name, SORT_NAMES[name]) for name in SORTS], query.sort))
+    groups = [("", "nothing"), ("tag", "tag"), ("cluster", "cause of failure")]
+    out.write(_choice("Group by", "group", groups, query.group))
+    used = any((query.evaluator, query.tag, query.suite, query.slower, query.cost))
+    out.write(f'<details class="more"{" open" if used else ""}><summary>More filters</summary>\n<div class="fields">\n')
     out.write(_choice("Not passed by", "evaluator", [("", "any evaluator"), *evaluators], query.evaluator))
     if tags := tags_of(index, row.no):
         told = [(tag, f"{tag} ({count:,})") for tag, count in tags]
@@ -209,9 +214,7 @@ def _write_form(
         out.write(_choice("Suite", "suite", [("", "all"), *((name, name) for name in totals)], query.suite))
     out.write(_amount("Slower than (ms)", "slower", query.slower))
     out.write(_amount("Dearer than ($)", "cost", query.cost))
-    out.write(_choice("Sort", "sort", [(name, SORT_NAMES[name]) for name in SORTS], query.sort))
-    groups = [("", "nothing"), ("tag", "tag"), ("cluster", "cause of failure")]
-    out.write(_choice("Group by", "group", groups, query.group))
+    out.write("</div></details>\n")
     out.write('<button class="apply">Apply</button>')
     if query.is_filtered:
         out.write(' <a class="clear" href="?">clear</a>')
@@ -303,7 +306,7 @@ def _write_case(
         notes += f" <small>was {case.before.value}</small>"
     out.write(
         f'<tr data-item><th scope="row"><a href="{escape(link)}">{inline(case.case_id, 120)}</a></th>'
-        f"<td>{sign(case.outcome)}{flaky}{notes}</td>"
+        f'<td class="outcome">{sign(case.outcome)}{flaky}{notes}</td>'
     )
     if repeats:
         dots = "".join(_dot(row, case, number, outcome) for number, outcome in trials[:MOST_DOTS])

@@ -106,39 +106,47 @@ def _outcome_word(item: ShownRun) -> str:
     return "" if verdict is None else verdict.outcome
 
 
+COLUMNS = ("Verdict", "Run", "Suites", "Pass rate", "Cases", "Agent", "Commit", "Cost", "Time", "Started")
+NUMBERS = ("Cases", "Cost", "Time")
+
+
 def _write_table(source: Source, shown: Sequence[ShownRun], out: StringIO) -> None:
+    """A row for each run; what is known of none of them has no column."""
     if not shown:
         return
-    titles = ("Verdict", "Run", "Suites", "Pass rate", "Cases", "Agent", "Commit", "Cost", "Time", "Started")
-    kinds = {"Cases": "number", "Cost": "number", "Time": "number"}
-    heads = "".join(
-        f'<th scope="col"{f" class={kinds[title]}" if title in kinds else ""}>{title}</th>' for title in titles
-    )
+    absent = set()
+    if not any(item.row.info.git is not None for item in shown):
+        absent.add("Commit")
+    if not any(total.cost_usd is not None for item in shown for total in (item.totals or {}).values()):
+        absent.add("Cost")
+    titles = [title for title in COLUMNS if title not in absent]
+    heads = "".join(f'<th scope="col"{" class=number" if title in NUMBERS else ""}>{title}</th>' for title in titles)
     label = f"Runs of {inline(source.label)}"
-    out.write(f'<div class="scroll" role="region" aria-label="{label}" tabindex="0">\n<table class="list">\n')
+    out.write(f'<div class="scroll" role="region" aria-label="{label}" tabindex="0">\n<table class="list runs">\n')
     out.write(f"<thead><tr>{heads}</tr></thead>\n<tbody>\n")
     for item in shown:
-        _write_run(item, out)
+        cells = _cells(item)
+        out.write(f"<tr data-item>{''.join(cells[title] for title in titles)}</tr>\n")
     out.write("</tbody>\n</table>\n</div>\n")
 
 
-def _write_run(item: ShownRun, out: StringIO) -> None:
+def _cells(item: ShownRun) -> dict[str, str]:
     row, totals = item.row, None if item.totals is None else list(item.totals.values())
     name = f"{inline(row.name, 80)} <small>{escape(row.id)}</small>" if row.name else escape(row.id)
     origin = f" <small>rescored {escape(row.info.rescored)}</small>" if row.info.rescored else ""
-    cells = [
-        f"<td>{state_sign(row, item.status)}{_progress(item)}</td>",
-        f'<th scope="row"><a href="{run_address(row)}">{name}</a>{origin}</th>',
-        f"<td>{inline(suites_text(row.info.suites), 120)}</td>",
-        f'<td class="rate-cell">{rate_cell(together(totals))}</td>',
-        f'<td class="number">{"" if totals is None else f"{sum(sum(t.outcomes.values()) for t in totals):,}"}</td>',
-        f"<td>{inline(agents_text(row.info.suites), 60)}</td>",
-        f"<td>{commit(row.info.git)}</td>",
-        f'<td class="number">{cost_text(totals)}</td>',
-        f'<td class="number">{took(row)}</td>',
-        f"<td>{moment(row.started_at)}</td>",
-    ]
-    out.write(f"<tr data-item>{''.join(cells)}</tr>\n")
+    cases = "" if totals is None else f"{sum(sum(total.outcomes.values()) for total in totals):,}"
+    return {
+        "Verdict": f"<td>{state_sign(row, item.status)}{_progress(item)}</td>",
+        "Run": f'<th scope="row"><a href="{run_address(row)}">{name}</a>{origin}</th>',
+        "Suites": f"<td>{inline(suites_text(row.info.suites), 120)}</td>",
+        "Pass rate": f'<td class="rate-cell">{rate_cell(together(totals))}</td>',
+        "Cases": f'<td class="number">{cases}</td>',
+        "Agent": f"<td>{inline(agents_text(row.info.suites), 60)}</td>",
+        "Commit": f"<td>{commit(row.info.git)}</td>",
+        "Cost": f'<td class="number">{cost_text(totals)}</td>',
+        "Time": f'<td class="number">{took(row)}</td>',
+        "Started": f"<td>{moment(row.started_at)}</td>",
+    }
 
 
 def state_sign(row: RunRow, status: str) -> str:

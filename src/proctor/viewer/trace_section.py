@@ -41,7 +41,7 @@ def _write_span(depth: int, span: Span, start: float, whole: float, out: StringI
         f'<details class="span{" model" if model else ""}{" failed" if span.error else ""}">'
         f'<summary><span class="name" style="--depth:{min(depth, 12)}"><small>{inline(kind, 30)}</small> '
         f'{inline(span.name, 80)}{failed}</span><span class="lane" style="{place}" aria-hidden="true"><i></i></span>'
-        f'<span class="took">{_tokens(span)}{duration(span.duration_ms)}</span></summary>\n<div class="inside">\n'
+        f'<span class="took">{_tokens(span)}{_took(span.duration_ms)}</span></summary>\n<div class="inside">\n'
     )
     if span.error:
         out.write(block(span.error, TEXT, "failed"))
@@ -53,6 +53,10 @@ def _write_span(depth: int, span: Span, start: float, whole: float, out: StringI
             if value is not None:
                 out.write(f'<p class="label">{title}</p>\n{block(pretty(value), TEXT)}')
     out.write("</div></details>\n")
+
+
+def _took(milliseconds: float) -> str:
+    return f"{milliseconds:.3g} ms" if 0 <= milliseconds < 1000 else duration(milliseconds)
 
 
 def _tokens(span: Span) -> str:

@@ -75,7 +75,10 @@ def _band(points: Sequence[PlotPoint], top: float) -> str:
 def _dot(point: PlotPoint, x: float, y: float) -> str:
     label = inline(point.label)
     kind = f" {point.kind}" if point.kind else ""
-    mark = f'<circle class="point{kind}" cx="{x:.1f}" cy="{y:.1f}" r="3.5"><title>{label}</title></circle>'
+    inside = f'class="point{kind}"><title>{label}</title>'
+    mark = f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" {inside}</circle>'
+    if point.kind and point.kind != "passed":  # another shape as well as another colour
+        mark = f'<path d="M{x:.1f} {y - 5.5:.1f}l5.5 5.5l-5.5 5.5l-5.5 -5.5z" {inside}</path>'
     return f'<a href="{escape(point.href)}" aria-label="{label}">{mark}</a>' if point.href else mark
 
 

@@ -12,7 +12,7 @@ MOST_PARTS = 3_000
 LEAST_ALIKE = 0.25
 """Texts that have less in common are simply two texts: marks would cover all of both."""
 
-_PARTS = re.compile(r"\s+|\w+|[^\w\s]")
+_PARTS = re.compile(r"\s+|\d[\d.,]*\d|\w+|[^\w\s]")
 
 
 def marked_pair(expected: str, actual: str) -> tuple[str, str] | None:
