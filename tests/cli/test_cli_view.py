@@ -32,8 +32,11 @@ def test_the_viewer_serves_until_ctrl_c_and_leaves_nothing_behind(here: Path) ->
         assert found, said
         with urllib.request.urlopen(found.group().strip(), timeout=30) as page:
             assert b"after the change" in page.read()
+        listening = urllib.request.urlopen(f"http://127.0.0.1:{found.group(1)}/events", timeout=30)  # as open pages do
+        assert listening.readline()
         started.send_signal(signal.SIGINT)
         out, err = started.communicate(timeout=30)
+        listening.close()
     finally:
         started.kill()
         started.wait()

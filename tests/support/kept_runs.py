@@ -18,14 +18,23 @@ from proctor.results.verdict import judge
 FIRST, SECOND = "20260101-000000-aaaaaa", "20260102-000000-bbbbbb"
 
 
-def keep(folder: Path, run_id: str, trials: Iterable[TrialResult], *, name: str = "", day: int = 0) -> None:
-    """A finished run of these trials, with its verdict."""
+def keep(
+    folder: Path,
+    run_id: str,
+    trials: Iterable[TrialResult],
+    *,
+    name: str = "",
+    day: int = 0,
+    status: str = "finished",
+) -> None:
+    """A run of these trials, with its verdict if it is finished."""
     made = [replace(item, position=at) for at, item in enumerate(trials)]
     run = make_run(made, id=run_id)
-    info = RunInfo(suites=run.suites, planned=len(made)).judged(judge(run))
+    info = RunInfo(suites=run.suites, planned=len(made))
+    info = info.judged(judge(run)) if status == "finished" else info
     start = START + day * 86_400
     store = Store(folder)
-    store.add_whole_run(RunRow(0, run_id, start, start + 12.5, "finished", "plan", info, name), made)
+    store.add_whole_run(RunRow(0, run_id, start, start + 12.5, status, "plan", info, name), made)
     store.close()
 
 

@@ -37,6 +37,7 @@ def served(folder: Path, named: Sequence[str] = (), *, everywhere: bool = False)
         with httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
             yield client
     finally:
+        library.ending = True
         server.should_exit = True
         thread.join(30)
         listening.close()

@@ -148,6 +148,22 @@ def test_two_runs_are_compared_down_to_where_two_conversations_part(page: Page) 
     assert page.locator("ins").first.inner_text() == "Four"
 
 
+def test_a_printed_page_has_the_content_alone(page: Page) -> None:
+    page.goto(f"/runs/{SECOND}")
+    page.emulate_media(media="print")
+    expect(page.get_by_role("navigation", name="Pages")).not_to_be_visible()
+    expect(page.get_by_label("Find")).not_to_be_visible()
+    expect(page.get_by_role("heading", name="Failed")).to_be_visible()
+
+
+def test_bars_of_a_distribution_have_their_own_heights(page: Page) -> None:
+    page.goto(f"/runs/{SECOND}")
+    heights = page.locator("#distributions rect").evaluate_all(
+        "bars => bars.map(b => b.getBoundingClientRect().height)"
+    )
+    assert len(set(map(round, heights))) > 1
+
+
 def test_pages_work_without_any_script(browser: Browser, address: str) -> None:
     with open_page(browser, address, java_script_enabled=False) as page:
         page.goto(f"/runs/{SECOND}")

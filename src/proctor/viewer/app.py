@@ -41,7 +41,10 @@ Page = Callable[[Library, Mapping[str, str], Mapping[str, str]], str]
 def make_app(library: Library, access: Access, person: str = "") -> RequestChecks:
     """The application, behind the checks of every request; `person` grades under this name unless another is given."""
     routes = [
-        Route("/", _page(lambda shown, _, query: runs_page(shown, _number(query.get("before"))))),
+        Route(
+            "/",
+            _page(lambda shown, _, query: runs_page(shown, _number(query.get("before")), _number(query.get("source")))),
+        ),
         Route("/runs/{run}", _page(_run)),
         Route("/runs/{run}/case", _page(_case)),
         Route("/compare", _page(lambda shown, _, query: compare_page(shown, query))),

@@ -138,10 +138,11 @@ def find_cases(index: RunIndex, row: RunRow, query: CaseQuery, before: RunRow | 
     where, values = _conditions(row.no, query)
     prior = (0 if before is None else before.no,)
     table = GROUPS[query.group]
-    joined = f" JOIN {table} g ON g.run = k.run AND g.suite = k.suite AND g.case_id = k.case_id" if table else ""
+    way = "LEFT JOIN" if query.group == "tag" else "JOIN"
+    joined = f" {way} {table} g ON g.run = k.run AND g.suite = k.suite AND g.case_id = k.case_id" if table else ""
     named = f"g.{query.group}" if table else "''"
     text = f"{FROM}{joined} WHERE {where}"
-    order = f"{named}, {SORTS[query.sort]}" if table else SORTS[query.sort]
+    order = f"{named} IS NULL, {named}, {SORTS[query.sort]}" if table else SORTS[query.sort]
     if query.evaluator:
         index.ensure_scores(row.no)
     found = index.rows(
@@ -171,7 +172,7 @@ def _case_row(columns: Any) -> CaseRow:
         numbers=tuple(sorted(int(number) for number in numbers.split(","))),
         quarantined=bool(quarantined),
         before=None if before is None else Outcome(before),
-        group="" if group is None else str(group),
+        group="without a tag" if group is None else str(group),
     )
 
 

@@ -18,7 +18,7 @@ from proctor.results.encoding import encode_text
 from proctor.results.run import TrialResult
 from proctor.results.run_info import RunRow
 from proctor.viewer.layout import case_address, page, run_address, suites_text
-from proctor.viewer.library import Library, NotFound, Source, all_runs, both_locked
+from proctor.viewer.library import Library, NotFound, Source, all_runs
 
 MOST_RUNS = 200
 """Runs that can be chosen from."""
@@ -37,8 +37,8 @@ def compare_page(library: Library, query: Mapping[str, str]) -> str:
         pair = _aligned(first, before, second, after, query)
         _write_case(pair, before, after, out)
         return page(f"{query['case']} in two runs", out.getvalue(), here="/compare")
-    with both_locked(first, second):
-        comparison = compare_runs(first.read(before), second.read(after))
+    with first.opened(before) as old, second.opened(after) as new:
+        comparison = compare_runs(old, new)
 
     def link(case: CaseChange) -> str:
         if case.before is None or case.after is None:
@@ -80,8 +80,8 @@ def _aligned(first: Source, before: RunRow, second: Source, after: RunRow, query
     old, new = _trials(first, before, suite, case), _trials(second, after, suite, case)
     found = nearest_pair(old, new) if old and new else None
     if found is None:
-        with both_locked(first, second):
-            aligned = align_case(first.read(before), second.read(after), f"{suite}/{case}" if suite else case)
+        with first.opened(before) as earlier, second.opened(after) as later:
+            aligned = align_case(earlier, later, f"{suite}/{case}" if suite else case)
         if isinstance(aligned, list):
             raise NotFound(f"No case {case!r} is in both runs.")
         found = aligned

@@ -32,7 +32,7 @@ def page(title: str, body: str, *, here: str = "", outcome: Outcome = Outcome.SK
         '<link rel="stylesheet" href="/assets/report.css">\n<link rel="stylesheet" href="/assets/viewer.css">\n'
         '<script src="/assets/viewer.js" defer></script>\n</head>\n'
         f'<body class="viewer"{events}>\n<a class="skip" href="#content">Skip to the content</a>\n'
-        f'<header class="bar"><a class="brand" href="/">Proctor</a><nav aria-label="Pages">{links}</nav>'
+        f'<header class="top"><a class="brand" href="/">Proctor</a><nav aria-label="Pages">{links}</nav>'
         '<button type="button" id="help-button" aria-haspopup="dialog" hidden>Keys <kbd>?</kbd></button></header>\n'
         f'<main id="content" tabindex="-1">\n{body}</main>\n'
         f"<footer><p>Proctor {__version__} · served from this machine</p></footer>\n{HELP}</body>\n</html>\n"

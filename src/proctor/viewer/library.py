@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -84,11 +84,17 @@ class Source:
         self.ensure(row)
         return self.index.totals(row.no)
 
-    def read(self, row: RunRow) -> Run:
-        """The whole run; for what needs all of its scores."""
-        run = read_run(self.store, row.id)
-        run.interrupted = self.status(row) in ("interrupted", "died")
-        return run
+    @contextmanager
+    def opened(self, row: RunRow) -> Iterator[Run]:
+        """The whole run, on a connection of its own, so that other pages do not wait; for what needs all scores."""
+        if self.is_file:
+            with self.lock:
+                yield read_run(self.store, row.id)
+            return
+        with closing(Store(self.folder, create=False)) as store:
+            run = read_run(store, row.id)
+            run.interrupted = self.status(row) in ("interrupted", "died")
+            yield run
 
     def earlier(self, row: RunRow, most: int = 1) -> list[RunRow]:
         """The latest runs before this one that have a suite in common with it."""
@@ -124,6 +130,8 @@ class Library:
     def __init__(self, sources: Sequence[Source], baselines: Sequence[NamedBaseline] = ()) -> None:
         self.sources = tuple(sources)
         self.baselines = tuple(baselines)
+        self.ending = False
+        """Set when the server ends, so that streams of events do."""
 
     def find(self, run_id: str) -> tuple[Source, RunRow]:
         for source in self.sources:
@@ -191,11 +199,3 @@ def all_runs(library: Library, most: int) -> Iterator[tuple[Source, RunRow]]:
     for source in library.sources:
         for row in source.page(None, most):
             yield source, row
-
-
-@contextmanager
-def both_locked(first: Source, second: Source) -> Iterator[None]:
-    """Holds two sources, always in the same order, so that two pages never wait for each other."""
-    one, other = sorted((first, second), key=id)
-    with one.lock, other.lock:
-        yield

@@ -13,7 +13,7 @@ from starlette.responses import Response, StreamingResponse
 
 from proctor.viewer.library import Library, NotFound
 
-POLL_SECONDS = 0.5
+POLL_SECONDS = 0.4
 KEEP_ALIVE_POLLS = 30
 
 
@@ -27,7 +27,7 @@ async def _events(library: Library, run_id: str | None, request: Request) -> Asy
     known: Any = None
     quiet = 0
     yield "retry: 2000\n\n"
-    while not await request.is_disconnected():
+    while not library.ending and not await request.is_disconnected():
         try:
             state = await run_in_threadpool(_state, library, run_id)
         except NotFound:

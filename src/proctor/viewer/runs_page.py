@@ -36,13 +36,16 @@ class ShownRun:
     """`None` where there was no time to add its trials up."""
 
 
-def runs_page(library: Library, before: int | None) -> str:
+def runs_page(library: Library, before: int | None = None, only: int | None = None) -> str:
+    """The latest runs of every source, or those of one source before the run numbered `before`."""
     out = StringIO()
     out.write('<h1 class="plain">Runs</h1>\n')
     if not any(source.count_runs() for source in library.sources) and not library.baselines:
         out.write('<p class="none">No run is kept here yet: <code>proctor test</code> makes one.</p>\n')
     until = time.monotonic() + PATIENCE_SECONDS
-    for source in library.sources:
+    for at, source in enumerate(library.sources):
+        if only not in (None, at):
+            continue
         rows = source.page(before, PAGE)
         shown = [_look_at(source, row, until) for row in rows]
         if len(library.sources) > 1:
@@ -51,7 +54,9 @@ def runs_page(library: Library, before: int | None) -> str:
             _write_trends(shown, out)
         _write_table(source, shown, out)
         if len(rows) == PAGE and rows[-1].no > 1:
-            out.write(f'<p class="pages"><a rel="next" href="/?before={rows[-1].no}">earlier runs →</a></p>\n')
+            out.write(
+                f'<p class="pages"><a rel="next" href="/?before={rows[-1].no}&amp;source={at}">earlier runs →</a></p>\n'
+            )
     if library.baselines:
         out.write('<p><a href="/baselines">Baselines</a></p>\n')
     return page("Runs", f'<div id="live">\n{out.getvalue()}</div>\n', here="/", live="/events")

@@ -7,6 +7,7 @@ import socket
 import webbrowser
 from collections.abc import Callable
 from ipaddress import ip_address
+from types import FrameType
 
 import uvicorn
 
@@ -21,9 +22,14 @@ LOOPBACK = "127.0.0.1"
 class _Server(uvicorn.Server):
     """Says where it is once it answers."""
 
-    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, library: Library, on_ready: Callable[[], None]) -> None:
         super().__init__(config)
+        self._library = library
         self._on_ready = on_ready
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._library.ending = True  # pages that listen for events would be waited for
+        super().handle_exit(sig, frame)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
@@ -51,11 +57,11 @@ def serve(
     address = f"http://{name}:{bound}{library.first_page()}{'' if local else f'?token={token}'}"
     config = uvicorn.Config(
         make_app(library, access, person if local else ""),
-        log_level="error",
+        log_level="critical",
         access_log=False,
         lifespan="off",
         server_header=False,
-        timeout_graceful_shutdown=1,
+        timeout_graceful_shutdown=3,
         ws="none",
     )
 
@@ -65,7 +71,7 @@ def serve(
             webbrowser.open(address)
 
     try:
-        _Server(config, ready).run(sockets=[listening])
+        _Server(config, library, ready).run(sockets=[listening])
     finally:
         listening.close()
 

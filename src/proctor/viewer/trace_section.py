@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from io import StringIO
 
 from proctor.reporting.html.escaping import block, code, escape, inline, percent, pretty
-from proctor.reporting.wording import counted, duration
+from proctor.reporting.wording import counted, duration, money
 from proctor.tracing.spans import LLMSpan, Message, ObservationNode, Span
 
 MOST_SPANS = 500
@@ -67,7 +67,19 @@ def _tokens(span: Span) -> str:
         for count, way in ((span.input_tokens, "in"), (span.output_tokens, "out"))
         if count is not None
     )
-    return f"<small>{escape(', '.join(known))}</small> "
+    cost = _cost(span)
+    told = ", ".join(known) + ("" if cost is None else f" · {money(cost, estimated=True)}")
+    return f"<small>{escape(told)}</small> "
+
+
+def _cost(span: LLMSpan) -> float | None:
+    """By the price list; a trace tells tokens and no cost."""
+    model = span.response_model or span.request_model
+    if model is None or span.input_tokens is None or span.output_tokens is None:
+        return None
+    from proctor.agents.prices import price
+
+    return price(model, span.input_tokens, span.output_tokens)
 
 
 def _write_messages(title: str, messages: Sequence[Message], out: StringIO) -> None:
