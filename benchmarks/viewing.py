@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import signal
@@ -81,8 +82,12 @@ def _measured(store: Path, trials: int) -> list[Row]:
             raise Broken("proctor view did not start")
         rows = [Row(f"- {trials:,} trials: start of the server", f"{(time.perf_counter() - began) * 1000:,.0f} ms")]
         for name, query in PAGES.items():
-            times = [_milliseconds(f"{found.group()}runs/{RUN}{query}") for _ in range(ROUNDS)]
-            rows.append(Row(f"- {trials:,} trials: {name}", f"{times[0]:,.0f} ms, then {min(times[1:]):,.0f} ms"))
+            before = _cpu(server.pid)
+            first = _milliseconds(f"{found.group()}runs/{RUN}{query}")
+            between = _cpu(server.pid)
+            again = min(_milliseconds(f"{found.group()}runs/{RUN}{query}") for _ in range(ROUNDS))
+            cpu = f"CPU {between - before:,.0f} ms, then {(_cpu(server.pid) - between) / ROUNDS:,.0f} ms"
+            rows.append(Row(f"- {trials:,} trials: {name}", f"{first:,.0f} ms, then {again:,.0f} ms ({cpu})"))
         rows.append(Row(f"- {trials:,} trials: server memory", _memory(server.pid)))
         return rows
     finally:
@@ -99,15 +104,34 @@ def _milliseconds(address: str) -> float:
 
 def _memory(pid: int) -> str:
     """The most that the server and the process that watches over it ever took, where the system tells."""
-    kilobytes = 0
+    found = [re.search(r"VmHWM:\s+(\d+) kB", _read(process / "status")) for process in _processes(pid)]
+    kilobytes = sum(int(match.group(1)) for match in found if match)
+    return f"{kilobytes / 1024:,.0f} MB at most" if kilobytes else "not known here"
+
+
+def _cpu(pid: int) -> float:
+    """Milliseconds of CPU that the server has taken so far, which other work on the machine does not change."""
+    ticks = 0
+    for process in _processes(pid):
+        fields = _read(process / "stat").rpartition(")")[2].split()
+        ticks += sum(int(field) for field in fields[11:13])
+    return ticks * 1000 / os.sysconf("SC_CLK_TCK")
+
+
+def _processes(pid: int) -> list[Path]:
+    """The process and all below it."""
+    found: list[Path] = []
     waiting = [pid]
+    while waiting:
+        process = Path("/proc", str(waiting.pop()))
+        found.append(process)
+        for children in process.glob("task/*/children"):
+            waiting += map(int, _read(children).split())
+    return found
+
+
+def _read(path: Path) -> str:
     try:
-        while waiting:
-            process = Path("/proc", str(waiting.pop()))
-            found = re.search(r"VmHWM:\s+(\d+) kB", (process / "status").read_text(encoding="utf-8"))
-            kilobytes += int(found.group(1)) if found else 0
-            for children in process.glob("task/*/children"):
-                waiting += map(int, children.read_text(encoding="utf-8").split())
+        return path.read_text(encoding="utf-8")
     except OSError:
-        return "not known here"
-    return f"{kilobytes / 1024:,.0f} MB at most"
+        return ""

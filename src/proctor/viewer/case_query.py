@@ -200,19 +200,21 @@ def _conditions(run: int, query: CaseQuery) -> tuple[str, list[Any]]:
         if text:
             parts.append(f"{column} >= ?")
             values.append(float(text))
-    for word in query.q.split()[:10]:
-        parts.append(TEXT)
-        values += [_like(word), run, _like(dumps(word)[1:-1])]
-        values.append(values[-1])
+    words = query.q.split()[:10]
+    if words:
+        parts.append(TEXT.format(words=" AND ".join([WORD] * len(words))))
+        values.append(run)
+        for word in words:
+            values += [_like(word), *[_like(dumps(word)[1:-1])] * 2]
     return " AND ".join(parts), values
 
 
 TEXT = (
-    "(k.case_id LIKE ? ESCAPE '!' OR (k.suite, k.case_id) IN (SELECT t.suite, t.case_id FROM store.trials t"
-    " JOIN store.cases c ON c.no = t.case_no"
-    " WHERE t.run = ? AND (t.content LIKE ? ESCAPE '!' OR c.content LIKE ? ESCAPE '!')))"
+    "(k.suite, k.case_id) IN (SELECT t.suite, t.case_id FROM store.trials t JOIN store.cases c ON c.no = t.case_no"
+    " WHERE t.run = ? AND {words})"
 )
-"""A word in the name of a case, in what was asked or in what was answered, as they are kept: as JSON in ASCII."""
+WORD = "(t.case_id LIKE ? ESCAPE '!' OR t.content LIKE ? ESCAPE '!' OR c.content LIKE ? ESCAPE '!')"
+"""A word in the name of a case, in what was answered or in what was asked, as they are kept: as JSON in ASCII."""
 
 
 def _like(word: str) -> str:

@@ -48,7 +48,7 @@ def _write_grid(
     repeats = '<th scope="col">Trials</th>' if suite.repeats > 1 else ""
     out.write(f'<caption>{name}</caption>\n<thead><tr><th scope="col">Case</th><th scope="col">Outcome</th>')
     out.write(f"{repeats}{heads}</tr></thead>\n<tbody>\n")
-    for case in suite.cases:
+    for case in sorted(suite.cases, key=lambda case: WORST_FIRST.index(case.outcome)):
         own = trials[suite.name, case.case_id]
         out.write(
             f'<tr data-row="{rows[suite.name, case.case_id]}"><th scope="row">'
