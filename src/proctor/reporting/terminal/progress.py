@@ -57,7 +57,7 @@ class TrialTeller:
 
     def __init__(self, screen: StreamScreen | RichScreen, *, verbose: bool, every: bool) -> None:
         self._screen = screen
-        self._verbose = verbose
+        self.verbose = verbose
         self._every = every or verbose
         """Whether trials that pass are told of too."""
         self._warnings = Warnings()
@@ -66,7 +66,7 @@ class TrialTeller:
         self._explained: set[tuple[str, str]] = set()
 
     def start(self, run: Run) -> None:
-        if run.repeats and not self._verbose:
+        if run.repeats and not self.verbose:
             from proctor.reporting.terminal.case_blocks import CaseBlocks
 
             self._blocks = CaseBlocks(run)
@@ -79,7 +79,7 @@ class TrialTeller:
         is_bad = trial.outcome in (Outcome.FAILED, Outcome.ERROR)
         if not (self._every or fresh or is_bad) or self._was_explained(trial, is_bad):
             return
-        tell_trial(self._screen, trial, verbose=self._verbose, warnings=fresh, names=self._names)
+        tell_trial(self._screen, trial, verbose=self.verbose, warnings=fresh, names=self._names)
         self._screen.flush()
 
     def tell_case(self, trials: Sequence[TrialResult]) -> None:
@@ -104,7 +104,7 @@ class TrialTeller:
 
     def _was_explained(self, trial: TrialResult, is_bad: bool) -> bool:
         """Whether the gate asked a case again that was told of already: what it makes of that comes at the end."""
-        if self._verbose:
+        if self.verbose:
             return False
         address = (trial.suite, trial.case.id)
         if trial.number > 1 and address in self._explained:
@@ -153,7 +153,7 @@ class PlainTerminal:
             tell_verdicts(self._screen, run, verdict)
         else:
             self._teller.finish()
-            tell_summary(self._screen, run, verdict)
+            tell_summary(self._screen, run, verdict, verbose=self._teller.verbose)
         self._screen.flush()
 
 
@@ -263,7 +263,7 @@ class LiveTerminal:
             self._live.stop()
             atexit.unregister(self._live.stop)
         self._teller.finish()
-        tell_summary(self._screen, run, verdict)
+        tell_summary(self._screen, run, verdict, verbose=self._teller.verbose)
         self._screen.flush()
 
     def _bar(self) -> RenderableType:
