@@ -27,7 +27,7 @@ from proctor.cli.options_and_output import (
     store_option,
 )
 from proctor.running.engine.selection import CaseFilter, last_failed, parse_words, tag_set
-from proctor.running.options import RunOptions
+from proctor.running.options import ClusterOptions, RunOptions
 from proctor.running.run_suites import Request, run_suites
 from proctor.running.suite_hooks import SuiteHooks, hooks_of
 
@@ -85,6 +85,14 @@ class TestCommand(click.Command):
 @click.option("--retries", type=click.IntRange(min=0), metavar="N", help="More tries after a transient failure.")
 @click.option("--maxfail", type=click.IntRange(min=1), metavar="N", help="Stop after N trials that did not pass.")
 @click.option("--isolate", is_flag=True, help="A process for every trial: for agents that block, crash or fork.")
+@click.option(
+    "--workers", type=click.IntRange(min=1), metavar="N", help="Ask the agent in N processes, -j trials in each."
+)
+@click.option("--cluster", metavar="ADDR", help="Ask it on the workers of a Dask scheduler: tcp://host:8786.")
+@click.option("--upload", is_flag=True, help="Send the files of this folder to the workers of --cluster.")
+@click.option("--tls-ca", metavar="FILE", help="For --cluster tls://...: the authority's certificate,")
+@click.option("--tls-cert", metavar="FILE", help="ours,")
+@click.option("--tls-key", metavar="FILE", help="and its key.")
 @click.option("--fast", is_flag=True, help="Leave out whatever needs a language model.")
 @judge_options
 @click.option("--name", metavar="NAME", help="What to call this run in other commands: nightly, before-the-change.")
@@ -226,6 +234,32 @@ def _options(given: dict[str, Any], configuration: Configuration) -> RunOptions:
         usual_judge=configuration.values.get("judge"),
         budget_usd=configuration.budget(given["budget"]),
         keep_secrets=configuration.values.get("keep_secrets", False),
+        cluster=_cluster(given),
+    )
+
+
+def _cluster(given: dict[str, Any]) -> ClusterOptions | None:
+    """Where the agents are asked; all that does not fit together is said before anything starts."""
+    if given["workers"] is None and given["cluster"] is None:
+        useless = [name for name in ("upload", "tls_ca", "tls_cert", "tls_key") if given[name]]
+        if useless:
+            raise UsageError(f"--{useless[0].replace('_', '-')} is for --cluster, which was not given")
+        return None
+    if given["workers"] is not None and given["cluster"] is not None:
+        raise UsageError("--workers starts processes here and --cluster finds them elsewhere; give one of the two")
+    if given["isolate"]:
+        raise UsageError("--isolate gives every trial a process here, so it does not go with workers")
+    from proctor.running.cluster.connection import checked
+
+    return checked(
+        ClusterOptions(
+            given["workers"] or 0,
+            given["cluster"] or "",
+            given["tls_ca"] or "",
+            given["tls_cert"] or "",
+            given["tls_key"] or "",
+            upload=given["upload"],
+        )
     )
 
 

@@ -25,6 +25,23 @@ JUDGED_SECONDS = 300.0
 
 
 @record
+class ClusterOptions:
+    """Where the agents of a run are asked, if not in its own process."""
+
+    workers: int = 0
+    """Processes to start on this machine."""
+    address: str = ""
+    """A scheduler that is there already, instead."""
+    tls_ca: str = ""
+    tls_cert: str = ""
+    tls_key: str = ""
+    upload: bool = False
+    """Whether the files of the working folder are sent to the workers."""
+    score: bool = False
+    """Whether evaluators that ask no judge run on the workers."""
+
+
+@record
 class RunOptions:
     """Everything about a run that is not in the suites."""
 
@@ -47,6 +64,8 @@ class RunOptions:
     """Whether the store and reports keep secrets in answers, tool calls, prompts and errors as they are."""
     backoff: float = 0.5
     """Seconds before the first retry; doubled each time."""
+    cluster: ClusterOptions | None = None
+    """Ask the agents on workers, which the run starts or finds."""
 
 
 @record

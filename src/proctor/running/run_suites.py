@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +31,7 @@ from proctor.running.suite_hooks import hooks_of
 
 if TYPE_CHECKING:
     from proctor.results.gate_outcome import GateOutcome
+    from proctor.running.cluster.worker_pool import WorkerPool
     from proctor.running.gate import GateRequest, GateRounds
 
 NO_OPTIONS = RunOptions()
@@ -101,7 +102,11 @@ async def _run(request: Request, listener: Listener | None) -> tuple[Run, RunVer
     if opened.answers:
         earlier = _answers_first(opened.answers, earlier)
     with _recorded(plan, opened, info) as close, _separated(plan, request.options):
-        run, verdict = await execute(plan, request.options, opened, listener=listener, earlier=earlier, rounds=rounds)
+        everything_kept = len(opened.kept) >= len(plan.trials) and rounds is None
+        async with _workers(plan, request.options, listener, needed=not everything_kept) as workers:
+            run, verdict = await execute(
+                plan, request.options, opened, listener=listener, earlier=earlier, rounds=rounds, workers=workers
+            )
         close(run, verdict)
     return run, verdict
 
@@ -124,6 +129,17 @@ def _separated(plan: Plan, options: RunOptions) -> AbstractContextManager[None]:
     from proctor.running.engine.isolate import isolated
 
     return isolated(plan)
+
+
+def _workers(
+    plan: Plan, options: RunOptions, listener: Listener | None, *, needed: bool
+) -> AbstractAsyncContextManager[WorkerPool | None]:
+    """The processes that ask the agents, where that is not this one."""
+    if options.cluster is None or not needed:
+        return nullcontext()
+    from proctor.running.cluster.connection import workers_for
+
+    return workers_for(plan, options.cluster, listener)
 
 
 def rescore(

@@ -30,6 +30,10 @@ class ConversationSpoiled(Exception):
     """The user could not go on, through no fault of the agent: nothing is known about the agent then."""
 
 
+class RunStopped(Exception):
+    """A trial was not made, since the run cannot go on; without text, since no further trial is to be begun."""
+
+
 class User(Protocol):
     """One side of one conversation, the agent being the other."""
 

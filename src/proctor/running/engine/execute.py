@@ -21,7 +21,7 @@ from proctor.cases.suite import Case
 from proctor.results.encoding import with_masked_note
 from proctor.results.run import Outcome, Run, Score, TrialResult
 from proctor.results.verdict import NOTHING_SCORES, RunVerdict, judge
-from proctor.running.engine.ask import Answer, User, WrittenUser, ask
+from proctor.running.engine.ask import Answer, RunStopped, User, WrittenUser, ask
 from proctor.running.engine.deadline import Watchdog, problem_of_step, unforeseen
 from proctor.running.engine.plan import Plan, PlannedTrial, limits_of
 from proctor.running.engine.run_budget import RunCosts
@@ -44,6 +44,7 @@ class Dispatcher:
     """Hands out trials in the order of the plan; a suite that is at its limit does not hold up the ones behind it."""
 
     def __init__(self, trials: Iterable[PlannedTrial]) -> None:
+        self.closed = False
         self._queues: dict[int, deque[PlannedTrial]] = {}
         self._room: dict[int, int] = {}
         for trial in trials:
@@ -73,11 +74,13 @@ class Dispatcher:
 
     def close(self) -> None:
         """Nothing more is handed out."""
+        self.closed = True
         self._queues.clear()
         self._freed.set()
 
 
 if TYPE_CHECKING:
+    from proctor.running.cluster.worker_pool import WorkerPool
     from proctor.running.engine.attach_files import AttachedFiles, TrialFiles
     from proctor.running.gate import GateRounds
 
@@ -96,9 +99,10 @@ async def execute(
     listener: Listener | None = None,
     earlier: EarlierAnswer | None = None,
     rounds: GateRounds | None = None,
+    workers: WorkerPool | None = None,
 ) -> tuple[Run, RunVerdict]:
     """Make every trial of `plan` that is not kept already, and those that the gate asks for then."""
-    return await _Execution(plan, options, open_run, listener, earlier, rounds).run()
+    return await _Execution(plan, options, open_run, listener, earlier, rounds, workers).run()
 
 
 class _Execution:
@@ -112,8 +116,10 @@ class _Execution:
         listener: Listener | None,
         earlier: EarlierAnswer | None,
         rounds: GateRounds | None,
+        workers: WorkerPool | None,
     ) -> None:
         self._plan = plan
+        self._workers = workers
         self._rounds = rounds
         self._options = options
         self._booking = open_run
@@ -132,6 +138,8 @@ class _Execution:
         self._broken_agents: dict[BaseAgent, str] = {}
         self._watchdog = Watchdog()
         self._parallel = max((item.limits.parallel for item in plan.suites), default=1)
+        if workers is not None:
+            workers.only_while(lambda: not self._dispatcher.closed)
         asks_models = any(item.asks_models for item in plan.suites)
         counted = asks_models or options.budget_usd is not None
         self._costs = RunCosts(plan, options, open_run) if counted else None
@@ -162,7 +170,7 @@ class _Execution:
             self._listener.started(run, len(self._plan.trials), len(open_run.kept))
         with self._watchdog, self._signals():
             try:
-                if self._missing:
+                if self._missing and self._workers is None:
                     await self._stoppable([self._start_agents()])
                 await self._stoppable([self._worker() for _ in range(min(self._parallel, len(self._plan.trials)))])
                 await self._further_rounds()
@@ -215,6 +223,10 @@ class _Execution:
                 trial = await self._trial(planned)
             except asyncio.CancelledError:
                 raise
+            except RunStopped as stopped:
+                if str(stopped):
+                    self._stop(str(stopped), interrupted=True)
+                return
             except BaseException as error:
                 trial = _result(planned, _unasked(Outcome.ERROR, unforeseen(error)))
             finally:
@@ -250,8 +262,13 @@ class _Execution:
         if files is not None:
             new_user = files.user(new_user)
         goes_on = bool(suite.suite.hooks) and hooks_of(suite.suite).goes_on_after_failed_turns(case)
-        TRIAL.set(planned.number)
-        answer = await ask(suite.agent, case, limits, self._options.backoff, self._watchdog, new_user, goes_on=goes_on)
+        if self._workers is not None:
+            answer = await self._workers.ask(planned, limits, self._options.backoff, new_user, goes_on=goes_on)
+        else:
+            TRIAL.set(planned.number)
+            answer = await ask(
+                suite.agent, case, limits, self._options.backoff, self._watchdog, new_user, goes_on=goes_on
+            )
         if files is not None:
             answer = files.noted(answer)
         if suite.suite.reexecute is not None and answer.outcome is None:
@@ -319,6 +336,10 @@ class _Execution:
                 self._broken_agents[agent] = f"the agent {agent.name} could not start: {problem}"
 
     async def _stop_agents(self) -> None:
+        if self._workers is not None:
+            problems = await self._workers.close()
+            self._note = self._note or "; ".join(problems)
+            return
         for agent in self._agents:
             problem = None if agent in self._broken_agents else await problem_of_step(agent.stop, STOP_SECONDS)
             if problem is not None:

@@ -14,7 +14,7 @@ import signal
 import socket
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 from proctor.agents.agent import BaseAgent, Reply
@@ -236,9 +236,14 @@ def _carried(error: Exception) -> Exception:
     return UnreadableReply(str(error)) if isinstance(error, UnreadableReply) else ConversationSpoiled(str(error))
 
 
-def _send(link: socket.socket, message: Any) -> None:
+def packed(message: Any, *, otherwise: Callable[[str], Any] = UnreadableReply) -> bytes:
+    """What goes to another process; in place of a reply that cannot, what `otherwise` makes of the reason."""
     try:
-        data = pickle.dumps(message)
+        return pickle.dumps(message)
     except Exception as error:
-        data = pickle.dumps(UnreadableReply(f"the reply cannot leave the process of its trial: {describe(error)}"))
+        return pickle.dumps(otherwise(f"the reply cannot leave the process of its trial: {describe(error)}"))
+
+
+def _send(link: socket.socket, message: Any) -> None:
+    data = packed(message)
     link.sendall(_LENGTH.pack(len(data)) + data)

@@ -60,6 +60,8 @@ class PlannedSuite:
     """What the user calls the agent, where that is not its own name."""
     source: str = ""
     """What its file calls the suite, where it stands once for each of several agents."""
+    given_agent: Any = None
+    """The agent that was given instead of the suite's own, as it was given: another process finds it again by this."""
 
     @property
     def info(self) -> SuiteInfo:
@@ -324,7 +326,7 @@ def _plan_suite(asked: _AskedSuite, options: RunOptions, problems: list[Problem]
     judge = judge_of(options, suite).judge
     limits = limits_of(options, suite)
     planned = PlannedSuite(suite, found, found.identity, limits, judge, bound)
-    planned.agent_name, planned.source = asked.agent_name, asked.source
+    planned.agent_name, planned.source, planned.given_agent = asked.agent_name, asked.source, asked.agent
     problems.extend(_misfits(suite, found))
     return planned
 

@@ -1,0 +1,373 @@
+"""The run's side: gives trials to workers, as many to each as it may make at once, and asks again what a worker lost.
+
+Each worker holds a `TrialServer`. Trials and answers travel in batches through one pending call per worker. A trial
+that was under way when its worker ended is asked again: once among others, then alone, so that a trial which ends its
+worker is told from those beside it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import pickle
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from proctor.base.clock import CLOCK
+from proctor.base.errors import UsageError
+from proctor.base.records import record
+from proctor.base.references import describe
+from proctor.cases.suite import Turn
+from proctor.results.run import Outcome
+from proctor.running.cluster.messages import TrialOrder, unpacked
+from proctor.running.cluster.trial_server import STOP_SECONDS, TrialServer
+from proctor.running.engine.ask import Answer, ConversationSpoiled, RunStopped, User
+from proctor.running.engine.plan import Plan, PlannedTrial
+from proctor.running.options import Limits
+from proctor.version import __version__
+
+MOST_LOST = 3
+"""How often a trial may lose its worker before that is held to be its own doing."""
+WATCH_SECONDS = 0.5
+PATIENCE_SECONDS = 10.0
+SILENT_SECONDS = 60.0
+"""A worker that answers nothing for this long, beyond what trials may take, is given up."""
+PREPARE_SECONDS = 300.0
+ALONE_SECONDS = 60.0
+"""How long a run waits while there is no worker at all."""
+SHORT_SECONDS = 1.0
+"""Trials shorter than this are sent ahead, so that a worker does not wait for the network between two."""
+
+
+@record
+class WorkerState:
+    """A worker as the live display shows it."""
+
+    name: str
+    under_way: int
+    done: int
+    status: str
+    """`ready`, `lost`, or why it is refused."""
+
+
+@dataclass(slots=True, eq=False)
+class _Job:
+    """One trial until there is an answer."""
+
+    order: TrialOrder
+    answer: asyncio.Future[Answer]
+    lost: list[str] = field(default_factory=list)
+    """The workers that ended while it was being asked."""
+
+
+@dataclass(slots=True, eq=False)
+class _Lane:
+    """One worker, and the trials it has."""
+
+    address: str
+    name: str
+    server: Any
+    jobs: dict[int, _Job] = field(default_factory=dict)
+    """In the order in which they were sent, which is the order in which they begin."""
+    unsent: list[TrialOrder] = field(default_factory=list)
+    done: int = 0
+    seconds: float = 0.0
+    kept_for: _Job | None = None
+    """A trial that is to have this worker for itself."""
+    task: asyncio.Task[None] | None = None
+    sending: asyncio.Task[None] | None = None
+
+    @property
+    def ahead(self) -> bool:
+        """Whether trials are short enough to be sent ahead."""
+        return self.done > 0 and self.seconds / self.done < SHORT_SECONDS
+
+
+class WorkerPool:
+    """The workers of one run."""
+
+    def __init__(self, client: Any, plan: Plan, order: bytes, upload: bytes, tell: Callable[[str], None]) -> None:
+        self.lanes: dict[str, _Lane] = {}
+        self.refused: dict[str, tuple[str, str]] = {}
+        """By address: the name of the worker, and why it is not used."""
+        self.lost: list[WorkerState] = []
+        self._client = client
+        self._order = order
+        self._upload = upload
+        self._tell = tell
+        self._numbers = {id(item): number for number, item in enumerate(plan.suites)}
+        self._fingerprints = [(item.agent.name, item.agent_fingerprint) for item in plan.suites]
+        self._parallel = [item.limits.parallel for item in plan.suites]
+        self.width = max(self._parallel, default=1)
+        """Trials that one worker makes at once."""
+        self._keys = itertools.count()
+        self._waiting: deque[_Job] = deque()
+        self._joining: dict[str, asyncio.Task[None]] = {}
+        self._stopped = ""
+        self._closed = False
+        self._watching: asyncio.Task[None] | None = None
+        self._wanted: Callable[[], bool] = lambda: True
+
+    async def open(self, least: int) -> None:
+        """Wait until `least` workers are ready, or all that there are; raises `UsageError` where none can be used."""
+        self._watching = asyncio.create_task(self._watch())
+        end = CLOCK.monotonic() + (PREPARE_SECONDS if least else ALONE_SECONDS)
+        while CLOCK.monotonic() < end and not self._stopped:
+            known = len(self.lanes) + len(self.refused)
+            if known and known >= least and not self._joining:
+                break
+            await asyncio.sleep(0.02)
+        if not self.lanes:
+            told = "; ".join(f"the worker {name} {reason}" for name, reason in self.refused.values())
+            raise UsageError(f"no worker can be used: {told or self._stopped or 'there is none'}")
+
+    def states(self) -> list[WorkerState]:
+        now = [WorkerState(lane.name, len(lane.jobs), lane.done, "ready") for lane in self.lanes.values()]
+        refused = [WorkerState(name, 0, 0, f"refused: {reason}") for name, reason in self.refused.values()]
+        return [*now, *self.lost, *refused]
+
+    def only_while(self, wanted: Callable[[], bool]) -> None:
+        """Trials that wait for a worker are dropped once nothing more is to be begun."""
+        self._wanted = wanted
+
+    async def ask(
+        self, planned: PlannedTrial, limits: Limits, backoff: float, new_user: Callable[[], User], *, goes_on: bool
+    ) -> Answer:
+        """What the agent answers on a worker, however many workers that takes."""
+        case = planned.case
+        try:
+            turns = await _written(new_user()) if any(turn.attachments for turn in case.turns) else case.turns
+        except ConversationSpoiled as error:
+            return Answer((), Outcome.ERROR, str(error), 1, CLOCK.time(), 0.0)
+        number = self._numbers[id(planned.suite)]
+        order = TrialOrder(next(self._keys), number, case, planned.number, limits, backoff, goes_on, turns)
+        job = _Job(order, asyncio.get_running_loop().create_future())
+        self._waiting.append(job)
+        self._give_out()
+        if self._stopped:
+            raise RunStopped(self._stopped)
+        answer = await job.answer
+        if not job.lost:
+            return answer
+        return replace(
+            answer, attempts=answer.attempts + len(job.lost), warnings=(*_told_of(job.lost), *answer.warnings)
+        )
+
+    async def close(self) -> list[str]:
+        """Stop the agents on all workers; returns what went wrong with that."""
+        self._closed = True
+        tasks = [self._watching, *self._joining.values(), *(lane.task for lane in self.lanes.values())]
+        for task in tasks:
+            if task is not None:
+                task.cancel()
+        problems: list[str] = []
+        ends = [asyncio.wait_for(lane.server.finish(), STOP_SECONDS + 5) for lane in self.lanes.values()]
+        for found in await asyncio.gather(*ends, return_exceptions=True):
+            if isinstance(found, list):
+                problems += found
+        return list(dict.fromkeys(problems))
+
+    def _give_out(self) -> None:
+        """Give waiting trials to workers that have room; one that must be alone waits for a worker to be empty."""
+        touched: set[_Lane] = set()
+        for job in list(self._waiting):
+            if job.answer.done() or not self._wanted():
+                self._waiting.remove(job)
+                if not job.answer.done():
+                    job.answer.set_exception(RunStopped(""))
+                continue
+            lane = self._lane_alone(job) if len(job.lost) >= MOST_LOST - 1 else self._lane_for(job)
+            if lane is None:
+                continue
+            self._waiting.remove(job)
+            lane.jobs[job.order.key] = job
+            lane.unsent.append(job.order)
+            touched.add(lane)
+        for lane in touched:
+            if lane.sending is None or lane.sending.done():
+                lane.sending = asyncio.create_task(self._send(lane))
+
+    def _lane_for(self, job: _Job) -> _Lane | None:
+        """The worker with most room; one without room gets short trials ahead."""
+        suite, best, most = job.order.suite, None, 0
+        for lane in self.lanes.values():
+            if lane.kept_for is not None:
+                continue
+            of_suite = sum(1 for other in lane.jobs.values() if other.order.suite == suite)
+            room = min(self.width - len(lane.jobs), self._parallel[suite] - of_suite)
+            ahead = -(-self.width // 2) if lane.ahead and not job.lost else 0
+            if room + ahead > 0 and (best is None or room > most):
+                best, most = lane, room
+        return best
+
+    def _lane_alone(self, job: _Job) -> _Lane | None:
+        own = next((lane for lane in self.lanes.values() if lane.kept_for is job), None)
+        if own is None:
+            free = [lane for lane in self.lanes.values() if lane.kept_for is None]
+            own = min(free, key=lambda lane: len(lane.jobs), default=None)
+            if own is None:
+                return None
+            own.kept_for = job
+        return own if not own.jobs else None
+
+    async def _send(self, lane: _Lane) -> None:
+        """Send what came since the last exchange, which may wait for long."""
+        await asyncio.sleep(0)
+        if lane.unsent and lane.task is not None:
+            orders, lane.unsent = lane.unsent, []
+            try:
+                await lane.server.exchange(pickle.dumps(orders), 0.0)
+            except Exception as error:
+                self._lose(lane, describe(error))
+
+    async def _serve(self, lane: _Lane) -> None:
+        """Exchange trials for answers with one worker until it is lost."""
+        while True:
+            orders, lane.unsent = lane.unsent, []
+            longest = max((job.order.limits.timeout for job in lane.jobs.values()), default=0.0)
+            try:
+                async with asyncio.timeout(PATIENCE_SECONDS + SILENT_SECONDS + longest):
+                    found, ends = await lane.server.exchange(pickle.dumps(orders) if orders else b"", PATIENCE_SECONDS)
+            except asyncio.CancelledError:
+                raise
+            except Exception as error:
+                self._lose(lane, describe(error))
+                return
+            for key, answer in found:
+                self._answered(lane, key, answer)
+            if ends:
+                self._lose(lane, ends)
+                return
+            self._give_out()
+
+    def _answered(self, lane: _Lane, key: int, data: bytes) -> None:
+        job = lane.jobs.pop(key, None)
+        if job is None:
+            return
+        if lane.kept_for is job:
+            lane.kept_for = None
+        try:
+            answer: Answer = unpacked(data)
+        except Exception as error:
+            reason = f"the reply cannot leave the process of its trial: {describe(error)}"
+            answer = Answer((), Outcome.ERROR, reason, 1, CLOCK.time(), 0.0)
+        lane.done += 1
+        lane.seconds += answer.duration_ms / 1000
+        if not job.answer.done():
+            job.answer.set_result(answer)
+
+    def _lose(self, lane: _Lane, reason: str) -> None:
+        """A worker has ended: what it had under way counts as asked, what it had not begun does not."""
+        if self.lanes.get(lane.address) is not lane or self._closed:
+            return
+        del self.lanes[lane.address]
+        self.lost.append(WorkerState(lane.name, 0, lane.done, "lost"))
+        jobs = [job for job in lane.jobs.values() if not job.answer.done()]
+        lane.jobs.clear()
+        for job in jobs[: self.width]:
+            job.lost.append(lane.name)
+            if len(job.lost) >= MOST_LOST:
+                job.answer.set_result(_given_up(job))
+        again = [job for job in jobs if not job.answer.done()]
+        self._waiting.extendleft(reversed(again))
+        told = f"{len(again)} trials are" if len(again) != 1 else "1 trial is"
+        self._tell(f"the worker {lane.name} ended ({reason}); {told} asked again elsewhere")
+        if lane.task is not None and lane.task is not asyncio.current_task():
+            lane.task.cancel()
+        self._give_out()
+
+    async def _watch(self) -> None:
+        """Follow which workers there are; a scheduler that does not answer, or no worker for long, stops the run."""
+        seen = CLOCK.monotonic()
+        while True:
+            try:
+                async with asyncio.timeout(SILENT_SECONDS):
+                    workers = (await self._client.scheduler.identity())["workers"]
+            except Exception as error:
+                self._stop(f"the scheduler was lost ({describe(error)}); run the same command with --resume to go on")
+                return
+            for address, info in workers.items():
+                if address not in self.lanes and address not in self._joining and address not in self.refused:
+                    name = str(info.get("name", address))
+                    self._joining[address] = asyncio.create_task(self._join(address, name))
+            for address in [address for address in self.lanes if address not in workers]:
+                self._lose(self.lanes[address], "the scheduler does not know it any more")
+            for address in [address for address in self._joining if address not in workers]:
+                self._joining.pop(address).cancel()
+            if self.lanes or self._joining:
+                seen = CLOCK.monotonic()
+            elif CLOCK.monotonic() - seen > ALONE_SECONDS:
+                self._stop(f"no worker was left for {ALONE_SECONDS:g} s; run the same command with --resume to go on")
+                return
+            await asyncio.sleep(WATCH_SECONDS)
+
+    async def _join(self, address: str, name: str) -> None:
+        try:
+            async with asyncio.timeout(PREPARE_SECONDS):
+                made = self._client.submit(
+                    TrialServer, self._order, actor=True, workers=[address], allow_other_workers=False, pure=False
+                )
+                with self._client.as_current():  # the server is reached through this client from now on
+                    server = await made
+                    found = await server.prepare(self._upload)
+            problem = self._misfit(found)
+        except Exception as error:
+            found, problem = None, f"cannot be used: {describe(error)}"
+        with contextlib.suppress(KeyError):
+            del self._joining[address]
+        if problem:
+            if not self._closed:
+                self.refused[address] = name, problem
+                self._tell(f"the worker {name} {problem}")
+            return
+        lane = _Lane(address, name, server)
+        self.lanes[address] = lane
+        lane.task = asyncio.create_task(self._serve(lane))
+        self._give_out()
+
+    def _misfit(self, found: dict[str, Any]) -> str:
+        """Why a worker cannot be trusted to ask the same agents; empty where it can."""
+        if found["proctor"] != __version__:
+            return f"has Proctor {found['proctor']}, and this is {__version__}; install the same"
+        for (name, wanted), (identity, problem) in zip(self._fingerprints, found["agents"], strict=True):
+            if problem:
+                return f"cannot load the agent {name}: {problem}"
+            if identity != wanted:
+                return (
+                    f"has another version of the agent {name}: its fingerprint is {identity}, and here it is {wanted}"
+                )
+        return ""
+
+    def _stop(self, reason: str) -> None:
+        self._stopped = reason
+        jobs = [*self._waiting, *(job for lane in self.lanes.values() for job in lane.jobs.values())]
+        for job in jobs:
+            if not job.answer.done():
+                job.answer.set_exception(RunStopped(reason))
+        self._waiting.clear()
+
+
+async def _written(user: User) -> tuple[Turn, ...]:
+    """All that a user who does not listen will say."""
+    from proctor.agents.agent import Reply
+
+    turns: list[Turn] = []
+    while (turn := await user.next_turn([Reply()] * len(turns))) is not None:
+        turns.append(turn)
+    return tuple(turns)
+
+
+def _told_of(lost: list[str]) -> list[str]:
+    return [
+        f"the agent was asked again (attempt {number}), since the worker {name} ended meanwhile"
+        for number, name in enumerate(lost[: MOST_LOST - 1], 2)
+    ]
+
+
+def _given_up(job: _Job) -> Answer:
+    workers = ", ".join(dict.fromkeys(job.lost))
+    reason = f"the process of its worker ended each of the {MOST_LOST} times that the agent was asked ({workers})"
+    return Answer((), Outcome.FAILED, reason, 0, CLOCK.time(), 0.0)

@@ -1,0 +1,193 @@
+"""Trials on workers of this machine, with the real scheduler and real processes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from agents_under_test import outcomes, trials_of
+
+from proctor.base.errors import UsageError
+from proctor.cases.formats.loading import load
+from proctor.results.run import Outcome, Run
+from proctor.results.verdict import RunVerdict
+from proctor.running.options import ClusterOptions, RunOptions
+from proctor.running.run_suites import Request, run_suites
+
+AGENT = '''
+import asyncio
+import json
+import os
+import sys
+import time
+
+import psutil
+from proctor import tool
+
+
+@tool
+def look(key):
+    return key + "!"
+
+
+class Counted:
+    """Writes down when it starts and stops, and on what addresses its process and the run's own listen."""
+
+    name = "counted"
+
+    async def start(self):
+        self.note("start")
+
+    async def stop(self):
+        self.note("stop")
+
+    def note(self, what):
+        with open("life.txt", "a") as file:
+            file.write(f"{what} {os.getpid()}\\n")
+
+    def session(self, case):
+        return Talk()
+
+
+class Talk:
+    async def __aenter__(self):
+        self.heard = []
+        return self
+
+    async def __aexit__(self, *error):
+        return
+
+    async def send(self, turn):
+        from proctor import Reply
+
+        self.heard.append(turn.input)
+        look(turn.input)
+        await asyncio.sleep(0.02)
+        print("the agent prints")
+        own = [psutil.Process(), psutil.Process().parent()]
+        listening = sorted({c.laddr.ip for p in own for c in p.net_connections() if c.status == "LISTEN"})
+        state = {"pid": os.getpid(), "listening": listening, "heard": list(self.heard)}
+        return Reply(turn.input, state=state)
+
+
+counted = Counted()
+
+
+async def rough(question):
+    if question == "dies":
+        os._exit(0)
+    if question == "holds":
+        time.sleep(60)
+    if question == "raises":
+        raise ValueError("a bug")
+    if question == "odd":
+        from proctor import wrap
+
+        wrap(lambda: None, purpose="output", name="odd")
+    await asyncio.sleep(0.05)
+    return question
+
+
+class Own:
+    name = "own"
+    fingerprint = f"of process {os.getpid()}"
+
+    def session(self, case):
+        return Talk()
+
+
+own = Own()
+'''
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    made = tmp_path_factory.mktemp("workers")
+    (made / "agents.py").write_text(AGENT, encoding="utf-8")
+    before = Path.cwd()
+    os.chdir(made)
+    yield made
+    os.chdir(before)
+
+
+def write(folder: Path, name: str, agent: str, questions: list[str], more: str = "") -> Path:
+    lines = [f"name: {name}", f"agent: agents.py:{agent}", "evaluators: [ExactMatch]", "cases:"]
+    lines += [f"  - {{id: {text}, input: {text}, expected: {text}}}" for text in questions]
+    path = folder / f"{name}.yaml"
+    path.write_text("\n".join(lines) + "\n" + more, encoding="utf-8")
+    return path
+
+
+def run(path: Path, **options: object) -> tuple[Run, RunVerdict]:
+    chosen = RunOptions(cluster=ClusterOptions(workers=2), backoff=0.0, **options)  # type: ignore[arg-type]
+    return run_suites(Request(load([path]), chosen, store=path.parent / ".proctor"))
+
+
+@pytest.fixture(scope="module")
+def many(folder: Path) -> tuple[Run, RunVerdict]:
+    talk = "  - {id: talk, turns: [{input: a, expected: a}, {input: b, expected: b}]}\n"
+    return run(write(folder, "many", "counted", [f"q{number}" for number in range(60)], talk))
+
+
+def test_every_trial_is_made_once_by_processes_that_are_not_the_runs_own(many: tuple[Run, RunVerdict]) -> None:
+    trials = trials_of(many)
+    makers = {trial.replies[0].state["pid"] for trial in trials}  # type: ignore[index]
+
+    assert many[1].exit_code == 0
+    assert sorted(trial.case.id for trial in trials) == sorted([*(f"q{number}" for number in range(60)), "talk"])
+    assert len(makers) == 2
+    assert os.getpid() not in makers
+
+
+def test_what_was_seen_on_the_worker_comes_back_with_the_reply(many: tuple[Run, RunVerdict]) -> None:
+    for trial in trials_of(many):
+        for reply in trial.replies:
+            assert [(call.name, call.result) for call in reply.tool_calls] == [("look", reply.text + "!")]
+
+
+def test_the_turns_of_a_conversation_are_held_in_one_session(many: tuple[Run, RunVerdict]) -> None:
+    (talk,) = [trial for trial in trials_of(many) if trial.case.id == "talk"]
+
+    assert talk.replies[-1].state["heard"] == ["a", "b"]  # type: ignore[index]
+
+
+def test_an_agent_starts_once_on_each_worker_and_is_stopped_there(many: tuple[Run, RunVerdict], folder: Path) -> None:
+    life = (folder / "life.txt").read_text(encoding="utf-8").splitlines()
+    makers = {str(trial.replies[0].state["pid"]) for trial in trials_of(many)}  # type: ignore[index]
+
+    assert sorted(life) == sorted(f"{what} {pid}" for what in ("start", "stop") for pid in makers)
+
+
+def test_nothing_listens_on_any_address_but_the_loopback(many: tuple[Run, RunVerdict]) -> None:
+    assert {tuple(trial.replies[0].state["listening"]) for trial in trials_of(many)} == {("127.0.0.1",)}  # type: ignore[index]
+
+
+def test_a_trial_that_ends_or_blocks_its_worker_fails_alone(folder: Path) -> None:
+    questions = ["dies", "holds", "raises", *(f"q{number}" for number in range(20))]
+    found = run(write(folder, "rough", "rough", questions), given=_settings(timeout=0.5))
+
+    wrong = {name: outcome for name, outcome in outcomes(found).items() if outcome is not Outcome.PASSED}
+    assert wrong == {"dies": Outcome.FAILED, "holds": Outcome.FAILED, "raises": Outcome.FAILED}
+    said = {trial.case.id: trial for trial in trials_of(found)}
+    assert "ended each of the 3 times" in said["dies"].reason
+    assert said["dies"].attempts == 3
+    assert "held the interpreter" in said["holds"].reason
+    assert "a bug" in said["raises"].reason
+    again = [trial for trial in trials_of(found) if trial.attempts > 1 and trial.case.id.startswith("q")]
+    assert all("since the worker" in trial.warnings[0] for trial in again)
+
+
+def test_a_worker_whose_agent_is_another_is_refused_with_both_fingerprints(folder: Path) -> None:
+    with pytest.raises(UsageError) as refused:
+        run(write(folder, "own", "own", ["q"]))
+
+    assert f"here it is of process {os.getpid()}" in str(refused.value)
+    assert "its fingerprint is of process" in str(refused.value)
+
+
+def _settings(**given: float) -> object:
+    from proctor.cases.suite import Settings
+
+    return Settings(**given)  # type: ignore[arg-type]
