@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from proctor.base.json_data import object_or_text
 from proctor.base.records import record
@@ -107,3 +108,31 @@ class Listener(Protocol):
     def trial_done(self, trial: TrialResult) -> None: ...
 
     def finished(self, run: Run, verdict: RunVerdict) -> None: ...
+
+
+@record
+class WorkerState:
+    """A worker as a display shows it."""
+
+    name: str
+    under_way: int = 0
+    done: int = 0
+    failed: int = 0
+    """Trials in which the agent gave no answer."""
+    lost: int = 0
+    """How often its process ended."""
+    status: str = "ready"
+    """`ready`, `lost`, or why it is refused."""
+
+
+@runtime_checkable
+class WorkerListener(Protocol):
+    """A listener that is told of workers too."""
+
+    def workers(self, states: Callable[[], Sequence[WorkerState]]) -> None:
+        """There are workers; `states` says at any time how they are."""
+        ...
+
+    def notice(self, text: str) -> None:
+        """Something happened that no trial tells of: a worker was lost or refused."""
+        ...

@@ -18,10 +18,11 @@ from typing import Any
 
 from proctor.base.errors import UsageError
 from proctor.base.references import describe
+from proctor.base.secrets import mask
 from proctor.running.cluster.messages import order_of, zipped
 from proctor.running.cluster.worker_pool import WorkerPool
 from proctor.running.engine.plan import Plan
-from proctor.running.options import ClusterOptions, Listener
+from proctor.running.options import ClusterOptions, Listener, WorkerListener
 
 LOOPBACK = "127.0.0.1"
 CONNECT_SECONDS = 10.0
@@ -68,11 +69,13 @@ def checked(options: ClusterOptions) -> ClusterOptions:
 @contextlib.asynccontextmanager
 async def workers_for(plan: Plan, options: ClusterOptions, listener: Listener | None) -> AsyncIterator[WorkerPool]:
     """The workers of a run, ready to be asked; local ones end with it."""
-    notice = getattr(listener, "notice", None)
+    told = listener if isinstance(listener, WorkerListener) else None
     order = order_of(plan, same_machine=bool(options.workers))
     upload = zipped(Path.cwd()) if options.upload else b""
     async with connected(options) as client:
-        pool = WorkerPool(client, plan, order, upload, notice or (lambda text: None))
+        pool = WorkerPool(client, plan, order, upload, lambda text: None if told is None else told.notice(mask(text)))
+        if told is not None:
+            told.workers(pool.states)
         try:
             await pool.open(options.workers)
             engaged = 2 * max(len(pool.lanes), options.workers or LEAST_ENGAGED)

@@ -18,7 +18,6 @@ from typing import Any
 
 from proctor.base.clock import CLOCK
 from proctor.base.errors import UsageError
-from proctor.base.records import record
 from proctor.base.references import describe
 from proctor.cases.suite import Turn
 from proctor.results.run import Outcome
@@ -26,7 +25,7 @@ from proctor.running.cluster.messages import TrialOrder, unpacked
 from proctor.running.cluster.trial_server import STOP_SECONDS, TrialServer
 from proctor.running.engine.ask import Answer, ConversationSpoiled, RunStopped, User
 from proctor.running.engine.plan import Plan, PlannedTrial
-from proctor.running.options import Limits
+from proctor.running.options import Limits, WorkerState
 from proctor.version import __version__
 
 MOST_LOST = 3
@@ -40,17 +39,6 @@ ALONE_SECONDS = 60.0
 """How long a run waits while there is no worker at all."""
 SHORT_SECONDS = 1.0
 """Trials shorter than this are sent ahead, so that a worker does not wait for the network between two."""
-
-
-@record
-class WorkerState:
-    """A worker as the live display shows it."""
-
-    name: str
-    under_way: int
-    done: int
-    status: str
-    """`ready`, `lost`, or why it is refused."""
 
 
 @dataclass(slots=True, eq=False)
@@ -74,6 +62,7 @@ class _Lane:
     """In the order in which they were sent, which is the order in which they begin."""
     unsent: list[TrialOrder] = field(default_factory=list)
     done: int = 0
+    failed: int = 0
     seconds: float = 0.0
     kept_for: _Job | None = None
     """A trial that is to have this worker for itself."""
@@ -93,7 +82,8 @@ class WorkerPool:
         self.lanes: dict[str, _Lane] = {}
         self.refused: dict[str, tuple[str, str]] = {}
         """By address: the name of the worker, and why it is not used."""
-        self.lost: list[WorkerState] = []
+        self._lost: dict[str, WorkerState] = {}
+        """By name: what a worker had done before its process ended, however often."""
         self._client = client
         self._order = order
         self._upload = upload
@@ -125,9 +115,14 @@ class WorkerPool:
             raise UsageError(f"no worker can be used: {told or self._stopped or 'there is none'}")
 
     def states(self) -> list[WorkerState]:
-        now = [WorkerState(lane.name, len(lane.jobs), lane.done, "ready") for lane in self.lanes.values()]
-        refused = [WorkerState(name, 0, 0, f"refused: {reason}") for name, reason in self.refused.values()]
-        return [*now, *self.lost, *refused]
+        """Each worker by its name, which it keeps when its process is started anew."""
+        found = {name: replace(state, status="lost") for name, state in self._lost.items()}
+        for lane in self.lanes.values():
+            before = self._lost.get(lane.name, WorkerState(lane.name))
+            done, failed = before.done + lane.done, before.failed + lane.failed
+            found[lane.name] = WorkerState(lane.name, len(lane.jobs), done, failed, before.lost)
+        refused = [WorkerState(name, status=f"refused: {reason}") for name, reason in self.refused.values()]
+        return [*found.values(), *refused]
 
     def only_while(self, wanted: Callable[[], bool]) -> None:
         """Trials that wait for a worker are dropped once nothing more is to be begun."""
@@ -255,6 +250,7 @@ class WorkerPool:
             reason = f"the reply cannot leave the process of its trial: {describe(error)}"
             answer = Answer((), Outcome.ERROR, reason, 1, CLOCK.time(), 0.0)
         lane.done += 1
+        lane.failed += answer.outcome is not None
         lane.seconds += answer.duration_ms / 1000
         if not job.answer.done():
             job.answer.set_result(answer)
@@ -264,7 +260,10 @@ class WorkerPool:
         if self.lanes.get(lane.address) is not lane or self._closed:
             return
         del self.lanes[lane.address]
-        self.lost.append(WorkerState(lane.name, 0, lane.done, "lost"))
+        before = self._lost.get(lane.name, WorkerState(lane.name))
+        self._lost[lane.name] = WorkerState(
+            lane.name, 0, before.done + lane.done, before.failed + lane.failed, before.lost + 1
+        )
         jobs = [job for job in lane.jobs.values() if not job.answer.done()]
         lane.jobs.clear()
         for job in jobs[: self.width]:
