@@ -140,9 +140,9 @@ class Soak:
         again = len(re.findall("since the worker", (self.here / "first.json").read_text()))
         lines = (self.here / "first.txt").read_text()
         print(
-            f"{self.options.cases} cases on {self.options.workers} workers of 2 hosts, {kills} kills, exit code {code}, "
-            f"{lines.count('asked again elsewhere')} workers seen to be lost, {again} trials asked again, "
-            f"{time.monotonic() - began:.0f} s",
+            f"{self.options.cases} cases on {self.options.workers} workers of 2 hosts, {kills} kills, "
+            f"exit code {code}, {lines.count('asked again elsewhere')} workers seen to be lost, "
+            f"{again} trials asked again, {time.monotonic() - began:.0f} s",
             flush=True,
         )
 

@@ -28,10 +28,11 @@ from proctor.agents.resolving import resolve_agent
 from proctor.agents.sessions import TRIAL
 from proctor.base.clock import CLOCK
 from proctor.base.env_files import environment_from
-from proctor.base.errors import ProctorError
+from proctor.base.errors import AgentFailed, ProctorError, UnreadableReply
 from proctor.base.references import describe
 from proctor.evaluators.registry import build
 from proctor.results.run import Outcome
+from proctor.running.cluster.conversations import Talk
 from proctor.running.cluster.messages import RunOrder, SuiteOrder, TrialOrder, unpacked
 from proctor.running.engine.ask import Answer, WrittenUser, ask
 from proctor.running.engine.deadline import Watchdog, problem_of_step, unforeseen
@@ -59,6 +60,7 @@ class TrialServer:
         self._agents: list[BaseAgent | None] = []
         self._started: dict[BaseAgent, asyncio.Task[str | None]] = {}
         self._running: dict[int, tuple[TrialOrder, asyncio.Task[None]]] = {}
+        self._talks: dict[int, Talk] = {}
         self._done: deque[tuple[int, bytes]] = deque()
         self._arrived: asyncio.Event | None = None
         self._waiter: asyncio.AbstractEventLoop | None = None
@@ -102,6 +104,20 @@ class TrialServer:
                 await asyncio.sleep(LINGER_SECONDS)
         self._heard_at = time.monotonic()
         return [self._done.popleft() for _ in range(len(self._done))], self._ends_worker
+
+    async def open(self, order: bytes) -> bytes:
+        """Begin a conversation whose user is elsewhere; its turns come one by one."""
+        return await self._in_trials(self._open(unpacked(order)))  # type: ignore[no-any-return]
+
+    async def send(self, key: int, turn: bytes) -> bytes:
+        """The agent's reply to one turn, or what is to be raised instead."""
+        return await self._in_trials(self._talks[key].send(unpacked(turn)))  # type: ignore[no-any-return]
+
+    async def leave(self, key: int) -> None:
+        """The conversation is over."""
+        talk = self._talks.pop(key, None)
+        if talk is not None:
+            await self._in_trials(talk.end())
 
     async def finish(self) -> list[str]:
         """Drop what is under way and stop the agents; returns what went wrong."""
@@ -187,14 +203,31 @@ class TrialServer:
         self._running.pop(order.key, None)
         self._deliver(order.key, packed(answer, otherwise=_broken))
 
-    async def _answer(self, order: TrialOrder) -> Answer:
+    async def _ready_agent(self, order: TrialOrder) -> BaseAgent:
+        """The agent of a trial, started once; raises `AgentFailed` where it cannot start."""
         agent = self._agents[order.suite]
         assert agent is not None
         if agent not in self._started:
             seconds = max(order.limits.timeout, agent.start_seconds)
             self._started[agent] = self._loop.create_task(problem_of_step(agent.start, seconds))
         if (problem := await asyncio.shield(self._started[agent])) is not None:
-            return _broken(f"the agent {agent.name} could not start: {problem}")
+            raise AgentFailed(f"the agent {agent.name} could not start: {problem}")
+        return agent
+
+    async def _open(self, order: TrialOrder) -> bytes:
+        try:
+            talk = Talk(await self._ready_agent(order), order)
+            await talk.begin()
+        except (AgentFailed, UnreadableReply) as error:
+            return packed(error)
+        self._talks[order.key] = talk
+        return b""
+
+    async def _answer(self, order: TrialOrder) -> Answer:
+        try:
+            agent = await self._ready_agent(order)
+        except AgentFailed as error:
+            return _broken(str(error))
         TRIAL.set(order.number)
         said = replace(order.case, turns=order.turns)
         return await ask(
@@ -217,6 +250,7 @@ class TrialServer:
 
     async def _stop(self) -> list[str]:
         under_way = [task for _, task in self._running.values()]
+        under_way += [talk.task for talk in self._talks.values() if talk.task is not None]
         for task in under_way:
             task.cancel()
         if under_way:

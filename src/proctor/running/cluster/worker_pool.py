@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from proctor.agents.agent import Reply
 from proctor.base.clock import CLOCK
 from proctor.base.errors import UsageError
 from proctor.base.references import describe
@@ -49,10 +50,12 @@ class _Job:
     answer: asyncio.Future[Answer]
     lost: list[str] = field(default_factory=list)
     """The workers that ended while it was being asked."""
+    place: asyncio.Future[Lane] | None = None
+    """Where a conversation takes place whose user is in this process: nothing is sent for it but its turns."""
 
 
 @dataclass(slots=True, eq=False)
-class _Lane:
+class Lane:
     """One worker, and the trials it has."""
 
     address: str
@@ -79,7 +82,7 @@ class WorkerPool:
     """The workers of one run."""
 
     def __init__(self, client: Any, plan: Plan, order: bytes, upload: bytes, tell: Callable[[str], None]) -> None:
-        self.lanes: dict[str, _Lane] = {}
+        self.lanes: dict[str, Lane] = {}
         self.refused: dict[str, tuple[str, str]] = {}
         """By address: the name of the worker, and why it is not used."""
         self._lost: dict[str, WorkerState] = {}
@@ -151,6 +154,31 @@ class WorkerPool:
             answer, attempts=answer.attempts + len(job.lost), warnings=(*_told_of(job.lost), *answer.warnings)
         )
 
+    async def place_for(self, planned: PlannedTrial, limits: Limits) -> tuple[Lane, TrialOrder]:
+        """A worker that has room for a conversation, which holds it until `leave`."""
+        number, loop = self._numbers[id(planned.suite)], asyncio.get_running_loop()
+        order = TrialOrder(next(self._keys), number, planned.case, planned.number, limits, 0.0, False, ())
+        job = _Job(order, loop.create_future(), place=loop.create_future())
+        assert job.place is not None
+        self._waiting.append(job)
+        self._give_out()
+        if self._stopped:
+            raise RunStopped(self._stopped)
+        await asyncio.wait({job.answer, job.place}, return_when=asyncio.FIRST_COMPLETED)
+        if not job.place.done():
+            await job.answer
+        return job.place.result(), order
+
+    def has(self, lane: Lane) -> bool:
+        """Whether a worker is still there."""
+        return self.lanes.get(lane.address) is lane
+
+    def leave(self, lane: Lane, order: TrialOrder) -> None:
+        """A conversation is over: its worker has room for another trial."""
+        if lane.jobs.pop(order.key, None) is not None:
+            lane.done += 1
+            self._give_out()
+
     async def close(self) -> list[str]:
         """Stop the agents on all workers; returns what went wrong with that."""
         self._closed = True
@@ -167,7 +195,7 @@ class WorkerPool:
 
     def _give_out(self) -> None:
         """Give waiting trials to workers that have room; one that must be alone waits for a worker to be empty."""
-        touched: set[_Lane] = set()
+        touched: set[Lane] = set()
         for job in list(self._waiting):
             if job.answer.done() or not self._wanted():
                 self._waiting.remove(job)
@@ -179,13 +207,16 @@ class WorkerPool:
                 continue
             self._waiting.remove(job)
             lane.jobs[job.order.key] = job
+            if job.place is not None:
+                job.place.set_result(lane)
+                continue
             lane.unsent.append(job.order)
             touched.add(lane)
         for lane in touched:
             if lane.sending is None or lane.sending.done():
                 lane.sending = asyncio.create_task(self._send(lane))
 
-    def _lane_for(self, job: _Job) -> _Lane | None:
+    def _lane_for(self, job: _Job) -> Lane | None:
         """The worker with most room; one without room gets short trials ahead."""
         suite, best, most = job.order.suite, None, 0
         for lane in self.lanes.values():
@@ -198,7 +229,7 @@ class WorkerPool:
                 best, most = lane, room
         return best
 
-    def _lane_alone(self, job: _Job) -> _Lane | None:
+    def _lane_alone(self, job: _Job) -> Lane | None:
         own = next((lane for lane in self.lanes.values() if lane.kept_for is job), None)
         if own is None:
             free = [lane for lane in self.lanes.values() if lane.kept_for is None]
@@ -208,7 +239,7 @@ class WorkerPool:
             own.kept_for = job
         return own if not own.jobs else None
 
-    async def _send(self, lane: _Lane) -> None:
+    async def _send(self, lane: Lane) -> None:
         """Send what came since the last exchange, which may wait for long."""
         await asyncio.sleep(0)
         if lane.unsent and lane.task is not None:
@@ -218,7 +249,7 @@ class WorkerPool:
             except Exception as error:
                 self._lose(lane, describe(error))
 
-    async def _serve(self, lane: _Lane) -> None:
+    async def _serve(self, lane: Lane) -> None:
         """Exchange trials for answers with one worker until it is lost."""
         while True:
             orders, lane.unsent = lane.unsent, []
@@ -238,7 +269,7 @@ class WorkerPool:
                 return
             self._give_out()
 
-    def _answered(self, lane: _Lane, key: int, data: bytes) -> None:
+    def _answered(self, lane: Lane, key: int, data: bytes) -> None:
         job = lane.jobs.pop(key, None)
         if job is None:
             return
@@ -255,7 +286,7 @@ class WorkerPool:
         if not job.answer.done():
             job.answer.set_result(answer)
 
-    def _lose(self, lane: _Lane, reason: str) -> None:
+    def _lose(self, lane: Lane, reason: str) -> None:
         """A worker has ended: what it had under way counts as asked, what it had not begun does not."""
         if self.lanes.get(lane.address) is not lane or self._closed:
             return
@@ -264,7 +295,7 @@ class WorkerPool:
         self._lost[lane.name] = WorkerState(
             lane.name, 0, before.done + lane.done, before.failed + lane.failed, before.lost + 1
         )
-        jobs = [job for job in lane.jobs.values() if not job.answer.done()]
+        jobs = [job for job in lane.jobs.values() if not job.answer.done() and job.place is None]
         lane.jobs.clear()
         for job in jobs[: self.width]:
             job.lost.append(lane.name)
@@ -322,7 +353,7 @@ class WorkerPool:
                 self.refused[address] = name, problem
                 self._tell(f"the worker {name} {problem}")
             return
-        lane = _Lane(address, name, server)
+        lane = Lane(address, name, server)
         self.lanes[address] = lane
         lane.task = asyncio.create_task(self._serve(lane))
         self._give_out()
@@ -351,8 +382,6 @@ class WorkerPool:
 
 async def _written(user: User) -> tuple[Turn, ...]:
     """All that a user who does not listen will say."""
-    from proctor.agents.agent import Reply
-
     turns: list[Turn] = []
     while (turn := await user.next_turn([Reply()] * len(turns))) is not None:
         turns.append(turn)

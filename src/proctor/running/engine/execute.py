@@ -35,7 +35,7 @@ from proctor.running.engine.score import (
 )
 from proctor.running.engine.store_writer import OpenRun, TrialWriter, environment
 from proctor.running.engine.tool_reruns import answering_for_tools, reexecuted
-from proctor.running.options import Listener, RunOptions
+from proctor.running.options import Limits, Listener, RunOptions
 from proctor.running.suite_hooks import hooks_of
 from proctor.tracing.watching import carry_context_into_threads, instrumenting
 
@@ -262,18 +262,30 @@ class _Execution:
         if files is not None:
             new_user = files.user(new_user)
         goes_on = bool(suite.suite.hooks) and hooks_of(suite.suite).goes_on_after_failed_turns(case)
-        if self._workers is not None:
-            answer = await self._workers.ask(planned, limits, self._options.backoff, new_user, goes_on=goes_on)
-        else:
+        if self._workers is None:
             TRIAL.set(planned.number)
             answer = await ask(
                 suite.agent, case, limits, self._options.backoff, self._watchdog, new_user, goes_on=goes_on
             )
+        else:
+            answer = await self._asked_elsewhere(planned, limits, new_user, goes_on, self._workers)
         if files is not None:
             answer = files.noted(answer)
         if suite.suite.reexecute is not None and answer.outcome is None:
             answer = await reexecuted(answer, case, suite)
         return await self._scored(planned, answer, reused=False)
+
+    async def _asked_elsewhere(
+        self, planned: PlannedTrial, limits: Limits, new_user: Callable[[], User], goes_on: bool, workers: WorkerPool
+    ) -> Answer:
+        """Have the whole conversation on a worker; if its user is simulated, only the agent is there."""
+        backoff = self._options.backoff
+        if planned.case.scenario is None:
+            return await workers.ask(planned, limits, backoff, new_user, goes_on=goes_on)
+        from proctor.running.cluster.conversations import agent_on_worker
+
+        async with agent_on_worker(workers, planned, limits) as agent:
+            return await ask(agent, planned.case, limits, backoff, self._watchdog, new_user, goes_on=goes_on)
 
     def _files_of(self, planned: PlannedTrial) -> TrialFiles | None:
         """What reads files is loaded where there are some."""

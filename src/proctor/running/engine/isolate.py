@@ -60,16 +60,16 @@ def isolated(plan: Plan) -> Iterator[None]:
             os.waitpid(pid, 0)
 
 
-class IsolatedAgent(BaseAgent):
-    """Stands for an agent whose sessions run elsewhere; it is started and stopped where they run."""
+class AgentElsewhere(BaseAgent):
+    """Stands for an agent whose sessions run in another process; it is started and stopped there."""
 
-    def __init__(self, agent: BaseAgent, control: socket.socket, number: int) -> None:
+    def __init__(self, agent: BaseAgent) -> None:
         self.given = agent
         self.name = agent.name
         self.fingerprint = agent.identity
         self.takes_files = agent.takes_files
-        self._control = control
-        self._number = number
+        self.sees_calls = agent.sees_calls
+        self.tells_cost = agent.tells_cost
 
     def __getattr__(self, name: str) -> Any:
         if name == "given":
@@ -78,6 +78,15 @@ class IsolatedAgent(BaseAgent):
 
     def check(self, case: Case) -> str | None:
         return self.given.check(case)
+
+
+class IsolatedAgent(AgentElsewhere):
+    """An agent that has a process for every session."""
+
+    def __init__(self, agent: BaseAgent, control: socket.socket, number: int) -> None:
+        super().__init__(agent)
+        self._control = control
+        self._number = number
 
     def session(self, case: Case) -> IsolatedSession:
         return IsolatedSession(self._control, self._number, case)
@@ -110,17 +119,7 @@ class IsolatedSession:
     async def send(self, turn: Turn) -> Reply:
         message = pickle.dumps(turn)
         self._writer.write(_LENGTH.pack(len(message)) + message)
-        answer = await self._receive()
-        if isinstance(answer, BaseException):
-            raise answer
-        reply, spans, used = answer
-        scope, recording = SCOPE.get(), CURRENT.get()
-        for span in spans if scope is not None else ():
-            for capture in scope.captures:  # type: ignore[union-attr]
-                capture.add(span)
-        if recording is not None:
-            recording.used |= used
-        return reply  # type: ignore[no-any-return]
+        return taken_in(await self._receive())
 
     async def _receive(self) -> Any:
         try:
@@ -130,6 +129,20 @@ class IsolatedSession:
             return pickle.loads(await self._reader.readexactly(length))  # noqa: S301  from our own fork
         except (asyncio.IncompleteReadError, ConnectionError):
             raise AgentFailed("the process of the trial ended before the agent had answered") from None
+
+
+def taken_in(answer: Any) -> Reply:
+    """The reply that another process sent, with what was seen there counted as seen here; raises what it raised."""
+    if isinstance(answer, BaseException):
+        raise answer
+    reply, spans, used = answer
+    scope, recording = SCOPE.get(), CURRENT.get()
+    for span in spans if scope is not None else ():
+        for capture in scope.captures:  # type: ignore[union-attr]
+            capture.add(span)
+    if recording is not None:
+        recording.used |= used
+    return reply  # type: ignore[no-any-return]
 
 
 def _serve_forks(control: socket.socket, agents: list[BaseAgent], cases: dict[int, Case]) -> NoReturn:
@@ -190,18 +203,17 @@ def _serve_session(link: socket.socket, agent: BaseAgent, case: Case, limit: int
 
 async def _converse(link: socket.socket, agent: BaseAgent, case: Case) -> None:
     _send(link, os.getpid())
-    inputs = {item.name: item.value for item in case.inputs} if case.inputs else None
-    if case.doubles:
-        DOUBLES.set(Doubles(case.doubles))
     loop = asyncio.get_running_loop()
     await agent.start()
+    if case.doubles:
+        DOUBLES.set(Doubles(case.doubles))
     async with agent.session(case) as session:
         while True:
             try:
                 turn = await loop.run_in_executor(None, _receive_turn, link)
             except EOFError:
                 return
-            _send(link, await _answered(session, turn, inputs))
+            _send(link, await answered(agent, session, case, turn))
 
 
 def _receive_turn(link: socket.socket) -> Turn:
@@ -209,16 +221,17 @@ def _receive_turn(link: socket.socket) -> Turn:
     return pickle.loads(_exactly(link, length))  # type: ignore[no-any-return]  # noqa: S301  from our own process
 
 
-async def _answered(session: Any, turn: Turn, inputs: Any) -> Any:
+async def answered(agent: BaseAgent, session: Any, case: Case, turn: Turn) -> Any:
     """What the agent said, with all that was recorded; or the exception to be raised where it was asked."""
-    recording = Recording(inputs)
+    recording = Recording({item.name: item.value for item in case.inputs} if case.inputs else None)
     CURRENT.set(recording)
     clock = CLOCK.perf_counter()
     try:
         with capturing() as seen:
             reply = await session.send(turn)
         recording.over = True
-        whole = complete_reply(reply, recording, (CLOCK.perf_counter() - clock) * 1000, list(seen.spans))
+        duration_ms = (CLOCK.perf_counter() - clock) * 1000
+        whole = complete_reply(reply, recording, duration_ms, list(seen.spans), sees_calls=agent.sees_calls)
         check_size(whole)
         return whole, tuple(seen.spans), recording.used
     except ReplyTooLarge as error:
