@@ -95,9 +95,12 @@ def is_secret_name(name: str, *, wide: bool = False) -> bool:
     return wide and _WIDE.search(last) is not None and _NOT_A_VALUE.search(last) is None
 
 
-def find_secrets(text: str, known: Iterable[str] = ()) -> list[Secret]:
-    """In the order of the text, none overlapping another."""
-    values = _environment_values() + [("key", value) for value in known if len(value) >= SHORTEST_VALUE]
+def find_secrets(
+    text: str, known: Iterable[str] = (), environment: list[tuple[str, str]] | None = None
+) -> list[Secret]:
+    """In the order of the text, none overlapping another; `environment` has its values, where they were read before."""
+    values = list(_environment_values() if environment is None else environment)
+    values += [("key", value) for value in known if len(value) >= SHORTEST_VALUE]
     found = list(_find_values(text, values)) if values else []
     if _may_hold_secrets(text):
         found += [Secret(*shape) for shape in find_shapes(text)]
@@ -110,7 +113,8 @@ class Masker:
 
     def __init__(self, known: Iterable[str] = (), *, wide: bool = False) -> None:
         self._known = [value for value in known if len(value) >= SHORTEST_VALUE]
-        self._values = [value for _, value in _environment_values()] + self._known
+        self._environment = _environment_values()
+        self._values = [value for _, value in self._environment] + self._known
         self._wide = wide
 
     def may_be_in(self, texts: Iterable[str]) -> bool:
@@ -119,7 +123,7 @@ class Masker:
         return _may_hold_secrets(whole) or any(value in whole for value in self._values)
 
     def text(self, text: str) -> str:
-        return mask(text, self._known)
+        return _replaced(text, find_secrets(text, self._known, self._environment))
 
     def data(self, value: Json, name: str = "") -> Json:
         """`name` is that under which the value stands."""

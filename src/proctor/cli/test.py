@@ -15,11 +15,14 @@ from proctor.cases.suite import Case, EvaluatorSpec, Settings, Suite, Turn
 from proctor.cli.configuration import Configuration, command_configuration
 from proctor.cli.options_and_output import (
     Chance,
+    PerSecond,
     Seconds,
     carry_out,
+    cluster_options,
     judge_options,
     parse_agents,
     parse_evaluators,
+    read_cluster_options,
     report_options,
     report_targets,
     say,
@@ -88,11 +91,9 @@ class TestCommand(click.Command):
 @click.option(
     "--workers", type=click.IntRange(min=1), metavar="N", help="Ask the agent in N processes, -j trials in each."
 )
-@click.option("--cluster", metavar="ADDR", help="Ask it on the workers of a Dask scheduler: tcp://host:8786.")
-@click.option("--upload", is_flag=True, help="Send the files of this folder to the workers of --cluster.")
-@click.option("--tls-ca", metavar="FILE", help="For --cluster tls://...: the authority's certificate,")
-@click.option("--tls-cert", metavar="FILE", help="ours,")
-@click.option("--tls-key", metavar="FILE", help="and its key.")
+@cluster_options
+@click.option("--score-on-workers", is_flag=True, help="Run evaluators that ask no judge there too.")
+@click.option("--rate", type=PerSecond(), metavar="N", help="Turns a second to each endpoint, for all together.")
 @click.option("--fast", is_flag=True, help="Leave out whatever needs a language model.")
 @judge_options
 @click.option("--name", metavar="NAME", help="What to call this run in other commands: nightly, before-the-change.")
@@ -234,33 +235,21 @@ def _options(given: dict[str, Any], configuration: Configuration) -> RunOptions:
         usual_judge=configuration.values.get("judge"),
         budget_usd=configuration.budget(given["budget"]),
         keep_secrets=configuration.values.get("keep_secrets", False),
+        rate=given["rate"],
         cluster=_cluster(given),
     )
 
 
 def _cluster(given: dict[str, Any]) -> ClusterOptions | None:
     """Where the agents are asked; all that does not fit together is said before anything starts."""
-    if given["workers"] is None and given["cluster"] is None:
-        useless = [name for name in ("upload", "tls_ca", "tls_cert", "tls_key") if given[name]]
-        if useless:
-            raise UsageError(f"--{useless[0].replace('_', '-')} is for --cluster, which was not given")
+    options = read_cluster_options(given, given["workers"] or 0)
+    if options is None:
+        if given["score_on_workers"]:
+            raise UsageError("--score-on-workers needs workers: --workers N or --cluster ADDR")
         return None
-    if given["workers"] is not None and given["cluster"] is not None:
-        raise UsageError("--workers starts processes here and --cluster finds them elsewhere; give one of the two")
     if given["isolate"]:
         raise UsageError("--isolate gives every trial a process here, so it does not go with workers")
-    from proctor.running.cluster.connection import checked
-
-    return checked(
-        ClusterOptions(
-            given["workers"] or 0,
-            given["cluster"] or "",
-            given["tls_ca"] or "",
-            given["tls_cert"] or "",
-            given["tls_key"] or "",
-            upload=given["upload"],
-        )
-    )
+    return replace(options, score=given["score_on_workers"])
 
 
 def _selection(given: dict[str, Any], folder: Path) -> CaseFilter | None:

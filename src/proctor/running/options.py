@@ -65,6 +65,8 @@ class RunOptions:
     """Whether the store and reports keep secrets in answers, tool calls, prompts and errors as they are."""
     backoff: float = 0.5
     """Seconds before the first retry; doubled each time."""
+    rate: float | None = None
+    """Turns a second that each endpoint is sent at most."""
     cluster: ClusterOptions | None = None
     """Ask the agents on workers, which the run starts or finds."""
 

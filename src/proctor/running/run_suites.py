@@ -93,21 +93,20 @@ async def _run(request: Request, listener: Listener | None) -> tuple[Run, RunVer
         raise UsageError(f"no case is selected, so nothing was run{_choices(request.suites)}")
     store = None if request.store is None else Store(request.store)
     plan, rounds, possible = (plan, None, plan) if request.gate is None else _gated(plan, request, store)
-    opened = resume_run(possible, store) if store is not None and request.resume else None
-    info = _info(plan, request)
-    opened = opened or start_run(plan, store, info, name=request.name)
-    earlier = _earlier_answers(store) if request.reuse and store is not None else None
-    if earlier is not None:
-        _say_what_is_not_reused(plan)
-    if opened.answers:
-        earlier = _answers_first(opened.answers, earlier)
-    with _recorded(plan, opened, info) as close, _separated(plan, request.options):
-        everything_kept = len(opened.kept) >= len(plan.trials) and rounds is None
-        async with _workers(plan, request.options, listener, needed=not everything_kept) as workers:
+    async with _workers(plan, request.options, listener) as workers:
+        opened = resume_run(possible, store) if store is not None and request.resume else None
+        info = _info(plan, request)
+        opened = opened or start_run(plan, store, info, name=request.name)
+        earlier = _earlier_answers(store) if request.reuse and store is not None else None
+        if earlier is not None:
+            _say_what_is_not_reused(plan)
+        if opened.answers:
+            earlier = _answers_first(opened.answers, earlier)
+        with _recorded(plan, opened, info) as close, _separated(plan, request.options):
             run, verdict = await execute(
                 plan, request.options, opened, listener=listener, earlier=earlier, rounds=rounds, workers=workers
             )
-        close(run, verdict)
+            close(run, verdict)
     return run, verdict
 
 
@@ -132,10 +131,10 @@ def _separated(plan: Plan, options: RunOptions) -> AbstractContextManager[None]:
 
 
 def _workers(
-    plan: Plan, options: RunOptions, listener: Listener | None, *, needed: bool
+    plan: Plan, options: RunOptions, listener: Listener | None
 ) -> AbstractAsyncContextManager[WorkerPool | None]:
-    """The processes that ask the agents, where that is not this one."""
-    if options.cluster is None or not needed:
+    """The processes that ask the agents, where that is not this one; a run begins when they are there."""
+    if options.cluster is None:
         return nullcontext()
     from proctor.running.cluster.connection import workers_for
 

@@ -70,10 +70,17 @@ def checked(options: ClusterOptions) -> ClusterOptions:
 async def workers_for(plan: Plan, options: ClusterOptions, listener: Listener | None) -> AsyncIterator[WorkerPool]:
     """The workers of a run, ready to be asked; local ones end with it."""
     told = listener if isinstance(listener, WorkerListener) else None
-    order = order_of(plan, same_machine=bool(options.workers))
+    order = order_of(plan, options)
     upload = zipped(Path.cwd()) if options.upload else b""
     async with connected(options) as client:
-        pool = WorkerPool(client, plan, order, upload, lambda text: None if told is None else told.notice(mask(text)))
+        pool = WorkerPool(
+            client,
+            plan,
+            order,
+            lambda text: None if told is None else told.notice(mask(text)),
+            upload=upload,
+            scores=options.score,
+        )
         if told is not None:
             told.workers(pool.states)
         try:

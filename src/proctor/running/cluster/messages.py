@@ -14,8 +14,8 @@ from proctor.base.errors import UsageError
 from proctor.base.records import record
 from proctor.base.references import is_reference
 from proctor.cases.suite import Case, EvaluatorSpec, Suite, Turn
-from proctor.running.engine.plan import Plan, PlannedSuite
-from proctor.running.options import Limits
+from proctor.running.engine.plan import Plan, PlannedSuite, spec_key
+from proctor.running.options import ClusterOptions, Limits
 from proctor.version import __version__
 
 MOST_UPLOADED_BYTES = 50_000_000
@@ -32,9 +32,9 @@ class SuiteOrder:
     """Instead of the suite's own."""
     fingerprint: str
     """What the agent's identity must be on the worker."""
-    parallel: int
-    code: tuple[EvaluatorSpec, ...]
-    """Evaluators in files: loaded in the same order as here, since an agent's fingerprint covers what is loaded."""
+    limits: Limits
+    code: tuple[tuple[EvaluatorSpec, str], ...]
+    """Evaluators in files, each with its fingerprint; an agent's own one covers what is loaded beside it."""
 
 
 @record
@@ -46,6 +46,8 @@ class RunOrder:
     """The working folder of the run."""
     version: str
     same_machine: bool
+    scores: bool
+    """Whether workers score answers."""
 
 
 @record
@@ -59,11 +61,13 @@ class TrialOrder:
     limits: Limits
     backoff: float
     goes_on: bool
+    scored: bool
+    """Whether the worker scores the answer too."""
     turns: tuple[Turn, ...]
     """What is said to the agent: the turns of the case, with the text of their files where it takes none."""
 
 
-def order_of(plan: Plan, *, same_machine: bool) -> bytes:
+def order_of(plan: Plan, options: ClusterOptions) -> bytes:
     """The order of a run, packed; raises `UsageError` where an agent cannot leave this process."""
     import cloudpickle
 
@@ -71,7 +75,8 @@ def order_of(plan: Plan, *, same_machine: bool) -> bytes:
         tuple(_suite_order(item) for item in plan.suites),
         Path.cwd(),
         __version__,
-        same_machine,
+        same_machine=bool(options.workers),
+        scores=options.score,
     )
     try:
         packed: bytes = cloudpickle.dumps(order)
@@ -83,10 +88,10 @@ def order_of(plan: Plan, *, same_machine: bool) -> bytes:
 
 
 def _suite_order(item: PlannedSuite) -> SuiteOrder:
-    specs = (spec for bound in item.bound.values() if is_reference((spec := bound.spec).name))
+    bounds = {spec_key(bound.spec): bound for bound in item.bound.values() if is_reference(bound.spec.name)}
     thin = replace(item.suite, cases=(), evaluators=(), warnings=())
-    code = tuple({spec.name: spec for spec in specs}.values())
-    return SuiteOrder(thin, item.given_agent, item.agent_fingerprint, item.limits.parallel, code)
+    code = tuple((bound.spec, bound.fingerprint) for bound in bounds.values())
+    return SuiteOrder(thin, item.given_agent, item.agent_fingerprint, item.limits, code)
 
 
 def unpacked(data: bytes) -> Any:

@@ -10,9 +10,7 @@ import asyncio
 import contextlib
 import io
 import os
-import platform
 import signal
-import sys
 import tempfile
 import threading
 import time
@@ -28,12 +26,13 @@ from proctor.agents.resolving import resolve_agent
 from proctor.agents.sessions import TRIAL
 from proctor.base.clock import CLOCK
 from proctor.base.env_files import environment_from
-from proctor.base.errors import AgentFailed, ProctorError, UnreadableReply
+from proctor.base.errors import AgentFailed, ProctorError, UnreadableReply, UsageError
 from proctor.base.references import describe
 from proctor.evaluators.registry import build
 from proctor.results.run import Outcome
 from proctor.running.cluster.conversations import Talk
 from proctor.running.cluster.messages import RunOrder, SuiteOrder, TrialOrder, unpacked
+from proctor.running.cluster.scoring import SuiteOnWorker, WorkerScoring
 from proctor.running.engine.ask import Answer, WrittenUser, ask
 from proctor.running.engine.deadline import Watchdog, problem_of_step, unforeseen
 from proctor.running.engine.isolate import packed
@@ -57,7 +56,7 @@ class TrialServer:
 
     def __init__(self, order: bytes) -> None:
         self._order: RunOrder = unpacked(order)
-        self._agents: list[BaseAgent | None] = []
+        self._suites: list[SuiteOnWorker | None] = []
         self._started: dict[BaseAgent, asyncio.Task[str | None]] = {}
         self._running: dict[int, tuple[TrialOrder, asyncio.Task[None]]] = {}
         self._talks: dict[int, Talk] = {}
@@ -141,8 +140,10 @@ class TrialServer:
     async def _enter(self) -> None:
         self._watchdog.__enter__()
         suites = self._order.suites
-        self._rooms = [asyncio.Semaphore(item.parallel) for item in suites]
-        self._room = asyncio.Semaphore(max((item.parallel for item in suites), default=1))
+        width = max((item.limits.parallel for item in suites), default=1)
+        self._rooms = [asyncio.Semaphore(item.limits.parallel) for item in suites]
+        self._room = asyncio.Semaphore(width)
+        self._scoring = WorkerScoring(self._watchdog, width)
 
     def _beat(self) -> None:
         self._beat_at = time.monotonic()
@@ -152,18 +153,18 @@ class TrialServer:
         folder = self._folder(upload)
         found: list[tuple[str, str]] = []
         for item in self._order.suites:
-            agent: BaseAgent | None = None
+            suite: SuiteOnWorker | None = None
             try:
-                agent = self._agent_of(item, folder)
-                found.append((agent.identity, ""))
+                suite = self._suite_of(item, folder)
+                found.append((suite.agent.identity, ""))
             except (ProctorError, OSError) as error:
                 found.append(("", str(error)))
             except BaseException as error:
                 found.append(("", describe(error)))
-            self._agents.append(agent)
+            self._suites.append(suite)
         return found
 
-    def _agent_of(self, item: SuiteOrder, folder: Path) -> BaseAgent:
+    def _suite_of(self, item: SuiteOrder, folder: Path) -> SuiteOnWorker:
         suite = replace(item.suite, path=_moved(item.suite.path, self._order.folder, folder))
         if suite.hooks:
             self._variables.enter_context(environment_from(hooks_of(suite).env_files(suite)))
@@ -173,10 +174,12 @@ class TrialServer:
             agent = hooks_of(suite).described_agent(suite)
         else:
             agent = resolve_agent(suite.agent, suite.base)
-        for spec in item.code:
-            with contextlib.suppress(Exception):
-                build(spec, suite.base)
-        return agent
+        for spec, fingerprint in item.code:
+            with contextlib.nullcontext() if self._order.scores else contextlib.suppress(Exception):
+                here = build(spec, suite.base).fingerprint
+                if self._order.scores and here != fingerprint:
+                    raise UsageError(f"{spec.name} has the fingerprint {here}, and in the run it is {fingerprint}")
+        return SuiteOnWorker(suite, agent, item)
 
     def _folder(self, upload: bytes) -> Path:
         """Where the files of the run are on this worker: uploaded, at the same place, or in its own working folder."""
@@ -205,8 +208,9 @@ class TrialServer:
 
     async def _ready_agent(self, order: TrialOrder) -> BaseAgent:
         """The agent of a trial, started once; raises `AgentFailed` where it cannot start."""
-        agent = self._agents[order.suite]
-        assert agent is not None
+        suite = self._suites[order.suite]
+        assert suite is not None
+        agent = suite.agent
         if agent not in self._started:
             seconds = max(order.limits.timeout, agent.start_seconds)
             self._started[agent] = self._loop.create_task(problem_of_step(agent.start, seconds))
@@ -230,7 +234,7 @@ class TrialServer:
             return _broken(str(error))
         TRIAL.set(order.number)
         said = replace(order.case, turns=order.turns)
-        return await ask(
+        answer = await ask(
             agent,
             order.case,
             order.limits,
@@ -239,6 +243,10 @@ class TrialServer:
             lambda: WrittenUser(said),
             goes_on=order.goes_on,
         )
+        suite = self._suites[order.suite]
+        if not order.scored or suite is None:
+            return answer
+        return await self._scoring.scored(suite, order.case, answer)
 
     def _deliver(self, key: int, answer: bytes) -> None:
         self._done.append((key, answer))
@@ -308,17 +316,3 @@ def _moved(path: Path | None, there: Path, here: Path) -> Path | None:
 
 def _broken(reason: str) -> Answer:
     return Answer((), Outcome.ERROR, reason, 0, CLOCK.time(), 0.0)
-
-
-def described_worker(names: list[str]) -> dict[str, Any]:
-    """For `proctor doctor --cluster`: what a worker has; of keys only whether they are there."""
-    from importlib.util import find_spec
-
-    return {
-        "proctor": __version__,
-        "python": platform.python_version(),
-        "folder": str(Path.cwd()),
-        "packages": {name: find_spec(name) is not None for name in names},
-        "keys": sorted(name for name in os.environ if name.endswith(("_API_KEY", "_TOKEN")) and os.environ[name]),
-        "executable": sys.executable,
-    }

@@ -13,7 +13,7 @@ import itertools
 import pickle
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from proctor.agents.agent import Reply
@@ -23,6 +23,8 @@ from proctor.base.references import describe
 from proctor.cases.suite import Turn
 from proctor.results.run import Outcome
 from proctor.running.cluster.messages import TrialOrder, unpacked
+from proctor.running.cluster.placement import Job, Lane, empty_lane, lane_with_room
+from proctor.running.cluster.scoring import can_be_scored_there
 from proctor.running.cluster.trial_server import STOP_SECONDS, TrialServer
 from proctor.running.engine.ask import Answer, ConversationSpoiled, RunStopped, User
 from proctor.running.engine.plan import Plan, PlannedTrial
@@ -38,50 +40,21 @@ SILENT_SECONDS = 60.0
 PREPARE_SECONDS = 300.0
 ALONE_SECONDS = 60.0
 """How long a run waits while there is no worker at all."""
-SHORT_SECONDS = 1.0
-"""Trials shorter than this are sent ahead, so that a worker does not wait for the network between two."""
-
-
-@dataclass(slots=True, eq=False)
-class _Job:
-    """One trial until there is an answer."""
-
-    order: TrialOrder
-    answer: asyncio.Future[Answer]
-    lost: list[str] = field(default_factory=list)
-    """The workers that ended while it was being asked."""
-    place: asyncio.Future[Lane] | None = None
-    """Where a conversation takes place whose user is in this process: nothing is sent for it but its turns."""
-
-
-@dataclass(slots=True, eq=False)
-class Lane:
-    """One worker, and the trials it has."""
-
-    address: str
-    name: str
-    server: Any
-    jobs: dict[int, _Job] = field(default_factory=dict)
-    """In the order in which they were sent, which is the order in which they begin."""
-    unsent: list[TrialOrder] = field(default_factory=list)
-    done: int = 0
-    failed: int = 0
-    seconds: float = 0.0
-    kept_for: _Job | None = None
-    """A trial that is to have this worker for itself."""
-    task: asyncio.Task[None] | None = None
-    sending: asyncio.Task[None] | None = None
-
-    @property
-    def ahead(self) -> bool:
-        """Whether trials are short enough to be sent ahead."""
-        return self.done > 0 and self.seconds / self.done < SHORT_SECONDS
 
 
 class WorkerPool:
     """The workers of one run."""
 
-    def __init__(self, client: Any, plan: Plan, order: bytes, upload: bytes, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        client: Any,
+        plan: Plan,
+        order: bytes,
+        tell: Callable[[str], None],
+        *,
+        upload: bytes = b"",
+        scores: bool = False,
+    ) -> None:
         self.lanes: dict[str, Lane] = {}
         self.refused: dict[str, tuple[str, str]] = {}
         """By address: the name of the worker, and why it is not used."""
@@ -90,6 +63,7 @@ class WorkerPool:
         self._client = client
         self._order = order
         self._upload = upload
+        self._scores = scores
         self._tell = tell
         self._numbers = {id(item): number for number, item in enumerate(plan.suites)}
         self._fingerprints = [(item.agent.name, item.agent_fingerprint) for item in plan.suites]
@@ -97,7 +71,7 @@ class WorkerPool:
         self.width = max(self._parallel, default=1)
         """Trials that one worker makes at once."""
         self._keys = itertools.count()
-        self._waiting: deque[_Job] = deque()
+        self._waiting: deque[Job] = deque()
         self._joining: dict[str, asyncio.Task[None]] = {}
         self._stopped = ""
         self._closed = False
@@ -141,8 +115,9 @@ class WorkerPool:
         except ConversationSpoiled as error:
             return Answer((), Outcome.ERROR, str(error), 1, CLOCK.time(), 0.0)
         number = self._numbers[id(planned.suite)]
-        order = TrialOrder(next(self._keys), number, case, planned.number, limits, backoff, goes_on, turns)
-        job = _Job(order, asyncio.get_running_loop().create_future())
+        scored = self._scores and can_be_scored_there(planned)
+        order = TrialOrder(next(self._keys), number, case, planned.number, limits, backoff, goes_on, scored, turns)
+        job = Job(order, asyncio.get_running_loop().create_future())
         self._waiting.append(job)
         self._give_out()
         if self._stopped:
@@ -157,8 +132,8 @@ class WorkerPool:
     async def place_for(self, planned: PlannedTrial, limits: Limits) -> tuple[Lane, TrialOrder]:
         """A worker that has room for a conversation, which holds it until `leave`."""
         number, loop = self._numbers[id(planned.suite)], asyncio.get_running_loop()
-        order = TrialOrder(next(self._keys), number, planned.case, planned.number, limits, 0.0, False, ())
-        job = _Job(order, loop.create_future(), place=loop.create_future())
+        order = TrialOrder(next(self._keys), number, planned.case, planned.number, limits, 0.0, False, False, ())
+        job = Job(order, loop.create_future(), place=loop.create_future())
         assert job.place is not None
         self._waiting.append(job)
         self._give_out()
@@ -202,7 +177,7 @@ class WorkerPool:
                 if not job.answer.done():
                     job.answer.set_exception(RunStopped(""))
                 continue
-            lane = self._lane_alone(job) if len(job.lost) >= MOST_LOST - 1 else self._lane_for(job)
+            lane = self._lane_for(job)
             if lane is None:
                 continue
             self._waiting.remove(job)
@@ -216,28 +191,10 @@ class WorkerPool:
             if lane.sending is None or lane.sending.done():
                 lane.sending = asyncio.create_task(self._send(lane))
 
-    def _lane_for(self, job: _Job) -> Lane | None:
-        """The worker with most room; one without room gets short trials ahead."""
-        suite, best, most = job.order.suite, None, 0
-        for lane in self.lanes.values():
-            if lane.kept_for is not None:
-                continue
-            of_suite = sum(1 for other in lane.jobs.values() if other.order.suite == suite)
-            room = min(self.width - len(lane.jobs), self._parallel[suite] - of_suite)
-            ahead = -(-self.width // 2) if lane.ahead and not job.lost else 0
-            if room + ahead > 0 and (best is None or room > most):
-                best, most = lane, room
-        return best
-
-    def _lane_alone(self, job: _Job) -> Lane | None:
-        own = next((lane for lane in self.lanes.values() if lane.kept_for is job), None)
-        if own is None:
-            free = [lane for lane in self.lanes.values() if lane.kept_for is None]
-            own = min(free, key=lambda lane: len(lane.jobs), default=None)
-            if own is None:
-                return None
-            own.kept_for = job
-        return own if not own.jobs else None
+    def _lane_for(self, job: Job) -> Lane | None:
+        if len(job.lost) >= MOST_LOST - 1:
+            return empty_lane(self.lanes.values(), job)
+        return lane_with_room(self.lanes.values(), job, self.width, self._parallel)
 
     async def _send(self, lane: Lane) -> None:
         """Send what came since the last exchange, which may wait for long."""
@@ -395,7 +352,7 @@ def _told_of(lost: list[str]) -> list[str]:
     ]
 
 
-def _given_up(job: _Job) -> Answer:
+def _given_up(job: Job) -> Answer:
     workers = ", ".join(dict.fromkeys(job.lost))
     reason = f"the process of its worker ended each of the {MOST_LOST} times that the agent was asked ({workers})"
     return Answer((), Outcome.FAILED, reason, 0, CLOCK.time(), 0.0)

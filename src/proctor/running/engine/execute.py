@@ -82,6 +82,7 @@ class Dispatcher:
 if TYPE_CHECKING:
     from proctor.running.cluster.worker_pool import WorkerPool
     from proctor.running.engine.attach_files import AttachedFiles, TrialFiles
+    from proctor.running.engine.rate_limit import RateLimit
     from proctor.running.gate import GateRounds
 
 STOP_SECONDS = 10.0
@@ -145,6 +146,7 @@ class _Execution:
         self._costs = RunCosts(plan, options, open_run) if counted else None
         self._run_judges = None if self._costs is None else self._costs.run_judges
         self._files: AttachedFiles | None = None
+        self._rate = _rate_limit(options)
         self._scoring = ScoringContext(
             asyncio.Semaphore(self._parallel), self._watchdog, options.fast, self._run_judges
         )
@@ -262,6 +264,10 @@ class _Execution:
         if files is not None:
             new_user = files.user(new_user)
         goes_on = bool(suite.suite.hooks) and hooks_of(suite.suite).goes_on_after_failed_turns(case)
+        if self._rate is not None:
+            await self._rate.wait(suite.agent, len(case.turns))
+            if self._dispatcher.closed:
+                raise RunStopped("")
         if self._workers is None:
             TRIAL.set(planned.number)
             answer = await ask(
@@ -312,7 +318,10 @@ class _Execution:
         if answer.outcome is not None:
             return _result(planned, answer, reused=reused)
         with answering_for_tools(planned.case) if planned.case.doubles else contextlib.nullcontext():
-            scores, warnings = await score(suite, _case_of(planned, answer), answer, self._scoring)
+            if answer.scores is None:
+                scores, warnings = await score(suite, _case_of(planned, answer), answer, self._scoring)
+            else:
+                scores, warnings = answer.scores, ()
         if reused:
             scores = with_masked_note(scores, answer.replies)
         if suite.asked_anew:
@@ -413,6 +422,14 @@ class _Execution:
         # The guard ends the process at the second signal, and passes on one that the whole group got already.
         signal.signal(number, signal.SIG_IGN if is_guarded() else signal.SIG_DFL)
         self._stop("interrupted; run the same command with --resume to continue", interrupted=True)
+
+
+def _rate_limit(options: RunOptions) -> RateLimit | None:
+    if options.rate is None:
+        return None
+    from proctor.running.engine.rate_limit import RateLimit
+
+    return RateLimit(options.rate)
 
 
 def _result(

@@ -379,12 +379,12 @@ def _bind_all(suite: Suite, options: RunOptions, problems: list[Problem]) -> dic
         for spec in specs:
             if id(spec) in bound:
                 continue
-            key = _spec_key(spec)
+            key = spec_key(spec)
             if key not in made:
                 made[key] = _bind(spec, suite, choice, problems)
             ready = made[key]
             if ready is not None:
-                bound[id(spec)] = _told_apart(ready, taken)
+                bound[id(spec)] = told_apart(ready, taken)
                 taken.add(bound[id(spec)].title)
     judged = [ready for ready in made.values() if ready is not None and ready.judged]
     if judged or choice.origin == GIVEN or choice.path is not None:
@@ -399,7 +399,7 @@ def _bind_all(suite: Suite, options: RunOptions, problems: list[Problem]) -> dic
     return bound
 
 
-def _told_apart(bound: Bound, taken: set[str]) -> Bound:
+def told_apart(bound: Bound, taken: set[str]) -> Bound:
     """Two evaluators of one list have two names: scores are summed up by name."""
     title, number = bound.title, 2
     while title in taken:
@@ -440,7 +440,7 @@ def _misfits(suite: Suite, agent: BaseAgent) -> list[Problem]:
     ]
 
 
-def _spec_key(spec: EvaluatorSpec) -> str:
+def spec_key(spec: EvaluatorSpec) -> str:
     return canonical(
         [
             spec.name,
