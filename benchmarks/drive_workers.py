@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from pathlib import Path
 
 from proctor.cases.formats.loading import load
@@ -25,7 +26,7 @@ def main(path: str, store: str, workers: str, parallel: str) -> None:
         sys.exit(f"only {passed} of {len(trials)} trials passed")
     began = min(trial.started_at for trial in trials)
     ended = max(trial.started_at + trial.duration_ms / 1000 for trial in trials)
-    print(json.dumps({"cases": passed, "seconds": ended - began, "all": (run.finished_at or 0.0) - run.started_at}))
+    print(json.dumps({"cases": passed, "seconds": ended - began, "cpu": time.process_time()}))
 
 
 if __name__ == "__main__":

@@ -30,10 +30,16 @@ def measure_workers(folder: Path, rounds: int) -> list[Row]:
             ("two", busy, 2, 1),
             ("waiting", slow, WORKERS, PARALLEL),
         ):
-            took = _seconds(folder, path, workers, parallel)
+            took = _printed(folder, path, workers, parallel)["seconds"]
             seconds[name] = min(took, seconds.get(name, took))
     ideal = WAITED / (WORKERS * PARALLEL) * AGENT_SECONDS
     gain, share = seconds["one"] / seconds["two"], ideal / seconds["waiting"]
+    cpu = [
+        min(
+            _printed(folder, write_jsonl(folder / f"slow_{n}.jsonl", n, "slow_async"), WORKERS, 50)["cpu"] for _ in "12"
+        )
+        for n in (WAITED, 5 * WAITED)
+    ]
     load = f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
     return [
         Row("2 workers against 1, an agent that computes", f"{gain:.2f}x ({load})", "at least 1.8x", gain >= 1.8),
@@ -43,11 +49,14 @@ def measure_workers(folder: Path, rounds: int) -> list[Row]:
             "at least 90%",
             share >= 0.9,
         ),
+        Row("CPU of the run's own process a trial, workers apart", f"{(cpu[1] - cpu[0]) / (4 * WAITED) * 1e6:.0f} us"),
     ]
 
 
-def _seconds(folder: Path, path: Path, workers: int, parallel: int) -> float:
+def _printed(folder: Path, path: Path, workers: int, parallel: int) -> dict[str, float]:
     """The workers need Dask, which the base install does not have: this interpreter is measured."""
     command = [sys.executable, str(HERE / "drive_workers.py"), path.name, "store", str(workers), str(parallel)]
-    printed = measure(Contender(path.stem, command, folder, clean_environment())).printed
-    return float(json.loads(printed.splitlines()[-1])["seconds"])
+    found: dict[str, float] = json.loads(
+        measure(Contender(path.stem, command, folder, clean_environment())).printed.splitlines()[-1]
+    )
+    return found

@@ -143,8 +143,8 @@ def read_cluster_options(given: Mapping[str, Any], workers: int = 0) -> ClusterO
         raise UsageError("--workers starts processes here and --cluster finds them elsewhere; give one of the two")
     from proctor.running.cluster.connection import checked
 
-    tls = [given[name] or "" for name in ("tls_ca", "tls_cert", "tls_key")]
-    return checked(ClusterOptions(workers, given["cluster"] or "", *tls, upload=given["upload"]))
+    ca, cert, key = (given[name] or "" for name in ("tls_ca", "tls_cert", "tls_key"))
+    return checked(ClusterOptions(workers, given["cluster"] or "", ca, cert, key, upload=given["upload"]))
 
 
 def json_option(command: F) -> F:

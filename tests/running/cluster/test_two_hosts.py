@@ -1,4 +1,4 @@
-"""Two hosts with addresses of their own: network namespaces of this machine, a small turn of `scripts/cluster_soak.sh`."""
+"""Two hosts with addresses of their own, which are network namespaces: a small turn of `scripts/cluster_soak.sh`."""
 
 from __future__ import annotations
 

@@ -25,7 +25,8 @@ from proctor.running.engine.plan import PlannedTrial
 from proctor.running.options import Limits
 
 if TYPE_CHECKING:
-    from proctor.running.cluster.worker_pool import Lane, WorkerPool
+    from proctor.running.cluster.placement import Lane
+    from proctor.running.cluster.worker_pool import WorkerPool
 
 END_SECONDS = 10.0
 """How long a session may take to close."""
@@ -44,7 +45,7 @@ class Talk:
     async def begin(self) -> None:
         """Raises `AgentFailed` where the session cannot be opened."""
         self.task = asyncio.create_task(self._hold())
-        await asyncio.wait({self.task, self._opened}, return_when=asyncio.FIRST_COMPLETED)
+        await _either(self.task, self._opened)
         if not self._opened.done():
             await self.task
 
@@ -52,7 +53,7 @@ class Talk:
         reply: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._turns.put_nowait((turn, reply))
         assert self.task is not None
-        await asyncio.wait({self.task, reply}, return_when=asyncio.FIRST_COMPLETED)
+        await _either(self.task, reply)
         return reply.result() if reply.done() else packed(AgentFailed("the session ended before it was over"))
 
     async def end(self) -> None:
@@ -78,6 +79,10 @@ class Talk:
         except Exception as error:
             said = f"the agent raised {describe(error)}{place_of(error)}"
             raise AgentFailed(said, transient=is_transient(error)) from error
+
+
+async def _either(*futures: asyncio.Future[Any]) -> None:
+    await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
 
 
 @contextlib.asynccontextmanager

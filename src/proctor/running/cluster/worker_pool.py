@@ -139,7 +139,8 @@ class WorkerPool:
         self._give_out()
         if self._stopped:
             raise RunStopped(self._stopped)
-        await asyncio.wait({job.answer, job.place}, return_when=asyncio.FIRST_COMPLETED)
+        either: list[asyncio.Future[Any]] = [job.answer, job.place]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if not job.place.done():
             await job.answer
         return job.place.result(), order
