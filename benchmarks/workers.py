@@ -34,12 +34,8 @@ def measure_workers(folder: Path, rounds: int) -> list[Row]:
             seconds[name] = min(took, seconds.get(name, took))
     ideal = WAITED / (WORKERS * PARALLEL) * AGENT_SECONDS
     gain, share = seconds["one"] / seconds["two"], ideal / seconds["waiting"]
-    cpu = [
-        min(
-            _printed(folder, write_jsonl(folder / f"slow_{n}.jsonl", n, "slow_async"), WORKERS, 50)["cpu"] for _ in "12"
-        )
-        for n in (WAITED, 5 * WAITED)
-    ]
+    sizes = [write_jsonl(folder / f"slow_{count}.jsonl", count, "slow_async") for count in (WAITED, 5 * WAITED)]
+    cpu = [min(_printed(folder, path, WORKERS, 50)["cpu"] for _ in "12") for path in sizes]
     load = f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
     return [
         Row("2 workers against 1, an agent that computes", f"{gain:.2f}x ({load})", "at least 1.8x", gain >= 1.8),

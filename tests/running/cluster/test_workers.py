@@ -102,26 +102,48 @@ own = Own()
 '''
 
 
+TWO = ClusterOptions(workers=2)
+CHECKS = """
+import os
+
+
+def where(evaluable):
+    from proctor import Evaluation
+
+    return Evaluation(1.0, str(os.getpid()))
+
+
+def judged(evaluable):
+    return where(evaluable)
+
+
+judged.needs_judge = True
+"""
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     made = tmp_path_factory.mktemp("workers")
     (made / "agents.py").write_text(AGENT, encoding="utf-8")
+    (made / "checks.py").write_text(CHECKS, encoding="utf-8")
     before = Path.cwd()
     os.chdir(made)
     yield made
     os.chdir(before)
 
 
-def write(folder: Path, name: str, agent: str, questions: list[str], more: str = "") -> Path:
-    lines = [f"name: {name}", f"agent: agents.py:{agent}", "evaluators: [ExactMatch]", "cases:"]
+def write(
+    folder: Path, name: str, agent: str, questions: list[str], more: str = "", evaluators: str = "ExactMatch"
+) -> Path:
+    lines = [f"name: {name}", f"agent: agents.py:{agent}", f"evaluators: [{evaluators}]", "cases:"]
     lines += [f"  - {{id: {text}, input: {text}, expected: {text}}}" for text in questions]
     path = folder / f"{name}.yaml"
     path.write_text("\n".join(lines) + "\n" + more, encoding="utf-8")
     return path
 
 
-def run(path: Path, **options: object) -> tuple[Run, RunVerdict]:
-    chosen = RunOptions(cluster=ClusterOptions(workers=2), backoff=0.0, **options)  # type: ignore[arg-type]
+def run(path: Path, cluster: ClusterOptions = TWO, **options: object) -> tuple[Run, RunVerdict]:
+    chosen = RunOptions(cluster=cluster, backoff=0.0, **options)  # type: ignore[arg-type]
     return run_suites(Request(load([path]), chosen, store=path.parent / ".proctor"))
 
 
@@ -177,6 +199,21 @@ def test_a_trial_that_ends_or_blocks_its_worker_fails_alone(folder: Path) -> Non
     assert "a bug" in said["raises"].reason
     again = [trial for trial in trials_of(found) if trial.attempts > 1 and trial.case.id.startswith("q")]
     assert all("since the worker" in trial.warnings[0] for trial in again)
+
+
+def test_evaluators_run_on_workers_where_asked_unless_a_judge_is_among_them(folder: Path) -> None:
+    more = "  - {id: judged, input: judged, expected: judged, evaluators: ['checks.py:where', 'checks.py:judged']}\n"
+    path = write(folder, "scored", "counted", ["q0", "q1", "q2"], more, "ExactMatch, 'checks.py:where'")
+    found = run(path, ClusterOptions(workers=1, score=True))
+
+    assert found[1].exit_code == 0
+    scored = {trial.case.id: trial for trial in trials_of(found)}
+    workers = {str(trial.replies[0].state["pid"]) for trial in scored.values()}  # type: ignore[index]
+    for name in ("q0", "q1", "q2"):
+        exact, where = scored[name].scores
+        assert (exact.evaluator, exact.outcome) == ("ExactMatch", Outcome.PASSED)
+        assert where.reasoning in workers
+    assert {score.reasoning for score in scored["judged"].scores} == {str(os.getpid())}
 
 
 def test_a_worker_whose_agent_is_another_is_refused_with_both_fingerprints(folder: Path) -> None:
