@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 from agents_under_test import outcomes, trials_of
 
@@ -24,6 +29,7 @@ import sys
 import time
 
 import psutil
+
 from proctor import tool
 
 
@@ -82,10 +88,6 @@ async def rough(question):
         time.sleep(60)
     if question == "raises":
         raise ValueError("a bug")
-    if question == "odd":
-        from proctor import wrap
-
-        wrap(lambda: None, purpose="output", name="odd")
     await asyncio.sleep(0.05)
     return question
 
@@ -222,6 +224,40 @@ def test_a_worker_whose_agent_is_another_is_refused_with_both_fingerprints(folde
 
     assert f"here it is of process {os.getpid()}" in str(refused.value)
     assert "its fingerprint is of process" in str(refused.value)
+
+
+def test_ctrl_c_ends_the_workers_too_and_resume_makes_the_rest(folder: Path) -> None:
+    path = write(folder, "long", "rough", [f"q{number}" for number in range(300)])
+    command = [sys.executable, "-m", "proctor", "test", path.name, "--workers", "2", "-j", "2", "--json", "long.json"]
+    printed: list[str] = []
+    with subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    ) as process:
+        assert process.stdout is not None
+        for line in iter(process.stdout.readline, ""):
+            printed.append(line)
+            if line.startswith("PASS"):
+                break
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to every process
+        printed += process.stdout.read().splitlines()
+        assert process.wait(60) == 130
+    _, left = psutil.wait_procs([one for one in psutil.process_iter() if _session(one.pid) == process.pid], 30)
+    assert left == []
+
+    before = {line.split()[1].removeprefix("long/") for line in printed if line.startswith("PASS")}
+    assert 0 < len(before) < 300
+    again = subprocess.run([*command, "--resume"], cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert "of which" in again.stdout.splitlines()[0]
+    report = json.loads((folder / "long.json").read_text(encoding="utf-8"))
+    assert sorted(trial["case"]["id"] for trial in report["trials"]) == sorted(f"q{number}" for number in range(300))
+
+
+def _session(pid: int) -> int:
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:
+        return 0
 
 
 def _settings(**given: float) -> object:

@@ -122,8 +122,8 @@ class TrialServer:
         """Drop what is under way and stop the agents; returns what went wrong."""
         if self._over.is_set():
             return []
-        problems: list[str] = await self._in_trials(self._stop())
         self._over.set()
+        problems: list[str] = await self._in_trials(self._stop())
         self._loop.call_soon_threadsafe(self._loop.stop)
         return problems
 
@@ -136,6 +136,7 @@ class TrialServer:
         with instrumenting(), carry_context_into_threads():
             self._loop.run_until_complete(self._enter())
             self._loop.run_forever()
+        self._loop.close()
 
     async def _enter(self) -> None:
         self._watchdog.__enter__()
@@ -280,9 +281,10 @@ class TrialServer:
         while not self._over.wait(BEAT_SECONDS):
             now = time.monotonic()
             if now - self._heard_at > FORGOTTEN_SECONDS:
-                asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(2 * STOP_SECONDS)
                 self._over.set()
+                asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(2 * STOP_SECONDS)
                 self._loop.call_soon_threadsafe(self._loop.stop)
+                return
             held = self._holder() if now - self._beat_at > 2 * BEAT_SECONDS else None
             if held is not None and now - self._beat_at > held.limits.timeout + GRACE_SECONDS:
                 self._end_worker(held)
