@@ -85,7 +85,7 @@ async def workers_for(plan: Plan, options: ClusterOptions, listener: Listener | 
             told.workers(pool.states)
         try:
             await pool.open(options.workers)
-            engaged = 2 * max(len(pool.lanes), options.workers or LEAST_ENGAGED)
+            engaged = 3 * max(len(pool.lanes), options.workers or LEAST_ENGAGED)
             for item in plan.suites:
                 item.limits = replace(item.limits, parallel=item.limits.parallel * engaged)
             yield pool

@@ -60,7 +60,7 @@ def lane_with_room(lanes: Iterable[Lane], job: Job, width: int, parallel: Sequen
         if len(parallel) > 1:
             of_suite = sum(1 for other in lane.jobs.values() if other.order.suite == suite)
             room = min(room, parallel[suite] - of_suite)
-        ahead = -(-width // 2) if lane.ahead and not job.lost else 0
+        ahead = width if lane.ahead and not job.lost else 0
         if room + ahead > 0 and (best is None or room > most):
             best, most = lane, room
     return best
