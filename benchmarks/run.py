@@ -31,9 +31,10 @@ from pytest_run import measure_pytest
 from startup import measure_startup
 from table import Row, as_text
 from viewing import measure_view
+from workers import measure_workers
 from wrapping import measure_wrap
 
-GROUPS = ("startup", "engine", "wrap", "growth", "gated", "mutants", "concurrency", "install", "pytest")
+GROUPS = ("startup", "engine", "wrap", "growth", "gated", "mutants", "concurrency", "workers", "install", "pytest")
 ON_REQUEST = ("adk", "holodeck", "view")
 """Groups that are measured only if they are named: what they need takes minutes and a gigabyte to install."""
 
@@ -63,6 +64,7 @@ def _measured(name: str, proctor: Interpreter, options: argparse.Namespace) -> l
         "gated": lambda: measure_gated(proctor, folder, options.cases or (1000 if quick else 10_000), min(rounds, 2)),
         "mutants": lambda: measure_mutants(proctor, folder, cases, rounds),
         "concurrency": lambda: measure_concurrency(proctor, folder, waiting, rounds),
+        "workers": lambda: measure_workers(folder, rounds),
         "install": lambda: measure_install(proctor),
         "pytest": lambda: measure_pytest(proctor if options.here else None, folder, rounds, peers=not quick),
         "holodeck": lambda: measure_holodeck(proctor, folder, cases, rounds, peers=not quick),
