@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import os
 import re
@@ -162,3 +163,12 @@ def test_a_store_that_can_only_be_read_is_shown(environment: dict[str, str]) -> 
         (here / ".proctor").chmod(0o755)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("died") == 4
+
+
+def test_a_trace_that_never_ends_or_unpacks_beyond_all_bounds_is_refused(shell: Command, here: Path) -> None:
+    (here / "bomb.json.gz").write_bytes(gzip.compress(b" " * 300_000_000, 1))
+    os.mkfifo(here / "pipe.json")
+    for name, said in (("bomb.json.gz", "unpacks to more than 200 MB"), ("pipe.json", "a pipe or a device")):
+        for command in (("trace", "import", name), ("format", "--input", name), ("dataset", "convert", name, "o.yaml")):
+            ended = shell(*command, memory=900)
+            assert (ended.code, said in ended.err) == (2, True), ended
