@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import itertools
+import json
 import os
 import re
 import subprocess
@@ -172,3 +173,12 @@ def test_a_trace_that_never_ends_or_unpacks_beyond_all_bounds_is_refused(shell: 
         for command in (("trace", "import", name), ("format", "--input", name), ("dataset", "convert", name, "o.yaml")):
             ended = shell(*command, memory=900)
             assert (ended.code, said in ended.err) == (2, True), ended
+
+
+def test_a_hundred_thousand_unknown_keys_are_a_hundred_problems_and_one(shell: Command, here: Path) -> None:
+    case = {"id": "a", "input": "x", "expected": "x"}
+    native = {"cases": [case], **{f"k{number}": number for number in range(100_000)}}
+    (here / "a.json").write_text(json.dumps(native))
+    ended = shell("dataset", "validate", "a.json")
+    assert (ended.code, "has 99,900 more keys that are not known" in ended.out) == (2, True)
+    assert "101 problems" in ended.out
