@@ -91,8 +91,7 @@ def test_a_branch_is_gated_accepted_and_merged_with_a_baseline_that_main_changed
         "greet-again": "as_usual",
     }
     parted = found["cases"][0]["divergence"]
-    assert (parted["kind"], parted["tool"], parted["argument"]) == ("argument", "refund", "order")
-    assert (parted["passing"], parted["failing"]) == ("7", "8")
+    assert (parted["kind"], parted["text"]) == ("argument", "refund: order 7 → 8")
     assert "3 cases begin anew" in shell("baseline", "accept").out
     assert shell("test", "desk.yaml", "--gate", "-q").code == 0
     git(project, "commit", "-qam", "refund by another number, and know two answers more")
@@ -142,7 +141,7 @@ def test_a_gated_run_is_shown_again_with_its_verdict(project: Path, shell: Comma
     again = shell("show", "--md", "-")
     assert "Gate: regression" in again.out
     assert "find\\_order" not in again.out.split("## Test results")[0]
-    assert "refund(order)" in again.out
+    assert "refund: order 7" in again.out
 
 
 def test_a_case_that_changed_has_no_past_and_the_report_says_so(project: Path, proctor: Command) -> None:

@@ -115,3 +115,18 @@ def test_hundreds_of_calls_are_aligned() -> None:
     found = first_divergence(trial(calls(*many)), trial(calls(*many[:350], *many[351:])))
     assert found is not None
     assert found.text == "step(n=350) → no such call"
+
+
+def test_other_words_matter_only_where_all_calls_agree() -> None:
+    one = trial(Reply("Hello. How are you?"), calls(ToolCall("refund", {"order": 7})))
+    other = trial(Reply("Hi. How are you?"), calls(ToolCall("refund", {"order": 8})))
+    found = first_divergence(one, other)
+    assert str(found) == "turn 2, argument: refund: order 7 → 8"
+
+
+def test_the_pair_that_differs_least_is_shown() -> None:
+    failing = trial(calls(LOOK, ToolCall("refund", {"order": 8})))
+    far, near = trial(calls(ToolCall("other", {}))), trial(calls(LOOK, ToolCall("refund", {"order": 7})))
+    pair = nearest_pair([far, near], [failing])
+    assert pair is not None
+    assert str(pair.divergence) == "turn 1, argument: refund: order 7 → 8"

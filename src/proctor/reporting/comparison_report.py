@@ -159,7 +159,7 @@ def passes_text(passes: Passes | None) -> str:
 def what_differs(case: CaseChange) -> Iterator[str]:
     """The place where conversations part, then scores, then why a case fails or cannot be compared."""
     if case.divergence is not None:
-        yield f"parts at turn {case.divergence.turn}, {case.divergence.kind}: {case.divergence.text}"
+        yield f"parts at {case.divergence}"
     if case.group is not Group.NOT_COMPARABLE:
         for score in case.scores:
             old, new = ("none" if value is None else f"{value:.2f}" for value in (score.before, score.after))

@@ -64,6 +64,9 @@ class Divergence:
     text: str
     """What happened before and what after, in one line."""
 
+    def __str__(self) -> str:
+        return f"turn {self.turn}, {self.kind}: {self.text}"
+
 
 @record
 class AlignedTrials:
@@ -247,9 +250,9 @@ def _short(text: str) -> str:
 
 
 def _divergence(steps: Sequence[AlignedStep]) -> Divergence | None:
-    """Other results of a tool (a time, a number) come from outside: they part trials only where nothing else does."""
+    """The first that matters most: wording varies without harm, and results of tools (a time) come from outside."""
     apart = [(at, step) for at, step in enumerate(steps) if step.kind is not None]
-    for at, step in [*(item for item in apart if item[1].kind != "result"), *apart]:
+    for at, step in sorted(apart, key=lambda item: {"sentence": 1, "result": 2}.get(item[1].kind or "", 0)):
         side = step.before or step.after
         if side is not None and step.kind is not None:
             return Divergence(step.kind, side.turn, at, step.difference)

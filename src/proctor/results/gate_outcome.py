@@ -8,7 +8,7 @@ from typing import Any
 
 from proctor.base.json_data import Json, plain
 from proctor.base.records import record
-from proctor.results.divergence import Divergence, divergence_from_json
+from proctor.results.conversation_alignment import Divergence
 from proctor.results.gate import DriftFinding, GateVerdict, Standing
 from proctor.results.run import Outcome, SuiteInfo
 from proctor.results.run_info import known_fields
@@ -112,7 +112,7 @@ def gate_from_json(data: Mapping[str, Any]) -> GateOutcome:
     for item in data["cases"]:
         case = known_fields(GatedCase, item)
         found = case.divergence
-        cases.append(case if found is None else replace(case, divergence=divergence_from_json(found)))  # type: ignore[arg-type]
+        cases.append(case if found is None else replace(case, divergence=known_fields(Divergence, found)))
     drift = known_fields(DriftFinding, data["drift"])
     suites = tuple(known_fields(GatedSuite, item) for item in data["suites"])
     return known_fields(GateOutcome, {**data, "cases": tuple(cases), "drift": drift, "suites": suites})

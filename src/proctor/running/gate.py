@@ -12,7 +12,7 @@ from proctor.base.records import record
 from proctor.results.baseline import Baseline, CaseIdentity, Usual, baseline_path, read_baseline, trial_score
 from proctor.results.baseline_runs import baseline_of_run
 from proctor.results.case_encoding import content_key, question_key
-from proctor.results.divergence import Divergence, nearest_divergence
+from proctor.results.conversation_alignment import Divergence, nearest_pair
 from proctor.results.encoding import mask_case
 from proctor.results.gate import DRIFT_SHARES, CaseFinding, Gate, GateOptions, GateReport, Standing
 from proctor.results.gate_outcome import QUARANTINED, GatedCase, GateOutcome, conclude
@@ -192,9 +192,9 @@ class GateRounds:
         found = {}
         for address in wanted:
             known = passing[address] or self._earlier(address, failing[address])
-            parted = nearest_divergence(known, failing[address])
-            if parted is not None:
-                found[address] = parted
+            pair = nearest_pair(known, failing[address])
+            if pair is not None and pair.divergence is not None:
+                found[address] = pair.divergence
         return found
 
     def _earlier(self, address: Address, failing: Sequence[TrialResult]) -> list[TrialResult]:
