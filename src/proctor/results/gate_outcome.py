@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from proctor.base.json_data import Json, plain
 from proctor.base.records import record
@@ -112,7 +112,7 @@ def gate_from_json(data: Mapping[str, Any]) -> GateOutcome:
     for item in data["cases"]:
         case = known_fields(GatedCase, item)
         found = case.divergence
-        cases.append(case if found is None else replace(case, divergence=known_fields(Divergence, found)))
+        cases.append(case if found is None else replace(case, divergence=known_fields(Divergence, cast(Any, found))))
     drift = known_fields(DriftFinding, data["drift"])
     suites = tuple(known_fields(GatedSuite, item) for item in data["suites"])
     return known_fields(GateOutcome, {**data, "cases": tuple(cases), "drift": drift, "suites": suites})
