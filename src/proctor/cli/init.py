@@ -133,7 +133,9 @@ def _ci_file(ci: str, template: Template, folder: Path) -> dict[Path, str]:
 def _write(files: dict[Path, str]) -> None:
     taken = [path for path in files if path.exists()]
     if taken:
-        raise UsageError(f"{taken[0]} exists already; give another folder: proctor init my_suite")
+        is_ci = any(taken[0].as_posix().endswith(name) for name in CI_FILES.values())
+        way = "leave out --ci and add the job by hand" if is_ci else "give another folder: proctor init my_suite"
+        raise UsageError(f"{taken[0]} exists already; {way}")
     for path, text in files.items():
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
