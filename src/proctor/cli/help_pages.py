@@ -67,6 +67,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "proctor compare last~1 last --case refund",
         "proctor compare main.jsonl last --fail-on regression --md comment.md --pr",
     ),
+    "view": ("proctor view", "proctor view last --no-open"),
+    "mutate": ("proctor mutate last", "proctor mutate last --min-kill 0.9"),
     "analyze": ("proctor analyze last", "proctor analyze last --json -o analysis.json"),
     "export": ("proctor export last -o run.jsonl",),
     "import": ("proctor import run.jsonl",),
