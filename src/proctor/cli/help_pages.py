@@ -37,7 +37,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "init": (
         "proctor init my_suite",
-        "proctor init",
+        "proctor init my_suite --template langchain --ci github",
     ),
     "test": (
         "proctor test suite.yaml",

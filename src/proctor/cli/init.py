@@ -28,6 +28,7 @@ class Template:
     """What a template brings besides its own folder, and how it is run."""
 
     about: str
+    """For the help."""
     paths: tuple[str, ...] = ("@suite.yaml",)
     """What `proctor test` is given; @ stands before what is in the folder."""
     shares: tuple[str, ...] = ("suite.yaml",)
@@ -55,7 +56,9 @@ TEMPLATES = {
 }
 
 
-@click.command("init")
+@click.command(
+    "init", epilog="\b\nTemplates:\n" + "\n".join(f"  {name:<17} {item.about}" for name, item in TEMPLATES.items())
+)
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=".")
 @click.option(
     "-t",
