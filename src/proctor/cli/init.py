@@ -65,9 +65,9 @@ TEMPLATES = {
     "--template",
     "name",
     type=click.Choice(sorted(TEMPLATES)),
+    metavar="NAME",
     default="plain",
-    show_default=True,
-    help="What to begin with: a way in, or the framework of your agent.",
+    help="What to begin with (default: plain): a way in, or the framework of your agent.",
 )
 @click.option("--ci", type=click.Choice(sorted(CI_FILES)), help="Also write what runs the suite in CI.")
 def command(folder: Path, name: str, ci: str | None) -> int:
