@@ -18,7 +18,8 @@ OTHERS = "Other commands"
 GROUPS = {
     "Which cases": "case_ids case_id words tags only_failed failed suites",
     "Who answers, and who judges": "agents agent evaluators judge budget fast",
-    "How often, and for how long": "repeat parallel timeout evaluator_timeout retries maxfail isolate workers cluster",
+    "How often, and for how long": "repeat parallel timeout evaluator_timeout retries maxfail isolate rate",
+    "On more processes and machines": "workers cluster upload tls_ca tls_cert tls_key score_on_workers",
     "Against what is usual": "gate gate_alpha gate_trials baseline fail_on target",
     "Earlier runs": "name resume reuse run_id rescored store",
     "What is told": "quiet verbose as_json output as_comment report_url pr_key judge_calls record_to "
@@ -37,7 +38,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "init": (
         "proctor init my_suite",
-        "proctor init",
+        "proctor init my_suite --template langchain --ci github",
     ),
     "test": (
         "proctor test suite.yaml",
@@ -67,6 +68,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "proctor compare last~1 last --case refund",
         "proctor compare main.jsonl last --fail-on regression --md comment.md --pr",
     ),
+    "view": ("proctor view", "proctor view last --no-open"),
+    "mutate": ("proctor mutate last", "proctor mutate last --min-kill 0.9"),
     "analyze": ("proctor analyze last", "proctor analyze last --json -o analysis.json"),
     "export": ("proctor export last -o run.jsonl",),
     "import": ("proctor import run.jsonl",),

@@ -28,6 +28,7 @@ class Template:
     """What a template brings besides its own folder, and how it is run."""
 
     about: str
+    """For the help."""
     paths: tuple[str, ...] = ("@suite.yaml",)
     """What `proctor test` is given; @ stands before what is in the folder."""
     shares: tuple[str, ...] = ("suite.yaml",)
@@ -55,16 +56,18 @@ TEMPLATES = {
 }
 
 
-@click.command("init")
+@click.command(
+    "init", epilog="\b\nTemplates:\n" + "\n".join(f"  {name:<17} {item.about}" for name, item in TEMPLATES.items())
+)
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False), default=".")
 @click.option(
     "-t",
     "--template",
     "name",
     type=click.Choice(sorted(TEMPLATES)),
+    metavar="NAME",
     default="plain",
-    show_default=True,
-    help="What to begin with: a way in, or the framework of your agent.",
+    help="What to begin with (default: plain): a way in, or the framework of your agent.",
 )
 @click.option("--ci", type=click.Choice(sorted(CI_FILES)), help="Also write what runs the suite in CI.")
 def command(folder: Path, name: str, ci: str | None) -> int:
@@ -133,7 +136,9 @@ def _ci_file(ci: str, template: Template, folder: Path) -> dict[Path, str]:
 def _write(files: dict[Path, str]) -> None:
     taken = [path for path in files if path.exists()]
     if taken:
-        raise UsageError(f"{taken[0]} exists already; give another folder: proctor init my_suite")
+        is_ci = any(taken[0].as_posix().endswith(name) for name in CI_FILES.values())
+        way = "leave out --ci and add the job by hand" if is_ci else "give another folder: proctor init my_suite"
+        raise UsageError(f"{taken[0]} exists already; {way}")
     for path, text in files.items():
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
