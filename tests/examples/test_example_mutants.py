@@ -20,7 +20,7 @@ from proctor.running.run_suites import Request, run_suites
 
 EXAMPLE = ROOT / "examples" / "loan_advisor"
 DESK = ROOT / "examples" / "frameworks"
-SEEDS = (0, 1, 2)
+SEEDS = (0, 1)
 SIBLINGS = ("agent", "app", "checks", "figures", "money", "tools")
 SUITES = {
     "native": (EXAMPLE / "suite.yaml", None),

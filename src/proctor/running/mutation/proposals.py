@@ -115,26 +115,16 @@ def _manners(subjects: Sequence[Subject], at: int, survivors: Sequence[Mutant]) 
 
 def _draft(subjects: Sequence[Subject], at: int, survivors: Sequence[Mutant], manner: Manner) -> _Draft | None:
     """The case with an expectation that the survivors do not meet; `None` where none comes to mind."""
-    subject = subjects[0]
-    case, kinds = subject.case, {mutant.kind for mutant in survivors}
-    turn, replies = case.turns[at], [item.answer.replies[at] for item in subjects if at < len(item.answer.replies)]
-    expected = turn.expected
-    about_answers = any("answer" in mutant.parts for mutant in survivors)
-    in_words = manner != "exact" and isinstance(answer_in(replies[0]), str)
-    facts = _facts(turn, survivors, replies) if in_words else []
-    if facts:
-        expected = replace(expected, keywords=_with_facts(expected.keywords, facts))
+    case, kinds = subjects[0].case, {mutant.kind for mutant in survivors}
+    turn, replies = case.turns[at], [item.answer.replies[at] for item in subjects]
+    expected, added = turn.expected, [*_exact_calls(case, kinds, replies), *_limits(kinds, subjects)]
     if kinds & (CALLS | EXACT_CALLS):
         expected = replace(expected, tool_calls=_calls(expected.tool_calls, replies[0].tool_calls))
-    added = [*_exact_calls(case, kinds, replies), *_limits(kinds, replies)]
-    if manner == "exact" and about_answers:
-        added.append(EvaluatorSpec("ExactMatch"))
-    if manner in ALIKE and about_answers:
-        reference = answer_in(replies[0])
-        if any(answer_in(reply) != reference for reply in replies) or len(show(reference)) > LONGEST_ANSWER:
+    if any("answer" in mutant.parts for mutant in survivors):
+        held = _held_to_answer(expected, turn, survivors, replies, manner)
+        if held is None:
             return None
-        expected = replace(expected, output=reference if expected.output is UNSET else expected.output)
-        added.append(_like_reference(reference, ALIKE[manner]))
+        expected, added = held[0], [*added, *held[1]]
     if expected == turn.expected and not added:
         return None
     changed = replace(turn, expected=expected)
@@ -144,6 +134,23 @@ def _draft(subjects: Sequence[Subject], at: int, survivors: Sequence[Mutant], ma
     specs = (*(case.evaluators or ()), *(added if turn.evaluators is None else ()))
     new = replace(case, turns=turns, evaluators=with_implied(specs, turns, final_state=case.final_state is not None))
     return _Draft(at, new, _changed_keys(turn.expected, expected), tuple(added), survivors)
+
+
+def _held_to_answer(
+    expected: Expected, turn: Turn, survivors: Sequence[Mutant], replies: Sequence[Reply], manner: Manner
+) -> tuple[Expected, list[EvaluatorSpec]] | None:
+    """The expectation, and evaluators, that hold an answer to what good ones say; `None` where they do not agree."""
+    if manner == "exact":
+        return expected, [EvaluatorSpec("ExactMatch")]
+    reference = answer_in(replies[0])
+    if isinstance(reference, str) and (facts := _facts(turn, survivors, replies)):
+        expected = replace(expected, keywords=_with_facts(expected.keywords, facts))
+    if manner == "facts":
+        return expected, []
+    if any(answer_in(reply) != reference for reply in replies) or len(show(reference)) > LONGEST_ANSWER:
+        return None
+    expected = replace(expected, output=reference if expected.output is UNSET else expected.output)
+    return expected, [_like_reference(reference, ALIKE[manner])]
 
 
 def _like_reference(reference: Json, alike: float) -> EvaluatorSpec:
@@ -158,15 +165,15 @@ def _exact_calls(case: Case, kinds: set[str], replies: Sequence[Reply]) -> list[
     return [EvaluatorSpec("ToolTrajectory")] if needed and "ToolTrajectory" not in known else []
 
 
-def _limits(kinds: set[str], replies: Sequence[Reply]) -> list[EvaluatorSpec]:
-    """Half as much again as the dearest good answer, and five times as long as the slowest."""
+def _limits(kinds: set[str], subjects: Sequence[Subject]) -> list[EvaluatorSpec]:
+    """Half as much again as the dearest good conversation, and five times as long as the slowest."""
     found = []
-    tokens = [total for reply in replies if reply.usage is not None and (total := reply.usage.total_tokens)]
-    if "tokens-doubled" in kinds and tokens:
-        found.append(EvaluatorSpec("MaxTokens", {"total": math.ceil(1.5 * max(tokens))}))
-    times = [reply.duration_ms for reply in replies if reply.duration_ms is not None]
-    if "latency-tenfold" in kinds and times:
-        found.append(EvaluatorSpec("MaxLatency", {"seconds": float(f"{5 * max(times) / 1000:.2g}")}))
+    if "tokens-doubled" in kinds:
+        used = [[r.usage.total_tokens or 0 for r in item.answer.replies if r.usage is not None] for item in subjects]
+        found.append(EvaluatorSpec("MaxTokens", {"total": math.ceil(1.5 * max(map(sum, used)))}))
+    if "latency-tenfold" in kinds:
+        slowest = max(sum(reply.duration_ms or 0.0 for reply in item.answer.replies) for item in subjects)
+        found.append(EvaluatorSpec("MaxLatency", {"seconds": float(f"{5 * slowest / 1000:.2g}")}))
     return found
 
 
