@@ -149,6 +149,8 @@ def _title(call: Mapping[str, Json]) -> str:
         parts.append(f"sample {_number(call)}")
     if call.get("repaired"):
         parts.append("the first reply did not fit")
+    if isinstance(call.get("cut_off"), int):
+        parts.append(f"{counted(call['cut_off'], 'request')} given up without an answer")
     if call.get("model") != EMBEDDED:
         parts.append("from cache" if call.get("cached") else _cost(call.get("usage") or {}) or "cost not known")
     return ", ".join(parts)
