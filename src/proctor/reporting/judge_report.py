@@ -219,7 +219,7 @@ def near_text(item: Correction) -> str:
 
 def _steps_texts(run: Run) -> list[str]:
     """For each evaluator whose steps the judge made of the criteria: the steps, once."""
-    if not run.judges:
+    if not any(judge.calls or judge.cached for judge in run.judges):
         return []
     told: dict[str, str] = {}
     for trial in run.trials:
