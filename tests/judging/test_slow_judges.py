@@ -9,11 +9,15 @@ import pytest
 from judge_server import hangs, judge_server
 from virtual_time import run_virtually
 
-from proctor.judging.context import WaitTimer, counting_waits
+from proctor.cases.suite import NamedData
+from proctor.evaluators.choice.classifiers import ClosedQA
+from proctor.evaluators.evaluation import Evaluable
+from proctor.judging.context import WaitTimer, counting_waits, waiting
 from proctor.judging.judge import EndpointFailed
 from proctor.judging.judge_factory import SharedJudges
 from proctor.judging.limits import RateLimiter, RetryOptions, send_with_retries
 from proctor.judging.questions import claims
+from proctor.running.python_api.scorers import Scorer
 
 RETRY = RetryOptions(retries=3, timeout=120)
 
@@ -105,3 +109,22 @@ def test_a_request_that_is_given_up_says_how_long_each_try_took_and_how_many_wer
     (call,) = waits.calls
     assert call.cut_off == 4
     assert call.cut_off_tokens > 4 * 100
+
+
+def test_from_python_the_time_in_a_queue_is_not_the_evaluators_and_a_timeout_says_what_took_so_long() -> None:
+    async def waits_then_answers(evaluable: Evaluable) -> float:
+        with waiting():
+            await asyncio.sleep(0.3)
+        return 1.0
+
+    case = Evaluable(
+        eval_input=(NamedData("input", "How long?"),), eval_output=(NamedData("output", "Refunds take 5 days."),)
+    )
+    patient = Scorer("patient", waits_then_answers, timeout=0.1)
+    assert asyncio.run(patient.cell(case)).score == 1.0
+    with judge_server(hangs()) as server:
+        asking = ClosedQA(criteria="short", model={"model": "openai:slow", "base_url": server.url})
+        found = asyncio.run(Scorer("asking", asking, timeout=0.2).cell(case))
+    assert found.details["outcome"] == "error"
+    assert "gave no score within 0.2 s; its requests to the judge took " in found.reasoning
+    assert "with 1 in flight" in found.reasoning

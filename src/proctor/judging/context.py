@@ -5,13 +5,14 @@ All three are context variables, so that evaluators of concurrent trials never s
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from proctor.base.json_data import object_or_text
 from proctor.base.records import record
@@ -21,6 +22,8 @@ from proctor.judging.panel import Panel
 if TYPE_CHECKING:
     from proctor.judging.judge_cache import JudgeCache
     from proctor.judging.limits import Budget
+
+T = TypeVar("T")
 
 EMBEDDED = "embedded"
 """The name of the rule judge, which needs no model; used where no other judge is named."""
@@ -144,6 +147,8 @@ def requests_told(requests: Sequence[SentRequest]) -> str:
 
 
 MOST_TOLD = 6
+GRACE_SECONDS = 1.0
+"""How long cancelled work may take to clean up before it is left behind."""
 
 
 class WaitTimer:
@@ -184,6 +189,23 @@ def counting_waits(waits: WaitTimer) -> Iterator[None]:
         yield
     finally:
         _WAITS.reset(token)
+
+
+async def in_own_time(work: Callable[[], Awaitable[T]], seconds: float, waits: WaitTimer) -> T:
+    """What comes of `work` within `seconds`, without those that it waits for a judge; `TimeoutError` after that."""
+    began = time.monotonic()
+    with counting_waits(waits):
+        task = asyncio.ensure_future(work())
+    try:
+        while not task.done() and (left := began + seconds + waits.seconds - time.monotonic()) > 0:
+            await asyncio.wait({task}, timeout=left)
+        if task.done():
+            return task.result()
+        raise TimeoutError
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait({task}, timeout=GRACE_SECONDS)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from proctor.base.json_data import show
@@ -114,8 +114,10 @@ def _telling(text: str) -> list[str]:
     return [word for word in _words(text) if weight(word)]
 
 
-def _words(text: str) -> list[str]:
-    return _word().findall(fold(text).casefold())
+@lru_cache(maxsize=16)
+def _words(text: str) -> tuple[str, ...]:
+    """The words of a text; the last few are remembered, since all items of a list are held against one source."""
+    return tuple(_word().findall(fold(text).casefold()))
 
 
 def _keys(words: Iterable[str]) -> set[str]:

@@ -149,6 +149,8 @@ def _title(call: Mapping[str, Json]) -> str:
         parts.append(f"sample {_number(call)}")
     if call.get("repaired"):
         parts.append("the first reply did not fit")
+    if isinstance(call.get("cut_off"), int):
+        parts.append(f"{counted(call['cut_off'], 'request')} given up without an answer")
     if call.get("model") != EMBEDDED:
         parts.append("not asked again" if call.get("cached") else _cost(call.get("usage") or {}) or "cost not known")
     return ", ".join(parts)
@@ -217,7 +219,7 @@ def near_text(item: Correction) -> str:
 
 def _steps_texts(run: Run) -> list[str]:
     """For each evaluator whose steps the judge made of the criteria: the steps, once."""
-    if not run.judges:
+    if not any(judge.calls or judge.cached for judge in run.judges):
         return []
     told: dict[str, str] = {}
     for trial in run.trials:

@@ -141,6 +141,10 @@ class Calibrations:
                 ),
             )
 
+    def fingerprints(self) -> set[str]:
+        """What was ever measured; mostly nothing."""
+        return {key for (key,) in self._database.read("SELECT DISTINCT fingerprint FROM calibrations")}
+
     def latest(self, fingerprints: Collection[str]) -> dict[str, list[Calibration]]:
         """By fingerprint, of these: what was measured, the latest first."""
         found: dict[str, list[Calibration]] = {}
@@ -250,7 +254,10 @@ def _calibrations(run: Run) -> dict[str, list[Calibration]]:
         return {}
     try:
         with closing(Calibrations(path)) as kept:
-            return kept.latest({score.fingerprint for trial in run.trials for score in trial.scores})
+            measured = kept.fingerprints()
+            if not measured:
+                return {}
+            return kept.latest({each.fingerprint for trial in run.trials for each in trial.scores} & measured)
     except StoreError:
         return {}  # reading the trials reports a broken store; the rest of a report needs no corrections
 

@@ -76,7 +76,8 @@ class _OwnEndpoint:
             async with asyncio.timeout(timeout):
                 return _completion(await self._written(_as_text(prompt), getattr(schema, "reply", None)), self.name)
         except TimeoutError:
-            raise EndpointFailed(f"{self.name} did not answer within {timeout:g} s", transient=True) from None
+            words = f"{self.name} did not answer within {timeout:g} s"
+            raise EndpointFailed(words, transient=True, timed_out=True) from None
         except Exception as error:
             status = getattr(error, "status_code", None)
             busy = isinstance(status, int) and (status == 429 or status >= 500)

@@ -24,7 +24,9 @@ from proctor.evaluators.evaluation import (
     NothingToCompare,
     evaluate,
 )
+from proctor.evaluators.judged_evaluator import too_late
 from proctor.evaluators.registry import shipped
+from proctor.judging.context import WaitTimer, in_own_time
 from proctor.running.engine.ask import is_transient
 
 USUAL_THRESHOLD = 0.5
@@ -94,12 +96,15 @@ class BaseEvaluator:
 
     async def evaluate(self, **kwargs: Any) -> dict[str, Any]:
         """What `_evaluate_impl` returns; raises `EvaluationError`."""
+        if self.timeout is None:
+            return await self._tried(kwargs)
+        waits = WaitTimer()
         try:
-            return await asyncio.wait_for(self._tried(kwargs), self.timeout)
+            return await in_own_time(lambda: self._tried(kwargs), self.timeout, waits)
         except EvaluationError:
             raise
         except TimeoutError:
-            raise EvaluationTimeout(f"{self.name} gave no score within {self.timeout:g} s") from None
+            raise EvaluationTimeout(f"{self.name} {too_late(self.timeout, waits)}") from None
 
     async def _tried(self, kwargs: dict[str, Any]) -> dict[str, Any]:
         tries = max(1, self.retry_config.max_retries)

@@ -29,7 +29,8 @@ from proctor.evaluators.evaluation import (
     NothingToCompare,
     evaluate,
 )
-from proctor.evaluators.judged_evaluator import Undecided
+from proctor.evaluators.judged_evaluator import Undecided, too_late
+from proctor.judging.context import WaitTimer, in_own_time
 from proctor.results.passing import ScoreThreshold
 from proctor.results.run import Outcome
 from proctor.running.python_api.run_application import is_being_cancelled
@@ -166,13 +167,14 @@ class Scorer:
 
     async def evaluate(self, evaluable: Evaluable) -> Evaluation | None:
         """What it says; raises what it raises. Its own model calls are no part of any trace."""
+        seen, waits = self._selected(evaluable), WaitTimer()
         with untraced():
+            if self.timeout is None:
+                return await evaluate(self.call, seen)
             try:
-                return await asyncio.wait_for(evaluate(self.call, self._selected(evaluable)), self.timeout)
+                return await in_own_time(lambda: evaluate(self.call, seen), self.timeout, waits)
             except TimeoutError:
-                if self.timeout is None:
-                    raise
-                raise BadVerdict(f"gave no score within {self.timeout:g} s") from None
+                raise too_late(self.timeout, waits) from None
 
     async def cell(self, evaluable: Evaluable) -> Evaluation:
         """What it says, or why it says nothing; one that breaks takes no other with it."""
