@@ -61,3 +61,15 @@ def test_the_pair_that_stays_together_longest_is_shown() -> None:
     found = nearest_divergence([far, near], [failing])
     assert found is not None
     assert found.argument == "order"
+
+
+def test_a_conversation_that_broke_off_parts_where_it_broke_and_not_at_calls_it_never_came_to() -> None:
+    find, refund = ToolCall("find", {"id": 7}), ToolCall("refund", {"order": 7})
+    broken = trial(
+        Reply("", (find,), error="the agent raised KeyError\n  at app.py:3"), reason="the agent raised KeyError"
+    )
+
+    found = first_divergence(trial(Reply("Done.", (find, refund))), broken)
+
+    assert found is not None
+    assert (found.turn, found.kind, found.passing, found.failing) == (0, "end", "Done.", "the agent raised KeyError")

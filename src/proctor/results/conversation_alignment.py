@@ -106,7 +106,9 @@ def _aligned(before: TrialResult, after: TrialResult) -> Iterator[AlignedStep]:
         asked = _pair(_question(before, index, one), _question(after, index, other), _text_difference("question"))
         yield asked
         yield from _aligned_calls(one, other, index + 1)
-        yield _pair(_answer(one, index), _answer(other, index), _text_difference("sentence"))
+        said = _answer(one, index), _answer(other, index)
+        if said != (None, None):
+            yield _pair(*said, _text_difference("sentence"))
     if before.reason != after.reason:
         last = max(len(before.replies), len(after.replies))
         sides = [Step("end", last, trial.reason) if trial.reason else None for trial in (before, after)]
@@ -133,7 +135,7 @@ def _answer(reply: Reply | None, index: int) -> Step | None:
     if not text:
         named = {item.name: plain(item.value) for item in reply.outputs}
         text = show(reply.structured if reply.structured is not None else named) if reply.structured or named else ""
-    return Step("answer", index + 1, text)
+    return None if reply.error is not None and not text else Step("answer", index + 1, text)
 
 
 def _aligned_calls(one: Reply | None, other: Reply | None, turn: int) -> Iterator[AlignedStep]:

@@ -53,9 +53,12 @@ def first_divergence(passing: TrialResult, failing: TrialResult) -> Divergence |
     """
     pairs = list(zip(passing.replies, failing.replies, strict=False))
     for turn, (one, other) in enumerate(pairs):
-        if found := _calls(turn, one.tool_calls, other.tool_calls):
+        made = one.tool_calls if other.error is None else one.tool_calls[: len(other.tool_calls)]
+        if found := _calls(turn, made, other.tool_calls):
             return found
     for turn, (one, other) in enumerate(pairs):
+        if other.error is not None:
+            return Divergence(turn, "end", _first(passing, turn), failing.reason or other.error.partition("\n")[0])
         if found := _sentences(turn, one, other):
             return found
     if len(passing.replies) == len(failing.replies):
