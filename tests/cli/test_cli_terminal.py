@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -63,9 +64,13 @@ def test_a_run_whose_output_is_closed_is_still_kept(here: Path, shell: Command, 
     assert "passed" in shell("runs").out
 
 
-def test_colours_go_to_terminals_alone(shell: Command, suite: Command) -> None:
+def test_colours_go_to_terminals_alone_unless_they_are_asked_for(shell: Command, suite: Command) -> None:
     suite(check="bad")
-    assert "\x1b[" not in shell("test", FORCE_COLOR="1").out
+    assert "\x1b[" not in shell("test", FORCE_COLOR="").out
+    forced = shell("test", FORCE_COLOR="1").out
+    assert "\x1b[1;31mFAIL" in forced
+    assert set(re.findall("\x1b\\[[0-9;]*([A-Za-z])", forced)) == {"m"}
+    assert "loading" not in forced
 
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a pseudo-terminal")

@@ -130,3 +130,9 @@ def test_the_pair_that_differs_least_is_shown() -> None:
     pair = nearest_pair([far, near], [failing])
     assert pair is not None
     assert str(pair.divergence) == "turn 1, argument: refund: order 7 → 8"
+
+
+def test_a_conversation_that_broke_off_parts_where_it_broke_and_not_at_calls_it_never_came_to() -> None:
+    broken = trial(Reply("", (LOOK,), error="the agent raised KeyError\n  at app.py:3"), reason="it broke")
+    found = first_divergence(trial(calls(LOOK, PAY)), broken)
+    assert str(found) == "turn 1, end: refund(order=7, sum=10) → the agent raised KeyError"

@@ -63,6 +63,10 @@ def _sum(left: Any, right: Any) -> Any:
     return left if right is None else right if left is None else left + right
 
 
+NOT_BACK = "had not come back when the turn broke off"
+"""The error of a call of which the end was not seen."""
+
+
 @record
 class ToolCall:
     """One use of a tool by the agent."""

@@ -232,9 +232,10 @@ def _address(run: Run, wanted: str) -> str:
 def _screen() -> Any:
     import os
 
-    from proctor.reporting.terminal.screen import StreamScreen, wants_colour
+    from proctor.reporting.terminal.screen import StreamScreen, wants_colour, width_of
 
-    return StreamScreen(sys.stdout, colour=wants_colour(sys.stdout, os.environ), width=None)
+    colour, width = wants_colour(sys.stdout, os.environ), width_of(sys.stdout, os.environ)
+    return StreamScreen(sys.stdout, colour=colour, width=width)
 
 
 def _exit_code(comparison: Comparison, fail_on: str | None) -> int:

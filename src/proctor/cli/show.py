@@ -83,7 +83,7 @@ def _tell(run: Run, verdict: RunVerdict, given: Mapping[str, Any]) -> None:
 
 def _tell_judge_calls(run: Run, kept: Store, given: Mapping[str, Any], targets: Mapping[str, str]) -> int:
     from proctor.reporting.judge_report import judged_scores, simulated_users, tell_judge_calls
-    from proctor.reporting.terminal.screen import StreamScreen, wants_colour
+    from proctor.reporting.terminal.screen import StreamScreen, wants_colour, width_of
     from proctor.results.judge_calls import JudgeCalls
 
     if other := [f"--{name}" for name in targets if name != "json"]:
@@ -100,7 +100,8 @@ def _tell_judge_calls(run: Run, kept: Store, given: Mapping[str, Any], targets: 
             targets["json"],
         )
         return 0
-    screen = StreamScreen(sys.stdout, colour=wants_colour(sys.stdout, os.environ), width=None)
+    colour, width = wants_colour(sys.stdout, os.environ), width_of(sys.stdout, os.environ)
+    screen = StreamScreen(sys.stdout, colour=colour, width=width)
     if not tell_judge_calls(screen, trials, calls.find, verbose=given["verbose"]):
         say(f"no score of run {run.id} that was chosen comes from a judge, and no user was simulated", err=True)
     return 0

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from proctor.agents.agent import Reply, ToolCall
+from proctor.agents.agent import NOT_BACK, Reply, ToolCall
 from proctor.base.json_data import UNSET, Json, plain, show
 from proctor.base.records import record
 from proctor.cases.matchers import Equals, Matcher, describe
@@ -144,7 +144,7 @@ def call_text(call: ToolCall, limit: int) -> str:
         inside = ", ".join(f"{name}={shorten(_literal(value), limit)}" for name, value in call.arguments.items())
     text = f"{call.name}({inside})"
     if call.error is not None:
-        return f"{text} raised {shorten(call.error, limit)}"
+        return f"{text} {'' if call.error == NOT_BACK else 'raised '}{shorten(call.error, limit)}"
     return text if call.result is None else f"{text} -> {shorten(_literal(call.result), limit)}"
 
 

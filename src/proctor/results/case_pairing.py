@@ -63,7 +63,7 @@ class CaseTrials:
         if trial.outcome is not Outcome.PASSED and not self.reason:
             self.reason = _reason(trial)
         self._add_scores(trial.scores)
-        if trial.replies:
+        if any(reply.error is None for reply in trial.replies):
             self._add_use(trial)
 
     def _add_scores(self, scores: Iterable[Score]) -> None:

@@ -109,7 +109,9 @@ def _aligned(before: TrialResult, after: TrialResult) -> Iterator[AlignedStep]:
         asked = _pair(_question(before, index, one), _question(after, index, other), _text_difference("question"))
         yield asked
         yield from _aligned_calls(one, other, index + 1)
-        yield _pair(_answer(one, index), _answer(other, index), _text_difference("sentence"))
+        said = _answer(one, index), _answer(other, index)
+        if said != (None, None):
+            yield _pair(*said, _text_difference("sentence"))
     if before.reason != after.reason:
         last = max(len(before.replies), len(after.replies))
         sides = [Step("end", last, trial.reason) if trial.reason else None for trial in (before, after)]
@@ -136,7 +138,7 @@ def _answer(reply: Reply | None, index: int) -> Step | None:
     if not text:
         named = {item.name: plain(item.value) for item in reply.outputs}
         text = show(reply.structured if reply.structured is not None else named) if reply.structured or named else ""
-    return Step("answer", index + 1, text)
+    return None if reply.error is not None and not text else Step("answer", index + 1, text)
 
 
 def _aligned_calls(one: Reply | None, other: Reply | None, turn: int) -> Iterator[AlignedStep]:
@@ -146,15 +148,24 @@ def _aligned_calls(one: Reply | None, other: Reply | None, turn: int) -> Iterato
     pairs += [(at, at) for at in range(MOST_CALLS, min(len(first), len(second)))]
     row = column = 0
     for next_row, next_column in [*pairs, (len(first), len(second))]:
+        is_last = next_row == len(first)
+        there, here = (_absent_call(reply if is_last else None) for reply in (other, one))
         yield from (
-            AlignedStep(_call(a, turn), None, f"{_text(a)} → no such call", "call") for a in first[row:next_row]
+            AlignedStep(_call(a, turn), None, f"{_text(a)} → {there[0]}", there[1]) for a in first[row:next_row]
         )
         yield from (
-            AlignedStep(None, _call(b, turn), f"no such call → {_text(b)}", "call") for b in second[column:next_column]
+            AlignedStep(None, _call(b, turn), f"{here[0]} → {_text(b)}", here[1]) for b in second[column:next_column]
         )
         if next_row < len(first) and next_column < len(second):
             yield _paired_calls(first[next_row], second[next_column], turn)
         row, column = next_row + 1, next_column + 1
+
+
+def _absent_call(reply: Reply | None) -> tuple[str, Kind]:
+    """What stands for a call that was not made; an agent that broke off never came to its last ones."""
+    if reply is None or reply.error is None:
+        return "no such call", "call"
+    return _short(reply.error.partition("\n")[0]), "end"
 
 
 def _worth(before: ToolCall, after: ToolCall) -> float:

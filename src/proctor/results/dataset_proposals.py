@@ -62,7 +62,7 @@ def proposal_of_trial(trial: TrialResult) -> Proposal:
         notes.append("the input is not an object; it is written as the argument 'input'")
         kwargs = {"input": kwargs}
     outputs: tuple[NamedData, ...] = ()
-    for reply in trial.replies[:1]:
+    for reply in trial.replies[:1] if trial.is_answered else ():
         answer = reply.text if reply.structured is None else reply.structured
         outputs = reply.outputs or (NamedData("output", answer),)
     evaluable = Evaluable(

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
+import sys
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,11 +19,15 @@ from agents_under_test import case, only, run, suite
 from reporting_samples import report
 
 import proctor
+from proctor.agents.command import CommandAgent
+from proctor.agents.resolving import resolve_agent
 from proctor.cases.suite import Case, Expected, ExpectedCall, Turn
 from proctor.reporting.explain import explain
 from proctor.reporting.html import report_page as html
 from proctor.reporting.markdown import report as markdown
 from proctor.results.run import Outcome, TrialResult
+from proctor.running.options import RunOptions
+from proctor.running.run_suites import rescore
 
 NEVER = threading.Event()
 
@@ -221,3 +230,145 @@ def test_an_isolated_trial_keeps_what_its_process_had_done(agent: Any) -> None:
         assert "\n  at test_broken_turns.py:" in (reply.error or "")
     if agent is hangs:
         assert [call.name for call in reply.tool_calls] == ["find_order", "slow_search"]
+
+
+@pytest.mark.parametrize("session", [False, True])
+@pytest.mark.parametrize("end", ["sys.exit(3)", "__import__('time').sleep(60)"])
+def test_a_program_that_breaks_or_hangs_keeps_what_it_had_printed(tmp_path: Path, session: bool, end: str) -> None:
+    printed = '{"text": "Your order", "tool_calls": [{"name": "find_order", "arguments": {"order": "A-17"}}]}'
+    source = f"import sys\nsys.stdin.readline()\nprint('{printed}', end='', flush=True)\n{end}\n"
+    (tmp_path / "agent.py").write_text(source, encoding="utf-8")
+    agent = CommandAgent([sys.executable, "agent.py"], cwd=tmp_path, session=session)
+
+    trial = tried(agent, timeout=3)
+
+    if session and "exit" in end:  # a line without its end is still the answer
+        assert trial.reason == ""
+    else:
+        assert trial.reason
+        assert trial.replies[0].error is not None
+    assert trial.replies[0].text == "Your order"
+    assert [call.name for call in trial.replies[0].tool_calls] == ["find_order"]
+
+
+@contextmanager
+def served(answer: Callable[[Any], None]) -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers.get("content-length") or 0))
+            answer(self)
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
+        http.daemon_threads = True
+        threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        yield f"http://127.0.0.1:{http.server_address[1]}/chat"
+        http.shutdown()
+
+
+def test_a_service_that_stalls_keeps_the_part_of_the_body_that_came() -> None:
+    over = threading.Event()
+
+    def answer(handler: Any) -> None:
+        handler.send_response(200)
+        handler.send_header("content-length", "1000")
+        handler.end_headers()
+        handler.wfile.write(b"Your order is ")
+        handler.wfile.flush()
+        over.wait(30)
+
+    with served(answer) as url:
+        trial = tried(url, timeout=1)
+        over.set()
+
+    assert trial.reason == "the agent gave no answer within 1 s"
+    assert trial.replies[0].text == "Your order is "
+
+
+def test_a_body_in_which_no_answer_can_be_read_is_kept() -> None:
+    def answer(handler: Any) -> None:
+        body = b'{"reply_in_another_place": "Your order is lost."}'
+        handler.send_response(200)
+        handler.send_header("content-length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    with served(answer) as url:
+        trial = tried(url)
+
+    assert trial.outcome is Outcome.ERROR
+    assert "Your order is lost." in trial.replies[0].text
+
+
+def test_a_refusal_is_told_in_the_reason_and_is_no_part_of_an_answer() -> None:
+    def answer(handler: Any) -> None:
+        handler.send_response(400)
+        handler.send_header("content-length", "7")
+        handler.end_headers()
+        handler.wfile.write(b"go away")
+
+    with served(answer) as url:
+        trial = tried(url)
+
+    assert "go away" in trial.reason
+    assert trial.replies == ()
+
+
+def test_a_chat_model_that_breaks_after_a_tool_call_keeps_the_call_and_the_tokens(tmp_path: Path) -> None:
+    (tmp_path / "tools.py").write_text("def get_rate(city: str) -> str:\n    return f'rate of {city}'\n", "utf-8")
+    asked: list[int] = []
+
+    def answer(handler: Any) -> None:
+        asked.append(1)
+        call = {"id": "1", "type": "function", "function": {"name": "get_rate", "arguments": '{"city": "Oslo"}'}}
+        message = {"role": "assistant", "content": "I look it up.", "tool_calls": [call]}
+        usage = {"prompt_tokens": 11, "completion_tokens": 7}
+        body = json.dumps({"choices": [{"message": message}], "usage": usage}).encode()
+        handler.send_response(200 if len(asked) == 1 else 400)
+        handler.send_header("content-length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    with served(answer) as url:
+        agent = resolve_agent({"chat": {"base_url": url, "model": "m", "tools": ["tools.py:get_rate"]}}, tmp_path)
+        trial = tried(agent)
+
+    (reply,) = trial.replies
+    assert [(call.name, call.arguments, call.result) for call in reply.tool_calls] == [
+        ("get_rate", {"city": "Oslo"}, "rate of Oslo")
+    ]
+    assert reply.usage is not None
+    assert (reply.usage.input_tokens, reply.usage.output_tokens) == (11, 7)
+    assert reply.text == "I look it up."
+
+
+def test_a_broken_turn_is_kept_in_the_store_with_its_secrets_masked(tmp_path: Path) -> None:
+    key = "sk-" + "a1B2" * 12
+
+    @proctor.tool
+    def login(token: str) -> str:
+        return token
+
+    def agent(question: str) -> str:
+        login(key)
+        raise ValueError(f"refused {key}")
+
+    found, _ = run(suite([case("one")]), agent=agent, store=tmp_path / "store")
+    (trial,) = found.trials
+
+    assert trial.replies[0].tool_calls[0].name == "login"
+    assert key not in repr(trial)
+    assert "\n  at test_broken_turns.py:" in (trial.replies[0].error or "")
+
+
+def test_rescoring_leaves_a_broken_trial_as_it_is(tmp_path: Path) -> None:
+    run(suite([case("one")]), agent=raises, store=tmp_path)
+
+    again, verdict = rescore(tmp_path, "last", options=RunOptions())
+    (trial,) = again.trials
+
+    assert verdict.outcome is Outcome.FAILED
+    assert trial.scores == ()
+    assert trial.replies[0].tool_calls[0].name == "find_order"

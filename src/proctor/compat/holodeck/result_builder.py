@@ -152,7 +152,7 @@ def _turn(trial: TrialResult, suite: Suite, index: int, seen: Seen) -> TurnResul
     tools = next((score for score in scores if score.evaluator == TOOLS), None)
     errors = [_complaint(score) for score in scores if _is_error(score)]
     reached = reply is not None and reply.error is None
-    broke = None if reply is None else reply.error
+    broke = None if reply is None or reply.error is None else reply.error.partition("\n  at ")[0]
     metrics = [_metric(score, _spec(score, case, turn, suite)) for score in scores if score is not tools]
     return TurnResult(
         turn_index=index,
@@ -178,7 +178,8 @@ def _turn(trial: TrialResult, suite: Suite, index: int, seen: Seen) -> TurnResul
 
 def _went_on(trial: TrialResult) -> bool:
     """Whether the reason of the trial is told turn by turn, or there is none."""
-    return trial.reason == "" or (is_conversation(trial.case) and any(r.error is not None for r in trial.replies))
+    told_by_turn = trial.reason.startswith("turn ") and any(reply.error is not None for reply in trial.replies)
+    return trial.reason == "" or (is_conversation(trial.case) and told_by_turn)
 
 
 def _is_unsent(trial: TrialResult, index: int) -> bool:

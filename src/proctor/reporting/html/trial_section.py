@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TextIO
 
-from proctor.agents.agent import Reply, ToolCall, Usage
+from proctor.agents.agent import NOT_BACK, Reply, ToolCall, Usage
 from proctor.base.json_data import UNSET, Json, plain
 from proctor.cases.matchers import Equals, Ignore, Matcher, describe
 from proctor.cases.suite import Attachment, Case, Expected, ExpectedCall, Turn
@@ -108,7 +108,8 @@ def _actual(call: ToolCall, row: CallPair, limit: int) -> str:
     else:
         text += _arguments(list(_given(call, row)))
     if call.error is not None:
-        text += f'<p class="label">✗ raised</p>\n{block(call.error, limit, "failed")}'
+        label = "✗ no result" if call.error == NOT_BACK else "✗ raised"
+        text += f'<p class="label">{label}</p>\n{block(call.error, limit, "failed")}'
     elif call.result is not None:
         text += f'<p class="label">returned</p>\n{block(pretty(call.result), limit)}'
     return text

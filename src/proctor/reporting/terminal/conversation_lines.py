@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from proctor.agents.agent import ToolCall
+from proctor.agents.agent import NOT_BACK, ToolCall
 from proctor.base.json_data import show
 from proctor.reporting.explain import answer, shorten
 from proctor.reporting.terminal.screen import encodable, visible
@@ -68,6 +68,6 @@ def _call_lines(call: ToolCall) -> Iterator[str]:
     else:
         yield "   Arguments: none"
     if call.error is not None:
-        yield f"   Raised: {shorten(call.error, LONGEST)}"
+        yield f"   {'Result' if call.error == NOT_BACK else 'Raised'}: {shorten(call.error, LONGEST)}"
     elif call.result is not None:
         yield f"   Result: {shorten(show(call.result), LONGEST)}"

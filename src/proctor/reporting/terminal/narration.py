@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from proctor.reporting.explain import (
     BRIEF,
@@ -30,7 +30,7 @@ from proctor.reporting.wording import (
     share,
     trial_name,
 )
-from proctor.results.run import Outcome, Run, TrialResult
+from proctor.results.run import Outcome, Run, TrialResult, TrialSummary
 from proctor.results.verdict import CaseVerdict, EvaluatorSummary, RunVerdict, SuiteVerdict
 
 INDENT = 7
@@ -286,8 +286,11 @@ def _tell_names(screen: Screen, suite: SuiteVerdict) -> None:
     bad = [case for outcome in (Outcome.FAILED, Outcome.ERROR) for case in told if case.outcome is outcome]
     flaky = [case for case in suite.cases if case.is_flaky and case not in bad]
     if suite.repeats > 1:
-        for case in [*bad, *flaky][:NAMES_SHOWN]:
-            _tell_name(screen, case)
+        shown = [*bad, *flaky][:NAMES_SHOWN]
+        names = [_fitted(screen, case.case_id, BESIDE_SHARE) for case in shown]
+        column = min(WIDEST_NAME, max(map(cells, names), default=0))
+        for name, case in zip(names, shown, strict=True):
+            _tell_name(screen, f"{name}{' ' * (column - cells(name))}", case)
     else:
         for outcome in (Outcome.FAILED, Outcome.ERROR):
             if names := [case.case_id for case in bad[:NAMES_SHOWN] if case.outcome is outcome]:
@@ -296,13 +299,11 @@ def _tell_names(screen: Screen, suite: SuiteVerdict) -> None:
         screen.line(f"  and {counted(more, 'more case')}; proctor show --failed tells of all")
 
 
-def _tell_name(screen: Screen, case: CaseVerdict) -> None:
+def _tell_name(screen: Screen, name: str, case: CaseVerdict) -> None:
     missed = case.failed if case.outcome is Outcome.FAILED else case.trials - case.passed - case.failed
     share = f"{case.passed if case.outcome is Outcome.PASSED else missed} of {case.trials}"
     flaky: list[Span] = ["  ", (flaky_text(case), "magenta")] if case.is_flaky else []
-    name = _fitted(screen, case.case_id, BESIDE_SHARE)
-    room = NAME_WIDTH if screen.width is None else min(NAME_WIDTH, screen.width - BESIDE_SHARE)
-    spans: list[Span] = [f" {name}{' ' * (room - cells(name))}  ", share if case.trials > 1 else "", *flaky]
+    spans: list[Span] = [f" {name}  ", share if case.trials > 1 else "", *flaky]
     screen.line("  ", (f"{SHORT[case.outcome]:<5}", STYLES[case.outcome]), *spans)
 
 
@@ -339,7 +340,7 @@ def _tell_totals(screen: Screen, run: Run, verdict: RunVerdict) -> None:
         parts.append(counted(verdict.tokens, "token"))
     if verdict.cost_usd is not None:
         parts.append(money(verdict.cost_usd, estimated=verdict.estimated))
-    slow = heapq.nlargest(3, run.summaries, key=lambda summary: summary.duration_ms)
+    slow = heapq.nlargest(3, _slowest_trials(run), key=lambda summary: summary.duration_ms)
     if slow and slow[0].duration_ms >= SLOW_MS:
         named = [
             f"{trial_name(s.case_id, s.number)} {duration(s.duration_ms)}" for s in slow if s.duration_ms >= SLOW_MS
@@ -347,6 +348,16 @@ def _tell_totals(screen: Screen, run: Run, verdict: RunVerdict) -> None:
         parts.append("slowest " + ", ".join(named))
     screen.line((" · " if screen.unicode else " | ").join(parts))
     _tell_judges(screen, run)
+
+
+def _slowest_trials(run: Run) -> Iterable[TrialSummary]:
+    """The slowest trial of each case, so that no case is named twice."""
+    found: dict[tuple[str, str], TrialSummary] = {}
+    for summary in run.summaries:
+        if summary.duration_ms >= SLOW_MS:
+            known = found.get(address := (summary.suite, summary.case_id))
+            found[address] = summary if known is None or summary.duration_ms > known.duration_ms else known
+    return found.values()
 
 
 def _tell_judges(screen: Screen, run: Run) -> None:

@@ -27,6 +27,7 @@ from proctor.reporting.terminal.screen import (
     is_unicode,
     one_line,
     wants_colour,
+    width_of,
     wrapped,
 )
 from proctor.reporting.wording import STYLES, count_parts, duration, money
@@ -129,7 +130,7 @@ class PlainTerminal:
         environ: Mapping[str, str] | None = None,
     ) -> None:
         environ = os.environ if environ is None else environ
-        self._screen = StreamScreen(stream, colour=wants_colour(stream, environ), width=_width(stream, environ))
+        self._screen = StreamScreen(stream, colour=wants_colour(stream, environ), width=width_of(stream, environ))
         self._quiet = quiet
         self._teller = TrialTeller(self._screen, verbose=verbose, every=True)
 
@@ -165,16 +166,6 @@ class PlainTerminal:
         self._screen.flush()
 
 
-def _width(stream: TextIO, environ: Mapping[str, str]) -> int | None:
-    """How wide to wrap; a file or a pipe keeps its lines whole."""
-    if not is_terminal(stream):
-        return None
-    import shutil
-
-    told = environ.get("COLUMNS", "")
-    return int(told) if told.isdecimal() and int(told) else shutil.get_terminal_size().columns
-
-
 def tell_loading(stream: TextIO, references: Iterable[Any], environ: Mapping[str, str] | None = None) -> None:
     """Say which Python files and modules are being loaded, which may take long, to a person who watches."""
     environ = os.environ if environ is None else environ
@@ -184,7 +175,7 @@ def tell_loading(stream: TextIO, references: Iterable[Any], environ: Mapping[str
         if named is not None and named[1] not in ("cmd", "http", "https"):
             found[named[1].replace("\\", "/").rpartition("/")[2] if named[1].endswith(".py") else named[1]] = None
     if found:
-        screen = StreamScreen(stream, colour=wants_colour(stream, environ), width=_width(stream, environ))
+        screen = StreamScreen(stream, colour=wants_colour(stream, environ), width=width_of(stream, environ))
         screen.line((f"loading {', '.join(found)}{'…' if screen.unicode else '...'}", "dim"))
         screen.flush()
 

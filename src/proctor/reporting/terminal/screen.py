@@ -185,6 +185,16 @@ def wants_colour(stream: Any, environ: Mapping[str, str]) -> bool:
     return is_terminal(stream) and environ.get("TERM") != "dumb"
 
 
+def width_of(stream: Any, environ: Mapping[str, str]) -> int | None:
+    """How wide to wrap; a file or a pipe keeps its lines whole."""
+    if not is_terminal(stream):
+        return None
+    import shutil
+
+    told = environ.get("COLUMNS", "")
+    return int(told) if told.isdecimal() and int(told) else shutil.get_terminal_size().columns
+
+
 class Outlet:
     """Writes to a stream until the other end is gone, and then no more: a closed pipe must not end a run."""
 

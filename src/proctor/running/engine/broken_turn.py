@@ -10,14 +10,13 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any
 
-from proctor.agents.agent import Reply, ToolCall, Usage
+from proctor.agents.agent import NOT_BACK, Reply, ToolCall, Usage
 from proctor.base.records import record
 from proctor.base.references import is_users_file
 from proctor.base.reply_size import HEAD_BYTES, ReplyTooLarge, Underway, check_size
 from proctor.tracing.trial_recording import Recording
 
 FRAMES_KEPT = 20
-NOT_BACK = "had not come back when the turn broke off"
 
 
 @record
