@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -171,3 +172,77 @@ def test_resuming_when_every_trial_is_kept_asks_no_agent(here: Path, suite: Comm
     assert ended.code == 0
     assert (here / "asked.txt").read_text() == before
     assert (here / "report.json").exists()
+
+
+def test_record_with_an_agent_that_ends_the_process_writes_nothing_and_is_no_success(
+    shell: Command, suite: Command
+) -> None:
+    path = suite("exits")
+    before = path.read_bytes()
+    ended = shell("record", "suite.yaml", "--accept-all")
+    assert ended.code == 4
+    assert "before there was a result" in ended.err
+    assert path.read_bytes() == before
+
+
+def test_calibrating_with_an_evaluator_that_ends_the_process_is_no_success(
+    shell: Command, suite: Command, here: Path
+) -> None:
+    rows = [{"id": f"r{n}", "answer": f"q{n}", "reference": f"q{n}", "label": "correct"} for n in range(1, 6)]
+    (here / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    ended = shell("calibrate", "embedded", "rows.jsonl", "-e", "agents.py:exiting_check")
+    assert ended.code != 0
+    assert "agreement" not in ended.out
+
+
+SABOTAGE = """
+import json
+import os
+import sys
+
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == os.environ["ENDS_AT"]:
+            os._exit(0)
+
+
+sys.meta_path.insert(0, Finder())
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "module"),
+    [
+        (("grade", "last", "--from", "grades.json"), "proctor.running.people.grading"),
+        (("rescore",), "proctor.running.engine.score"),
+        (("compare", "last", "last"), "proctor.results.compare_runs"),
+        (("show", "last", "--html", "r.html"), "proctor.reporting.html.report_page"),
+    ],
+)
+def test_no_command_ends_with_0_if_code_in_it_ends_the_process(
+    shell: Command, suite: Command, here: Path, command: tuple[str, ...], module: str
+) -> None:
+    suite("echo", count=1)
+    (here / "grades.json").write_text("[]")
+    assert shell("test", "suite.yaml").code == 0
+    (here / "sitecustomize.py").write_text(SABOTAGE)
+    ended = shell(*command, PYTHONPATH=str(here), ENDS_AT=module)
+    assert ended.code == 4
+    assert "before there was a result" in ended.err
+
+
+def test_a_store_that_is_still_open_when_python_ends_says_nothing(here: Path, environment: dict[str, str]) -> None:
+    script = (
+        "import contextlib, sqlite3, sys\n"
+        "from pathlib import Path\n"
+        "from proctor.results.store import Store\n"
+        "kept = [Store(Path('kept'))]\n"
+        "kept.append(kept)\n"
+        "sys.modules['kept'] = kept\n"
+        "contextlib.suppress = sqlite3.Error = None\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=here, env=environment, capture_output=True, check=False, timeout=30
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")

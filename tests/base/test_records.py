@@ -85,3 +85,18 @@ def test_missing_and_unknown_arguments_are_refused_as_by_any_function() -> None:
 @pytest.mark.parametrize("value", [Point(1, 2, ["a"]), Single({"a": 1}), Nothing()])
 def test_records_can_be_copied_and_pickled(value: Any) -> None:
     assert copy.copy(value) == copy.deepcopy(value) == pickle.loads(pickle.dumps(value)) == value
+
+
+def test_help_shows_the_fields_before_there_is_an_instance() -> None:
+    @record
+    class Place:
+        street: str
+        number: int = 1
+        names: list[str] = field(default_factory=list)
+
+    assert [str(item).split("=")[0] for item in inspect.signature(Place).parameters.values()] == [
+        "street",
+        "number",
+        "names",
+    ]
+    assert Place("Elm").number == 1

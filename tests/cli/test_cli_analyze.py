@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import pytest
+
+from proctor.cli.analyze import show_markdown
 
 Command = Callable[..., Any]
 
@@ -19,6 +25,32 @@ def test_the_last_run_is_analysed_whatever_its_verdict(proctor: Command, suite: 
     assert ended.code == 0
     assert "1 trial went wrong in 1 way." in ended.out
     assert "| ExactMatch |" in ended.out
+
+
+def test_it_is_laid_out_on_a_terminal_and_markdown_in_a_pipe(
+    proctor: Command, suite: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evil = r'"\e[2J \e]8;;http://x\a <script> ::error::no"'
+    suite(text=f"agent: agents.py:echo\ncases: [{{id: evil, input: {evil}, expected: c}}]\n")
+    proctor("test")
+    piped = proctor("analyze").out
+    assert piped.startswith("# Analysis of run ") and "\n## Totals\n" in piped and "\x1b" not in piped
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    stream = Terminal()
+    assert show_markdown(piped, stream)
+    shown = stream.getvalue()
+    assert "\x1b[1" in shown and "\x1b[2J" not in shown and "\x1b]8" not in shown
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
+    assert "Analysis of run" in plain and "# " not in plain and "**" not in plain and "| --" not in plain
+    monkeypatch.setenv("TERM", "dumb")
+    assert not show_markdown(piped, Terminal())
+    assert not show_markdown(piped, io.StringIO())
 
 
 def test_json_is_a_document_with_the_same_facts(proctor: Command, suite: Command) -> None:

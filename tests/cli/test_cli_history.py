@@ -74,6 +74,22 @@ def test_listed_runs_stand_in_columns_and_say_each_thing_once(proctor: Command, 
     assert killed.endswith("1 of 1,234 trials   desk")
 
 
+def test_a_run_of_a_suite_that_was_not_finished_says_how_much_of_it_there_is(
+    proctor: Command, suite: Command, here: Path
+) -> None:
+    suite(text=TWO)
+    proctor("test", "-k", "right")
+    killed = kill_a_run(here)
+    listed = proctor("runs", "--suite", "desk").out
+    latest, first = listed.splitlines()
+    assert "died" in latest and "1 of 1,234 trials, 1 of 1 passed; died" in latest
+    assert "100%" not in latest and "1 of 1 passed (100%)" in first
+    with exclusive_run(Store(here / ".proctor"), killed):
+        assert "1 of 1 passed; running" in proctor("runs", "--suite", "desk").out
+    rows = json.loads(proctor("runs", "--suite", "desk", "--json").out)
+    assert [(row["status"], row["trials"], row["planned"]) for row in rows] == [("died", 1, 1234), ("finished", 1, 1)]
+
+
 def test_a_killed_run_says_how_to_go_on(proctor: Command, suite: Command, here: Path) -> None:
     suite(text=TWO)
     proctor("test")

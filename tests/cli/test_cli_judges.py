@@ -34,6 +34,19 @@ def test_running_twice_asks_the_judge_once_and_says_so(proctor: Command, here: P
         assert "judge openai:scripted: 0 calls (3 from cache)" in third.out
 
 
+def test_answers_shared_within_a_run_are_not_said_to_come_from_a_cache_that_was_empty(
+    proctor: Command, here: Path
+) -> None:
+    with judge_server(marks) as server:
+        write_project(here, judge_at(server))
+        first = proctor("test", "desk.json", "--repeat", "3", "--json", "r.json")
+        assert len(server.requests) == 3
+        assert "judge openai:scripted: 3 calls (6 shared their answer), 360 tokens" in first.out
+        (judge,) = json.loads((here / "r.json").read_text(encoding="utf-8"))["run"]["judges"]
+        assert (judge["calls"], judge["cached"], judge["shared"]) == (3, 0, 6)
+        assert "0 calls (9 from cache)" in proctor("rescore").out
+
+
 def test_every_report_names_the_judge(proctor: Command, here: Path) -> None:
     with judge_server(marks) as server:
         write_project(here, judge_at(server))

@@ -74,14 +74,14 @@ def test_what_the_agent_did_is_shown_and_nothing_is_written_where_nobody_can_be_
     assert ended.code == 0
     for part in ('look_up_rate(kind="fixed"', "The rate is 5%.", "expected so far", "calls", "nothing is written"):
         assert part in ended.out
-    assert not (rates / "rates.recorded.yaml").exists()
+    assert (rates / "rates.yaml").read_text() == SUITE
 
 
 def test_what_is_accepted_is_expected_with_its_origin(rates: Path, proctor: Callable[..., Any]) -> None:
     ended = proctor("accept", "rates.yaml", "--accept-all", "--by", "ann")
     assert ended.code == 0
     assert "WARNING: 3 cases accepted without anybody looking" in ended.err
-    found = cases(rates / "rates.recorded.yaml")
+    found = cases(rates / "rates.yaml")
     [turn] = found["rate"].turns
     assert turn.expected.output == "The rate is 5%."
     assert turn.expected.keywords is not None
@@ -104,8 +104,8 @@ def test_a_recorded_suite_passes_the_agent_it_came_from_and_fails_another(
     rates: Path, proctor: Callable[..., Any]
 ) -> None:
     proctor("accept", "rates.yaml", "--accept-all")
-    assert proctor("test", "rates.recorded.yaml").code == 0
-    ended = proctor("test", "rates.recorded.yaml", "--agent", "desk.py:worse")
+    assert proctor("test", "rates.yaml").code == 0
+    ended = proctor("test", "rates.yaml", "--agent", "desk.py:worse")
     assert ended.code == 1
     assert "ExpectedTools" in ended.out
 
@@ -115,7 +115,7 @@ def test_only_the_answer_or_only_the_tools_may_be_expected(
     rates: Path, proctor: Callable[..., Any], part: str, output: Any, tools: int | None
 ) -> None:
     proctor("accept", "rates.yaml", "-k", "rates/rate", "--accept-all", "--expect", part)
-    found = cases(rates / "rates.recorded.yaml")["rate"].turns[0].expected
+    found = cases(rates / "rates.yaml")["rate"].turns[0].expected
     assert found.output == output
     assert (None if found.tool_calls is None else len(found.tool_calls)) == tools
 
@@ -152,7 +152,7 @@ def test_rows_that_cannot_be_taken_are_told(rates: Path, proctor: Callable[..., 
     ended = proctor("accept", "rates.yaml", "--from", "rows.json")
     assert ended.code == 2
     assert said in ended.err
-    assert not (rates / "rates.recorded.yaml").exists()
+    assert (rates / "rates.yaml").read_text() == SUITE
 
 
 def test_a_kept_run_is_recorded_without_asking_anybody(rates: Path, proctor: Callable[..., Any]) -> None:
@@ -160,7 +160,7 @@ def test_a_kept_run_is_recorded_without_asking_anybody(rates: Path, proctor: Cal
     (rates / "desk.py").write_text("def agent(question):\n    raise SystemExit(9)\n")
     ended = proctor("accept", "rates.yaml", "--run", "last", "--accept-all")
     assert ended.code == 0
-    assert cases(rates / "rates.recorded.yaml")["rate"].turns[0].expected.output == "The rate is 5%."
+    assert cases(rates / "rates.yaml")["rate"].turns[0].expected.output == "The rate is 5%."
 
 
 def test_an_answer_counts_only_for_the_question_it_was_given_to(rates: Path, proctor: Callable[..., Any]) -> None:
@@ -179,14 +179,14 @@ def test_a_case_without_an_answer_is_left_as_it_is(rates: Path, proctor: Callabl
     assert "no idea" in ended.out
     assert re.search(r"crash\n +input +crash\n +not recorded", ended.out)
     assert "it is skipped: not yet" in ended.out
-    assert not cases(rates / "rates.recorded.yaml")["crash"].turns[0].expected
+    assert not cases(rates / "rates.yaml")["crash"].turns[0].expected
 
 
 def test_cases_of_which_nothing_is_expected_yet_can_be_recorded(here: Path, proctor: Callable[..., Any]) -> None:
     (here / "bare.yaml").write_text("agent: agents.py:echo\ncases: [{id: one, input: hello}]\n")
     assert proctor("test", "bare.yaml").code == 2
     assert proctor("accept", "bare.yaml", "--accept-all").code == 0
-    assert proctor("test", "bare.recorded.yaml").code == 0
+    assert proctor("test", "bare.yaml").code == 0
 
 
 def test_a_recorded_answer_is_compared_where_only_keywords_were_expected_before(
@@ -200,7 +200,7 @@ def test_a_recorded_answer_is_compared_where_only_keywords_were_expected_before(
         ("chosen", ["Contains", "ExpectedTools"]),
     ):
         proctor("accept", f"{name}.yaml", "--accept-all")
-        [suite] = load([str(here / f"{name}.recorded.yaml")])
+        [suite] = load([str(here / f"{name}.yaml")])
         assert [spec.name for spec in suite.evaluators_of(suite.cases[0])] == evaluators
 
 
@@ -243,10 +243,90 @@ def test_what_cannot_be_done_is_told(rates: Path, proctor: Callable[..., Any], n
 
 
 def test_a_file_is_not_overwritten_unless_that_is_said(rates: Path, proctor: Callable[..., Any]) -> None:
-    (rates / "rates.recorded.yaml").write_text("mine")
-    assert "exists; say --force" in proctor("accept", "rates.yaml", "--accept-all").err
-    assert (rates / "rates.recorded.yaml").read_text() == "mine"
-    assert proctor("accept", "rates.yaml", "--accept-all", "--force").code == 0
+    (rates / "other.yaml").write_text("mine")
+    assert "exists; say --force" in proctor("accept", "rates.yaml", "--accept-all", "--output", "other.yaml").err
+    assert (rates / "other.yaml").read_text() == "mine"
+    assert proctor("accept", "rates.yaml", "--accept-all", "--output", "other.yaml", "--force").code == 0
+    assert (rates / "rates.yaml").read_text() == SUITE
+
+
+COMMENTED = """\
+# Rates that customers ask for.
+name: rates
+agent: desk.py:agent
+
+evaluators: [Contains]   # ours
+
+cases:
+  # asked every day
+  - id: rate
+    input: "What is the rate?"   # in quotes
+    expected: {contains: {any: [rate]}}
+
+  - id: weather      # not ours
+    tags: [ 'a',  "b" ]
+    input: How is the weather?
+    expected: {contains: rates}
+"""
+
+
+def test_only_the_accepted_case_is_edited_and_every_other_line_stays(rates: Path, proctor: Callable[..., Any]) -> None:
+    for before in (COMMENTED.encode(), b"\xef\xbb\xbf" + COMMENTED.replace("\n", "\r\n").encode()):
+        (rates / "rates.yaml").write_bytes(before)
+        (rates / "rows.json").write_text('[{"case": "weather", "accept": true, "by": "ann"}]')
+        ended = proctor("accept", "rates.yaml", "--from", "rows.json")
+        assert "wrote rates.yaml (1 case recorded, 1 case left as before)" in ended.out
+        after = (rates / "rates.yaml").read_bytes()
+        head = before[: before.index(b"    expected: {contains: rates}")]
+        assert after.startswith(head)
+        assert len(after.splitlines()) < len(before.splitlines()) + 12
+        assert b"\r\n" in before or b"\r" not in after
+        assert cases(rates / "rates.yaml")["weather"].turns[0].expected.output == "I only know rates."
+        assert not list(rates.glob(".*.tmp"))
+
+
+def test_a_file_that_was_changed_in_the_meantime_is_not_overwritten(rates: Path, proctor: Callable[..., Any]) -> None:
+    edits = "with open('rates.yaml', 'a') as file: file.write('# mine')"
+    (rates / "desk.py").write_text(f"def agent(question):\n    {edits}\n    return question\n")
+    ended = proctor("accept", "rates.yaml", "--accept-all")
+    assert ended.code == 2
+    assert "was changed in the meantime" in ended.err
+    assert (rates / "rates.yaml").read_text().startswith(SUITE + "# mine")
+    assert "recorded" not in (rates / "rates.yaml").read_text()
+
+
+def test_a_case_that_cannot_be_edited_is_told_and_can_go_to_another_file(
+    rates: Path, proctor: Callable[..., Any]
+) -> None:
+    text = "agent: desk.py:agent\nx-a: &a {id: a, input: hello, expected: y}\ncases: [*a]\n"
+    (rates / "rates.yaml").write_text(text)
+    ended = proctor("accept", "rates.yaml", "--accept-all")
+    assert ended.code == 2
+    assert "rates.yaml cannot be edited: cases[0] is an alias" in ended.err
+    assert (rates / "rates.yaml").read_text() == text
+    assert proctor("accept", "rates.yaml", "--accept-all", "--output", "new.json").code == 0
+
+
+def test_a_suite_of_another_format_is_recorded_beside_it(rates: Path, proctor: Callable[..., Any]) -> None:
+    (rates / "rates.csv").write_text("id,input,expected\none,How is the weather?,x\n")
+    ended = proctor("accept", "rates.csv", "--agent", "desk.py:agent", "--accept-all")
+    assert "wrote rates.recorded.yaml (1 case recorded)" in ended.out
+    assert cases(rates / "rates.recorded.yaml")["one"].turns[0].expected.output == "I only know rates."
+
+
+def test_it_is_said_which_of_several_trials_is_shown(rates: Path, proctor: Callable[..., Any]) -> None:
+    counting = (
+        "N = [0]\n\n\ndef agent(question):\n    N[0] += 1\n    return ['no', 'no', 'yes', 'yes!', 'yes'][N[0] - 1]\n"
+    )
+    (rates / "desk.py").write_text(counting)
+    case = "{id: one, input: hi, expected: {contains: [yes]}}"
+    (rates / "rates.yaml").write_text(f"name: rates\nagent: desk.py:agent\ncases: [{case}]\n")
+    proctor("test", "rates.yaml", "--repeat", "5", "--parallel", "1")
+    ended = proctor("accept", "rates.yaml", "--run", "last")
+    assert re.search(r"shown +trial 3 of 5, the first of 3 that passed; 2 of 5 did the same\n", ended.out)
+    assert re.search(r"answer +yes\n", ended.out)
+    [row] = json.loads(proctor("accept", "rates.yaml", "--run", "last", "--json").out)
+    assert row["trial"].startswith("trial 3 of 5")
 
 
 def at_a_terminal(folder: Path, typed: str) -> str:
@@ -273,7 +353,7 @@ def test_on_a_terminal_each_case_is_asked_about(rates: Path) -> None:
     said = at_a_terminal(rates, "what\ny\nn\ny\n")
     assert "y, n or q" in said
     assert "2 cases recorded, 1 case left as before" in said
-    found = cases(rates / "rates.recorded.yaml")
+    found = cases(rates / "rates.yaml")
     assert [case.id for case in found.values() if case.metadata] == ["rate", "follow-up"]
     assert found["rate"].metadata["recorded"]["accepted_by"] == "ann"
 
@@ -285,4 +365,4 @@ def test_on_a_terminal_q_keeps_what_was_accepted_before(rates: Path) -> None:
 
 def test_on_a_terminal_nothing_accepted_is_nothing_written(rates: Path) -> None:
     assert "nothing was accepted" in at_a_terminal(rates, "\n\nn\n")
-    assert not (rates / "rates.recorded.yaml").exists()
+    assert (rates / "rates.yaml").read_text() == SUITE

@@ -305,9 +305,7 @@ def test_a_trace_of_another_tool_becomes_an_entry_too(proctor: Command, app: Pat
     assert made["x-pixie"] == {"eval_output": [{"name": "output", "value": "hello"}]}
     call = LLMSpan("1" * 16, "a" * 32, None, 1.0, 2.0, 1.0, input_messages=(UserMessage.from_text("hi"),))
     (app / "otlp.json").write_text(json.dumps(to_otlp([call])))
-    assert entry(proctor("trace", "to-case", "--input", "otlp.json"))["entry_kwargs"] == {
-        "input": [{"role": "user", "content": "hi"}]
-    }
+    assert entry(proctor("trace", "to-case", "--input", "otlp.json"))["entry_kwargs"] == {"input": "hi"}
 
 
 def test_an_input_with_several_values_keeps_the_first_and_says_so(proctor: Command, app: Path) -> None:

@@ -102,6 +102,62 @@ def test_a_cluster_names_the_tool_and_what_was_wrong_with_it(calls: tuple[ToolCa
     assert (cluster.tool, cluster.cause) == ("book", cause)
 
 
+ALIKE = {
+    "other values at one place": (
+        'expected {"id": 1, "a": {"b": 2}}, got {"id": 1, "a": {"b": 3}}; a.b is 3 instead of 2',
+        'expected {"a": {"b": "x"}, "c": []}, got {"a": {"b": "y"}, "c": []}; a.b is 7 instead of 8',
+    ),
+    "other ids": ("order 4f3c2b1a99 is not there", "order 88aa77bb66cc is not there"),
+    "other words that were quoted": ('missing "sent"; got "no"', 'missing "paid"; got ""'),
+}
+APART = {
+    "another place": ("a.b is 3 instead of 2", "a.c is 3 instead of 2"),
+    "another missing property": (
+        'the document: "name" is a required property',
+        'the document: "email" is a required property',
+    ),
+    "another line of the agent": (
+        "the agent raised KeyError: 'a' (app.py:3)",
+        "the agent raised KeyError: 'a' (app.py:9)",
+    ),
+    "another exception": ("the agent raised KeyError: 'a'", "the agent raised IndexError: 'a'"),
+    "another file": ("no such file /a/b.txt", "no such file /c.txt"),
+}
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_the_same_failure_with_other_values_is_one_cluster(name: str) -> None:
+    assert len(look(*(failing(case, reason) for case, reason in zip("ab", ALIKE[name], strict=True))).clusters) == 1
+
+
+@pytest.mark.parametrize("name", APART)
+def test_failures_that_have_nothing_to_do_with_each_other_are_not_lumped_together(name: str) -> None:
+    assert len(look(*(failing(case, reason) for case, reason in zip("ab", APART[name], strict=True))).clusters) == 2
+
+
+def test_arguments_that_differ_in_another_place_are_another_cluster() -> None:
+    def called(name: str, tool: str, given: object) -> object:
+        expected = [{"amount": 5, "currency": "EUR"}, {"amount": 5, "currency": "EUR"}]
+        case = single(name, tool_calls=(ExpectedCall(tool, {"parts": Equals(expected)}),))
+        reply = Reply("x", (ToolCall(tool, {"parts": given}),))
+        return trial(case, FAILED, None, score(FAILED, 0.0, reasoning="no"), replies=(reply,))
+
+    right = {"amount": 5, "currency": "EUR"}
+    found = look(
+        called("a", "pay", [right, {"amount": 55, "currency": "EUR"}]),
+        called("b", "pay", [{"amount": 7, "currency": "EUR"}, right]),
+        called("c", "pay", [right, {"amount": 5, "currency": "USD"}]),
+        called("d", "refund", [right, {"amount": 5, "currency": "USD"}]),
+        called("e", "pay", [right, {"amount": 5}]),
+    ).clusters
+    assert [(cluster.tool, cluster.cause, cluster.trials) for cluster in found] == [
+        ("pay", "was called with the wrong parts[].amount", 2),
+        ("pay", "was called with the wrong parts[].currency", 1),
+        ("refund", "was called with the wrong parts[].currency", 1),
+        ("pay", "was called without parts[].currency", 1),
+    ]
+
+
 def test_a_tool_that_nobody_wanted_is_named() -> None:
     case = single("t", tool_calls=())
     (cluster,) = look(

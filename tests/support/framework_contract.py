@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,13 @@ from proctor.agents.resolving import resolve_agent
 from proctor.agents.tool_reexecution import reexecute
 from proctor.agents.toolbox import toolbox
 from proctor.base.json_data import Json
-from proctor.cases.suite import Case, Double, EvaluatorSpec, Expected, ExpectedCall, Suite, Turn
+from proctor.cases.suite import Case, Double, EvaluatorSpec, Expected, ExpectedCall, Settings, Suite, Turn
 
 EXAMPLES = ROOT / "examples" / "frameworks"
 TOUCHED: list[str] = []
 """The cities that the real tool was called with since the last run began."""
+HELD = threading.Event()
+"""Never set: the tool does not come back from Pompeii."""
 HEARD: list[list[str]] = []
 """For each model call, everything that the user had said until then."""
 
@@ -27,6 +30,8 @@ HEARD: list[list[str]] = []
 def rate_of(city: str) -> str:
     """What the tool `get_rate` of every agent does."""
     TOUCHED.append(city)
+    if city == "Pompeii":
+        HELD.wait(60)
     if city == "Atlantis":
         raise ValueError("no such city")
     return f"rate of {city}"
@@ -63,6 +68,8 @@ class FrameworkContract:
     model_calls = 2
     raising_tool_fails_the_run = False
     """Whether the framework gives up when a tool raises, instead of telling the model."""
+    counts_tokens_as_it_goes = True
+    """Whether the framework tells what a model call took before the whole run is over."""
     outer_tool = "ask_rates"
 
     def agent(self) -> Any:
@@ -184,12 +191,26 @@ class FrameworkContract:
     def test_a_tool_that_raises_does_what_it_does_without_proctor(self) -> None:
         (trial,) = ran(self.agent(), case("Atlantis"))
         assert "no such city" in _told(trial)
-        assert (trial.outcome == "failed" and not trial.replies) == self.raising_tool_fails_the_run
+        assert (trial.outcome == "failed" and not trial.is_answered) == self.raising_tool_fails_the_run
 
     def test_a_model_that_raises_fails_the_trial_with_its_reason(self) -> None:
         (trial,) = ran(self.broken_agent(), case("Oslo"))
         assert trial.outcome != "passed"
         assert "the model is on strike" in trial.reason
+
+    def test_a_trial_that_breaks_off_in_a_tool_keeps_the_call_and_the_tokens(self) -> None:
+        city = "Atlantis" if self.raising_tool_fails_the_run else "Pompeii"
+        suite = Suite("contract", (case(city),), settings=Settings(timeout=2.0))
+        (trial,) = proctor.run(suite, agent=self.agent()).trials
+
+        (reply,) = trial.replies
+        assert trial.outcome is proctor.Outcome.FAILED
+        assert trial.reason
+        assert [(call.name, call.arguments) for call in reply.tool_calls] == [("get_rate", {"city": city})]
+        assert reply.tool_calls[0].result is None
+        if self.counts_tokens_as_it_goes:
+            assert reply.usage is not None
+            assert (reply.usage.input_tokens, reply.usage.output_tokens) == (11, 7)
 
     def test_tools_can_be_called_again_with_what_the_agent_gave_them(self) -> None:
         (trial,) = ran(self.agent(), case("Oslo"))

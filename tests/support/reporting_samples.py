@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -77,6 +78,30 @@ def make_run(trials: Sequence[TrialResult], *, stream: Iterable[TrialResult] | N
 def small_run() -> Run:
     """Everything once: a pass, a wrong answer, wrong tools, a broken judge, a skip, a wait, a conversation."""
     return make_run([*_support_trials(), *_booking_trials()])
+
+
+def repeated_run() -> Run:
+    """The small run with five repeats of cases that have long names, as a terminal meets them while it is made."""
+    tools = (ExpectedCall("order_status", {"order": Equals("A-17")}), ExpectedCall("refund", {"order": Equals("A-17")}))
+    lost = single("order-that-never-came-and-must-be-refunded-in-full", "My order A-17 never came.", tool_calls=tools)
+    wrong = Reply("Your order A-17 is lost.", (ToolCall("order_status", {"order": "A-17"}, "lost"),), Usage(120, 12))
+    missing = "1 of 2 expected tools were called as expected: missing refund(order='A-17')"
+    failed = score(FAILED, 0.5, "ExpectedTools", threshold=1.0, reasoning=missing)
+    trials = [trial(lost, FAILED, None, failed, replies=(wrong,), number=n, suite="orders") for n in (1, 2, 4)]
+    crash = "the agent raised KeyError: 'no customer has this address' (desk.py:41)"
+    trials += [trial(lost, FAILED, None, replies=(), number=n, suite="orders", reason=crash) for n in (3, 5)]
+    trials.sort(key=lambda one: one.number)
+    trials += [trial("returns", PASSED, "Within 30 days.", number=n, suite="orders") for n in range(1, 6)]
+    trials += [
+        trial("opening-hours-on-a-public-holiday", FAILED if n == 2 else PASSED, number=n, suite="orders")
+        for n in range(1, 6)
+    ]
+    reason = "the warehouse has no such order before the first of next month"
+    trials += [trial("old-contract", SKIPPED, None, number=n, suite="orders", reason=reason) for n in range(1, 6)]
+    run = make_run([*_support_trials(), *trials], id="20260101-000000-cafe00", judged_by="embedded")
+    made = Counter((each.suite, each.case.id) for each in run.trials)
+    run.repeats = {address: count for address, count in made.items() if count > 1}
+    return run
 
 
 def _support_trials() -> list[TrialResult]:

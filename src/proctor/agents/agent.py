@@ -163,6 +163,10 @@ class BaseSession:
     async def send(self, turn: Turn) -> Reply:
         raise NotImplementedError
 
+    def so_far(self) -> Reply | None:
+        """What there is of the answer to the turn that is being answered; asked when it broke off or took too long."""
+        return None
+
 
 class BaseAgent:
     """An agent with a default for everything but its name and its sessions; the engine runs no other kind."""

@@ -87,6 +87,7 @@ class ChatSession:
         for _ in range(self._setup.max_turns):
             answer = await self._connection.complete(self._messages, self._setup.tools)
             log.add_usage(answer.usage)
+            log.said = answer.text
             self._messages.append(answer.message)
             if not answer.requests:
                 data = read_data(answer.text) if self._setup.answers_data else None

@@ -160,12 +160,16 @@ class OnceSession(BaseSession):
         super().__init__(case)
         self._program = agent.program
         self._conversation = Conversation(case)
+        self._output: _Output | None = None
+
+    def so_far(self) -> Reply | None:
+        return None if self._output is None else _read_part(self._output.found)
 
     async def send(self, turn: Turn) -> Reply:
         import asyncio.subprocess as streams
 
         process = await launch(self._program, stderr=streams.PIPE)
-        output = _Output(process)
+        self._output = output = _Output(process)
         try:
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 process.stdin.write(_message(self._conversation, turn))  # type: ignore[union-attr]
@@ -185,6 +189,8 @@ class _Output:
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.errors = b""
+        self.found = bytearray()
+        """What the program printed in answer to this turn."""
         self._process = process
         self._rest = b""
         self._stderr = asyncio.create_task(self._keep_errors())
@@ -197,7 +203,8 @@ class _Output:
 
     async def all(self) -> bytes:
         """Everything until the end of the output, or until the program has ended and nothing more comes."""
-        out = await read_limited(self._chunks(), "what the program printed")
+        self.found = bytearray()
+        out = await read_limited(self._chunks(), "what the program printed", self.found)
         if self._process.returncode is None:
             await self._process.wait()
         await asyncio.wait({self._stderr}, timeout=_LATE_SECONDS)
@@ -206,6 +213,7 @@ class _Output:
     async def line(self) -> bytes:
         """The next line; empty at the end of the output."""
         limit, found = LIMIT.get(), bytearray(self._rest)
+        self.found = found
         chunks = self._chunks()
         while b"\n" not in found:
             chunk = await anext(chunks, b"")
@@ -247,6 +255,9 @@ class LineSession:
         self._process: Any = None
         self._output: Any = None
         self._in_step = True
+
+    def so_far(self) -> Reply | None:
+        return None if self._output is None else _read_part(self._output.found)
 
     async def __aenter__(self) -> LineSession:
         import asyncio.subprocess as streams
@@ -347,6 +358,14 @@ def _message(conversation: Conversation, turn: Turn) -> bytes:
         "trial": TRIAL.get(),
     }
     return json.dumps(message).encode() + b"\n"
+
+
+def _read_part(out: bytearray) -> Reply:
+    """What there is of an answer: the whole of it where the program broke after it."""
+    try:
+        return _read(bytes(out))
+    except UnreadableReply:
+        return Reply(out.decode("utf-8", "replace").strip())
 
 
 def _read(out: bytes) -> Reply:

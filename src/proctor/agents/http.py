@@ -172,6 +172,15 @@ class HttpSession(BaseSession):
         self._options = agent.options
         self._conversation = Conversation(case)
         self._own: Any = None
+        self._heard = bytearray()
+
+    def so_far(self) -> Reply | None:
+        """The body as far as it came, also of an answer that could not be read."""
+        text = self._hide(self._heard.decode("utf-8", "replace"))
+        try:
+            return read_body(text, self._options)
+        except UnreadableReply:
+            return Reply(text)
 
     async def open(self) -> None:
         if self._agent.client is None:
@@ -183,6 +192,7 @@ class HttpSession(BaseSession):
             await own.aclose()
 
     async def send(self, turn: Turn) -> Reply:
+        self._heard = bytearray()
         try:
             body = self._options.request.fill(_values(self._conversation, turn))
         except NotInInput as error:
@@ -211,6 +221,7 @@ class HttpSession(BaseSession):
         except httpx2.TransportError as error:
             raise self._failed(f"could not be reached: {describe(error)}", transient=True) from None
         if response.status_code >= 400:
+            self._heard = bytearray()  # what is wrong is told in the reason; it is no part of an answer
             raise self._refused(response)
         return response
 
@@ -233,7 +244,7 @@ class HttpSession(BaseSession):
             try:
                 following = response.next_request
                 if following is None:
-                    return _Answered(response, await read_limited(response.aiter_bytes(), "the body"))
+                    return _Answered(response, await self._body(response))
             finally:
                 await response.aclose()
             if not _same_place(request.url, following.url):
@@ -241,6 +252,10 @@ class HttpSession(BaseSession):
                 raise self._failed(f"redirects to another place, {host}; write that address if you trust it")
             request = following
         raise self._failed(f"redirects more than {_MAX_REDIRECTS} times")
+
+    async def _body(self, response: Any) -> bytes:
+        self._heard = bytearray()
+        return await read_limited(response.aiter_bytes(), "the body", self._heard)
 
     def _refused(self, response: _Answered) -> AgentFailed:
         status = response.status_code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -87,9 +88,9 @@ class RunnableAgent(BaseAgent):
     async def _step(self, name: str, function: Any) -> Any:
         try:
             return await invoke(function)
-        except ProctorError:
+        except (ProctorError, asyncio.CancelledError, KeyboardInterrupt):
             raise
-        except Exception as error:
+        except BaseException as error:
             raise AgentFailed(f"{self.name}.{name}() raised {describe(error)}") from error
 
     def session(self, case: Case) -> RunnableSession:

@@ -15,6 +15,7 @@ from typing import Any, is_typeddict
 from proctor.agents.agent import BaseAgent, BaseSession, Reply, ToolCall, Usage
 from proctor.base.json_data import Json, plain, show
 from proctor.base.references import describe, source_fingerprint
+from proctor.base.reply_size import UNDERWAY
 from proctor.cases.suite import Case, Turn
 
 TRIAL: ContextVar[int] = ContextVar("proctor_trial", default=1)
@@ -76,6 +77,10 @@ class CallLog:
         self._calls: dict[str, ToolCall] = {}
         self._clocks: dict[str, float] = {}
         self.usage: Usage | None = None
+        self.said = ""
+        """What there is of the answer, as far as events tell before its end."""
+        if (turn := UNDERWAY.get()) is not None:
+            turn.logs.append(self)
 
     def begin(self, identity: str | None, name: str, arguments: Any) -> str:
         """A call begins, inside the one that is under way here if there is one."""

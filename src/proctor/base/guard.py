@@ -29,6 +29,8 @@ _VERDICT = struct.Struct("<BB")
 _HEARTBEAT = struct.Struct("<Qd")
 _HEARTBEAT_AT, _LABEL_AT = 8, 32
 _FROM_KERNEL = 0x80
+_OUTPUT_FROM = 200
+"""The least number of the descriptors that are printed through."""
 _PASSED_ON = ("SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2")
 
 
@@ -53,6 +55,7 @@ def tell_verdict(code: int) -> None:
     """The exit code that the work really came to."""
     if is_guarded():
         _VERDICT.pack_into(CHILD.page, 0, 1, code & 0xFF)
+        os.kill(os.getppid(), signal.SIGCONT)  # code in here may have stopped the parent
 
 
 def tell_alive(limit: float, label: str = "") -> None:
@@ -96,6 +99,7 @@ def run_guarded(main: Callable[[], NoReturn]) -> NoReturn:
         signal.signal(signal.SIGCHLD, children)
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     _end_with(parent, alive)
+    _keep_output()
     main()
 
 
@@ -113,6 +117,34 @@ def _end_with(parent: int, alive: int) -> None:
         threading.Thread(target=_wait_for_end, args=(alive,), name="proctor-guard", daemon=True).start()
     if os.getppid() != parent:
         os._exit(NO_VERDICT)
+
+
+def _keep_output() -> None:
+    """Print through descriptors of one's own: an agent may close 1 and 2, and the next file would get their numbers."""
+    import fcntl
+    import io
+
+    for name, number in (("stdout", 1), ("stderr", 2)):
+        stream = getattr(sys, name)
+        try:
+            copy = fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, _OUTPUT_FROM)
+        except OSError:
+            continue
+        if isinstance(stream, io.TextIOWrapper):
+            stream.flush()
+            raw = io.FileIO(copy, "w")
+            binary: Any = raw if stream.write_through else io.BufferedWriter(raw)
+            setattr(
+                sys,
+                name,
+                io.TextIOWrapper(
+                    binary,
+                    stream.encoding,
+                    stream.errors,
+                    line_buffering=stream.line_buffering,
+                    write_through=stream.write_through,
+                ),
+            )
 
 
 def _wait_for_end(alive: int) -> None:

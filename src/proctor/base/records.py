@@ -22,7 +22,7 @@ def record(cls: type[T]) -> type[T]:
     own = fields(made)
     made._compared = staticmethod(_values_of([item.name for item in own if item.compare]))
     made._given = staticmethod(_values_of([item.name for item in own if item.init]))
-    made.__init__ = _init(made, own)
+    made.__signature__ = _Late(made, own)
     for method in (_eq, _hash, _repr, _reduce, _setattr, _delattr):
         name = f"_{method.__name__}__"
         if name not in cls.__dict__:
@@ -34,6 +34,30 @@ def _values_of(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
     if len(names) > 1:
         return attrgetter(*names)
     return lambda instance: tuple(getattr(instance, name) for name in names)
+
+
+class _Late:
+    """Compiles the real `__init__` when it is first needed: most classes that a short run imports have no instance."""
+
+    def __init__(self, made: Any, own: tuple[Field[Any], ...]) -> None:
+        self._made, self._own, self._compiled = made, own, None
+
+        def first(instance: Any, *values: Any, **named: Any) -> None:
+            self.compile()(instance, *values, **named)
+
+        self._first = made.__init__ = first
+
+    def compile(self) -> Any:
+        if self._compiled is None:
+            self._compiled = _init(self._made, self._own)
+        if self._made.__init__ is self._first:  # and not wrapped by the class since
+            self._made.__init__ = self._compiled
+        return self._compiled
+
+    def __get__(self, instance: object, owner: Any) -> Any:
+        """As `__signature__`: there is none, and `inspect` looks at `__init__` next."""
+        self.compile()
+        raise AttributeError("__signature__")
 
 
 def _init(made: Any, own: tuple[Field[Any], ...]) -> Any:

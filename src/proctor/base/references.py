@@ -196,14 +196,19 @@ def _text_of(error: BaseException) -> str:
 
 def place_of(error: BaseException) -> str:
     """Where in the user's own code an exception came from: ` (app.py:12)`; empty where it came from elsewhere."""
-    own, place = str(Path(__file__).parents[1]), ""
-    trace = error.__traceback__
+    place, trace = "", error.__traceback__
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
-        if not file.startswith((own, "<")) and "site-packages" not in file and not file.startswith(sys.base_prefix):
+        if is_users_file(file):
             place = f" ({Path(file).name}:{trace.tb_lineno})"
         trace = trace.tb_next
     return place
+
+
+def is_users_file(file: str) -> bool:
+    """Whether code in a file is the user's own, and not Proctor's, Python's or an installed package's."""
+    own = str(Path(__file__).parents[1])
+    return not file.startswith((own, "<", sys.base_prefix)) and "site-packages" not in file
 
 
 def source_fingerprint(target: Any) -> str:

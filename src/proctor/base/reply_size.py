@@ -15,6 +15,22 @@ HEAD_BYTES = 10_000
 LIMIT: ContextVar[int] = ContextVar("max_reply_bytes", default=DEFAULT_BYTES)
 
 
+class Underway:
+    """What can be seen from outside of a turn that is being answered, for when it breaks off."""
+
+    __slots__ = ("logs", "streams", "threads")
+
+    def __init__(self) -> None:
+        self.streams: list[Pieces] = []
+        self.logs: list[Any] = []
+        """What adapters noted: each has `calls`, `usage`, and `said`, what there is of the answer."""
+        self.threads: list[int] = []
+        """The threads that work on it."""
+
+
+UNDERWAY: ContextVar[Underway | None] = ContextVar("turn_underway", default=None)
+
+
 class ReplyTooLarge(AgentFailed):
     """The agent answered more than `max_reply_bytes`; `head` is how the answer began."""
 
@@ -28,9 +44,9 @@ def _amount(size: int) -> str:
     return f"{size / 2**20:.3g} MB" if size >= 100_000 else f"{size:,} bytes"
 
 
-async def read_limited(chunks: AsyncIterable[bytes], what: str) -> bytes:
-    """All of a stream, or `ReplyTooLarge` as soon as it is more than allowed."""
-    limit, found = LIMIT.get(), bytearray()
+async def read_limited(chunks: AsyncIterable[bytes], what: str, found: bytearray) -> bytes:
+    """All of a stream, or `ReplyTooLarge` as soon as it is more than allowed; `found` has what came so far."""
+    limit = LIMIT.get()
     async for chunk in chunks:
         found += chunk
         if len(found) > limit:
@@ -45,6 +61,8 @@ class Pieces:
         self._texts: list[str] = []
         self._size = 0
         self._limit = LIMIT.get()
+        if (turn := UNDERWAY.get()) is not None:
+            turn.streams.append(self)
 
     def add(self, chunk: Any) -> None:
         if not isinstance(chunk, str):

@@ -28,6 +28,7 @@ SHORTEST_VALUE = 8
 LONGEST_VALUE = 4096
 LONGEST_NAME = 80
 _RANDOM_LENGTH, _RANDOM_ENTROPY = 16, 3.5
+_LETTERS_LENGTH = 20
 
 _NAMES = tuple(
     """authorization cookie api_key apikey api_token apitoken password passwd pwd passphrase secret secret_key secretkey
@@ -97,7 +98,10 @@ def is_secret_name(name: str, *, wide: bool = False) -> bool:
 
 def find_secrets(text: str, known: Iterable[str] = ()) -> list[Secret]:
     """In the order of the text, none overlapping another."""
-    values = _environment_values() + [("key", value) for value in known if len(value) >= SHORTEST_VALUE]
+    return _find(text, _environment_values() + _named_values(known))
+
+
+def _find(text: str, values: list[tuple[str, str]]) -> list[Secret]:
     found = list(_find_values(text, values)) if values else []
     if _may_hold_secrets(text):
         found += [Secret(*shape) for shape in find_shapes(text)]
@@ -109,30 +113,29 @@ class Masker:
     """Masks texts and data, and whatever repeats the `known` secrets; reads the environment once."""
 
     def __init__(self, known: Iterable[str] = (), *, wide: bool = False) -> None:
-        self._known = [value for value in known if len(value) >= SHORTEST_VALUE]
-        self._values = [value for _, value in _environment_values()] + self._known
+        self._values = _environment_values() + _named_values(known)
         self._wide = wide
 
     def may_be_in(self, texts: Iterable[str]) -> bool:
         """Whether any of the texts, names of values included, is worth a closer look; quick for ordinary text."""
         whole = "\n".join(texts)
-        return _may_hold_secrets(whole) or any(value in whole for value in self._values)
+        return _may_hold_secrets(whole) or any(value in whole for _, value in self._values)
 
     def text(self, text: str) -> str:
-        return mask(text, self._known)
+        return _replaced(text, _find(text, self._values))
 
     def data(self, value: Json, name: str = "") -> Json:
         """`name` is that under which the value stands."""
         if type(value) is str:
             return self._text_under(name, value)
+        if value is None or isinstance(value, (bool, float, enum.Enum)):
+            return value
         if isinstance(value, Mapping):
             changed = {key: self.data(item, str(key)) for key, item in value.items()}
             return value if all(changed[key] is item for key, item in value.items()) else changed
         if isinstance(value, (list, tuple)):
             items = [self.data(item, name) for item in value]
             return value if all(new is old for new, old in zip(items, value, strict=True)) else items
-        if value is None or isinstance(value, (bool, float, enum.Enum)):
-            return value
         if isinstance(value, int):
             named = abs(value) >= 1000 and name and is_secret_name(name)
             return _shown(_kind(name), len(str(value))) if named else value
@@ -188,23 +191,32 @@ def values_under_names(value: Any, name: str = "") -> Iterator[str]:
             yield from values_under_names(getattr(value, field), own if field == "value" else "")
 
 
-def texts_in(value: object) -> Iterator[str]:
-    """All texts in data or in one of Proctor's records, names of values included."""
-    kind = type(value)
-    if kind is str:
-        yield value  # type: ignore[misc]
-    elif isinstance(value, Mapping):
-        for key, item in value.items():
-            yield str(key)
-            yield from texts_in(item)
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from texts_in(item)
-    elif getattr(kind, "_given", None) is not None:
-        for field in _fields(cast(Hashable, kind)):
-            yield from texts_in(getattr(value, field))
-    elif value is not None and not isinstance(value, (bool, int, float, enum.Enum)):
-        yield show(plain(value))
+def texts_in(value: object) -> list[str]:
+    """All texts in data or in one of Proctor's records, names of values included, in no order; quick."""
+    found: list[str] = []
+    left = [value]
+    while left:
+        value = left.pop()
+        kind = type(value)
+        if kind is str:
+            found.append(value)  # type: ignore[arg-type]
+        elif value is None or kind in _NO_TEXT:
+            continue
+        elif kind is tuple or kind is list:
+            left.extend(value)  # type: ignore[call-overload]
+        elif (values_of := getattr(kind, "_given", None)) is not None:
+            left.extend(values_of(value))
+        elif isinstance(value, Mapping):
+            found.extend(map(str, value))
+            left.extend(value.values())
+        elif isinstance(value, (list, tuple)):
+            left.extend(value)
+        elif not isinstance(value, (int, float, enum.Enum)):
+            found.append(show(plain(value)))
+    return found
+
+
+_NO_TEXT = frozenset({bool, int, float})
 
 
 def looks_random(value: str) -> bool:
@@ -218,18 +230,41 @@ def looks_random(value: str) -> bool:
 
 
 def _may_hold_secrets(text: str) -> bool:
-    """Shapes of vendors are words of 16 characters or more; other secrets stand beside a name."""
-    if max(map(len, text.split()), default=0) >= _RANDOM_LENGTH:
-        return True
+    """Shapes of vendors are words of 16 characters or more; other secrets stand beside a name.
+
+    Letters alone are a word, such as the name of an evaluator, up to the shortest shape that can do without digits.
+    """
+    words = text.split()
+    if max(map(len, words), default=0) >= _RANDOM_LENGTH:
+        long = [word for word in words if len(word) >= _RANDOM_LENGTH]
+        if any(len(word) >= _LETTERS_LENGTH or not word.isalpha() for word in long):
+            return True
     lowered = text.lower()
     return any(hint in lowered for hint in _HINTS)
 
 
 def _environment_values() -> list[tuple[str, str]]:
-    """What variables hold whose names are those of secrets, and whatever came from `.env` files, by name."""
-    named = [(name, os.environ.get(name, "")) for name in os.environ if is_secret_name(name, wide=True)]
-    found = dict.fromkeys([*named, *list(FILE_VALUES)])
-    return [(name, value) for name, value in found if len(value) >= SHORTEST_VALUE and name not in ("PWD", "OLDPWD")]
+    """What variables hold whose names are those of secrets, and whatever came from `.env` files, by name.
+
+    Asked for every text: worked out anew only if a variable has changed.
+    """
+    global _environment
+    raw = getattr(os.environ, "_data", None)  # the same mapping without a conversion of each name and value
+    seen, files, values = _environment
+    if raw is None or seen != raw or files != FILE_VALUES:
+        named = [(name, value) for name, value in os.environ.items() if is_secret_name(name, wide=True)]
+        kept = [(name, value) for name, value in dict.fromkeys([*named, *FILE_VALUES]) if len(value) >= SHORTEST_VALUE]
+        values = [(name, value) for name, value in kept if name not in ("PWD", "OLDPWD")]
+        _environment = (dict(raw or {}), dict(FILE_VALUES), values)
+    return values
+
+
+_environment: tuple[dict[Any, Any], dict[tuple[str, str], None], list[tuple[str, str]]] = ({}, {}, [])
+"""Variables and values of files as they were when the secrets among them were last worked out, and these."""
+
+
+def _named_values(known: Iterable[str]) -> list[tuple[str, str]]:
+    return [("key", value) for value in known if len(value) >= SHORTEST_VALUE]
 
 
 def _find_values(text: str, values: Iterable[tuple[str, str]]) -> Iterator[Secret]:

@@ -23,7 +23,7 @@ from typing import Any, ParamSpec, TypeVar
 from proctor.base.clock import CLOCK
 from proctor.base.errors import AgentFailed
 from proctor.base.references import describe
-from proctor.base.reply_size import Pieces
+from proctor.base.reply_size import UNDERWAY, Pieces
 
 _IDLE_SECONDS = 10.0
 
@@ -81,6 +81,10 @@ class _Workers:
     """As many threads as are needed at once; idle ones are used again, then end."""
 
     def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew, without any thread."""
         self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._idle = 0
@@ -147,6 +151,8 @@ class _Deliveries:
 
 
 _WORKERS = _Workers()
+if hasattr(os, "register_at_fork"):  # a fork has none of the threads that were idle here
+    os.register_at_fork(after_in_child=_WORKERS.forget)
 _DELIVERIES: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Deliveries] = weakref.WeakKeyDictionary()
 
 
@@ -158,14 +164,20 @@ async def call_in_thread(function: Callable[..., Any], /, *args: Any, **kwargs: 
     context = contextvars.copy_context()
     pid = os.getpid()
 
+    turn = UNDERWAY.get()
+    threads = [] if turn is None else turn.threads
+
     def job() -> None:
+        threads.append(own := threading.get_ident())
         try:
             result, error = context.run(function, *args, **kwargs), None
         except Exception as raised:
             result, error = None, raised
         except BaseException as raised:
             result, error = None, AgentFailed(f"raised {describe(raised)}")
+            error.__cause__ = raised
         end_fork_of(pid)
+        threads.remove(own)
         deliveries.put(future, result, error)
 
     _WORKERS.submit(job)

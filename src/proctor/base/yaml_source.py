@@ -54,10 +54,15 @@ def parse_yaml(path: Path, text: str) -> Json:
 
 def yaml_places(text: str) -> Place:
     """Where every value stands."""
+    node = compose_yaml(text)
+    return node.start_mark.line + 1, _inside(node, {})
+
+
+def compose_yaml(text: str) -> Any:
+    """The nodes of a text, with the marks of where each begins and ends."""
     import yaml
 
-    node = yaml.compose(text, Loader=_yaml_loader())
-    return node.start_mark.line + 1, _inside(node, {})
+    return yaml.compose(text, Loader=_yaml_loader())
 
 
 def _inside(node: Any, known: dict[int, Any]) -> Any:

@@ -119,7 +119,7 @@ def main() -> NoReturn:
 
     _make_streams_safe()
     try:
-        code = group(standalone_mode=False)
+        code = _run_group()
     except InvalidSuite as error:
         code = _say_problems(error)
     except (click.ClickException, ProctorError) as error:
@@ -137,10 +137,35 @@ def main() -> NoReturn:
         place = f"{error.filename}: " if error.filename else ""
         _complain(f"error: {place}{error.strerror or error}")
         code = 4
+    except BaseException as error:
+        if not _comes_from_within(error):
+            raise
+        what = f"{type(error).__name__}: {error}".rstrip(": ")
+        _complain(f"error: {what}; the code that was run stopped it from within, and what was finished before is kept")
+        code = 4
     code = _flushed(code if isinstance(code, int) else 0)
     if CHILD.page is not None:
         tell_verdict(code)
-    sys.exit(code)
+    raise SystemExit(code)
+
+
+def _run_group() -> Any:
+    """The streams and the recursion limit are the same after it, whatever the code that it ran made of them."""
+    streams, limit = (sys.stdout, sys.stderr), sys.getrecursionlimit()
+    try:
+        return group(standalone_mode=False)
+    finally:
+        sys.setrecursionlimit(limit)
+        sys.stdout, sys.stderr = streams
+
+
+def _comes_from_within(error: BaseException) -> bool:
+    """Whether code that was run cancelled the tasks of the run, stopped its event loop, or left it no stack."""
+    return (
+        isinstance(error, RecursionError)
+        or type(error).__name__ == "CancelledError"
+        or (isinstance(error, RuntimeError) and "vent loop" in str(error))
+    )
 
 
 def _flushed(code: int) -> int:

@@ -36,6 +36,7 @@ from proctor.evaluators.datasets.dataset_store import DatasetStore
 from proctor.evaluators.evaluation import Evaluable
 from proctor.evaluators.from_trace import by_name, last_llm_call, root
 from proctor.results.dataset_proposals import Proposal
+from proctor.tracing.trace_files import find_traces, is_otlp
 
 SELECTIONS = ("root", "last_llm_call", "by_name")
 
@@ -146,10 +147,13 @@ def save(name: str, **given: Any) -> int:
 )
 @click.option("--force", is_flag=True, help="Overwrite.")
 def convert(source: str, target: Path, name: str | None, force: bool) -> int:
-    """Turn a suite of any format into another; what cannot be expressed there is listed, never dropped silently."""
+    """Turn a suite of any format into another; what cannot be expressed there is listed, never dropped silently.
+
+    A file of OTLP JSON becomes a case for each trace, as `proctor trace to-case` makes them.
+    """
     form = name or format_for(target)
     check_ending(form, target)
-    suites = [moved(suite, target.parent) for suite in load([source])]
+    suites = [moved(suite, target.parent) for suite in _of_traces(source) or load([source])]
     written = written_as(suites, form, target)
     files = {target: written.text, **{target.parent / companion: text for companion, text in written.companions}}
     if taken := [path for path in files if path.exists() and not force]:
@@ -170,6 +174,19 @@ def convert(source: str, target: Path, name: str | None, force: bool) -> int:
     for problem in problems:
         say(f"warning: what is left is not a suite: {problem}", err=True)
     return 2 if problems else 0
+
+
+def _of_traces(source: str) -> list[Suite]:
+    """The cases of a file of traces; none where it is no such file."""
+    path = Path(source)
+    if path.suffix not in (".json", ".jsonl", ".gz") or not is_otlp(path):
+        return []
+    from proctor.results.trace_cases import suite_of_traces
+
+    made = suite_of_traces(find_traces(path), path)
+    for note in made.notes:
+        say(f"note: {note}", err=True)
+    return [made.suite]
 
 
 def _of_this_project() -> list[Suite]:

@@ -1,4 +1,4 @@
-"""`proctor trace to-case`: makes an entry for a dataset of a trace from a file or from the store."""
+"""`proctor trace to-case`: makes cases, or an entry for a dataset, of traces from a file or from the store."""
 
 from __future__ import annotations
 
@@ -20,23 +20,64 @@ from proctor.results.store import Store
 @click.option("--input", "given", metavar="FILE", help="The trace: OTLP JSON, or JSON Lines of `proctor trace`.")
 @click.option("--trace", "trace_id", metavar="ID", help="A kept trace instead (default: the latest).")
 @click.option("--output", metavar="FILE", help="Write to this file instead of the terminal.")
+@click.option(
+    "--to",
+    "kind",
+    type=click.Choice(("suite", "entry")),
+    help="A suite that `proctor test` takes, with a case for each trace, or an entry of a dataset (default: a suite for"
+    " .yaml, .yml and .jsonl, else an entry).",
+)
+@click.option("--agent", metavar="REF", help="The agent that the suite names: file.py:name, a URL, cmd:...")
 @store_option
-def command(given: str | None, trace_id: str | None, output: str | None, store: str | None) -> int:
-    """Make an entry for a dataset of a trace.
+def command(given: str | None, trace_id: str | None, output: str | None, kind: str | None, **more: str | None) -> int:
+    """Make a suite of traces, or an entry for a dataset of one.
 
-    What the application was given and had wrapped becomes the entry's; what it answered stands under `x-pixie`, to look
-    at. What a right answer is like, under `expectation`, is for a person to say.
+    In a suite, what was asked becomes the input, and what was answered and called is proposed as what is expected: look
+    at it. In an entry, what the application was given and had wrapped becomes the entry's, and what it answered stands
+    under `x-pixie`; what a right answer is like, under `expectation`, is for a person to say.
     """
-    from proctor.base.json_data import UNSET
-    from proctor.evaluators.datasets.dataset_file import make_entry
-
     if given is not None and trace_id is not None:
         raise UsageError("give --input or --trace, not both")
     if output is not None and not output.strip():
         raise UsageError("--output must name a file")
+    ending = Path(output or "").suffix
+    if kind == "suite" or (kind is None and ending in (".yaml", ".yml", ".jsonl")):
+        return _suite(given, trace_id or "last", output, **more)
+    if more["agent"] is not None:
+        raise UsageError("--agent belongs to a suite: say --to suite, or name a file.yaml with --output")
+    return _entry(given, trace_id, output, more["store"])
+
+
+def _suite(given: str | None, trace_id: str, output: str | None, *, agent: str | None, store: str | None) -> int:
+    from proctor.cases.formats.native import write
+    from proctor.results.trace_cases import suite_of_traces
+    from proctor.tracing.trace_files import FoundTrace, find_traces
+
+    if given is not None:
+        traces, path = find_traces(Path(given)), Path(given)
+    else:
+        spans = tuple(spans_of(trace_id, store))
+        traces, path = [FoundTrace(spans, {})], Path(f"trace-{spans[0].trace_id[:8]}" if spans else "trace")
+    if not any(trace.spans for trace in traces):
+        raise UsageError("the trace has no spans, so that nothing can be made of it")
+    made = suite_of_traces(traces, path, agent)
+    ending = "" if output in (None, "-") else Path(str(output)).suffix
+    _put(write([made.suite], ending).text.rstrip("\n"), output, "suite")
+    for note in made.notes:
+        say(f"note: {note}", err=True)
+    say("note: what is expected is what was seen; look at it before you rely on it", err=True)
+    if agent is None:
+        say("note: the suite names no agent yet; tell `proctor test` the --agent, or add `agent:`", err=True)
+    return 0
+
+
+def _entry(given: str | None, trace_id: str | None, output: str | None, store: str | None) -> int:
+    from proctor.base.json_data import UNSET
+    from proctor.evaluators.datasets.dataset_file import make_entry
+
     proposal = proposal_from_store(trace_id or "last", store) if given is None else proposal_from_file(given)
     text = json.dumps(make_entry(proposal.evaluable, "entry_kwargs", proposal.entry_kwargs), indent=2)
-    _put(text, output)
+    _put(text, output, "entry")
     for note in proposal.notes:
         say(f"note: {note}", err=True)
     if proposal.evaluable.expectation is UNSET:
@@ -44,7 +85,7 @@ def command(given: str | None, trace_id: str | None, output: str | None, store: 
     return 0
 
 
-def _put(text: str, output: str | None) -> None:
+def _put(text: str, output: str | None, noun: str) -> None:
     if output in (None, "-"):
         say(text)
         return
@@ -54,7 +95,7 @@ def _put(text: str, output: str | None) -> None:
         path.write_text(f"{text}\n", encoding="utf-8", newline="\n")
     except OSError as error:
         raise StoreError(f"{path} cannot be written: {error.strerror or error}") from None
-    say(f"entry: {path}", err=True)
+    say(f"{noun}: {path}", err=True)
 
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import itertools
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,13 +12,16 @@ import click
 
 from proctor.base.errors import InvalidSuite, UsageError
 from proctor.base.json_data import show
+from proctor.base.source import YAML_ENDINGS
 from proctor.cases.formats.loading import load
+from proctor.cases.formats.native import LINES
+from proctor.cases.formats.native import NAME as NATIVE
 from proctor.cases.relocating import moved
 from proctor.cases.suite import NO_EXPECTATION, Suite
 from proctor.cli.configuration import command_configuration
 from proctor.cli.options_and_output import case_option, json_option, say, say_json, stdout_kept_clear, store_option
 from proctor.cli.questions_to_people import MOST_SHOWN, QUIT, asked, can_ask, facts_text, person_named, rows_from
-from proctor.cli.suite_files import check_ending, format_for, write_file, written_as
+from proctor.cli.suite_files import check_ending, format_for, read_bytes, replace_file, write_file, written_as
 from proctor.reporting.explain import Fact, call_text, expected_lines, shown
 from proctor.reporting.terminal.screen import one_line
 from proctor.reporting.wording import counted
@@ -53,7 +57,7 @@ Accepted = dict[str, tuple[Proposal, str]]
 @click.option("--from", "decisions", metavar="FILE", help="Which cases are accepted: rows of --json, filled in.")
 @click.option("--accept-all", is_flag=True, help="Accept everything without looking at it.")
 @click.option("--by", metavar="NAME", help="Who accepts (default: your user name).")
-@click.option("--output", metavar="FILE", type=click.Path(path_type=Path), help="Default: SUITE.recorded.yaml.")
+@click.option("--output", metavar="FILE", type=click.Path(path_type=Path), help="Instead of editing SUITE itself.")
 @click.option("--force", is_flag=True, help="Overwrite.")
 @json_option
 @store_option
@@ -61,8 +65,8 @@ def command(source: str, **given: Any) -> int:
     """Ask the agent the cases of SUITE, show what it did, and write what a person accepts as what is expected of it.
 
     On a terminal, each case is shown and asked about. Elsewhere they are only shown, unless --from or --accept-all says
-    what is accepted. Other cases are written as they are, or left out if nothing is expected of them yet. --json prints
-    the rows that --from takes.
+    what is accepted. The accepted cases are edited in SUITE itself, where every other line stays as it is; a suite of
+    another format than Proctor's own is written to SUITE.recorded.yaml. --json prints the rows that --from takes.
     """
     _check(given)
     (file, *_), places = split_places([source])
@@ -71,6 +75,7 @@ def command(source: str, **given: Any) -> int:
         check_names((*given["case_ids"], *places), ((suite.name, suite.path, case.id) for case in suite.cases))
         given["case_ids"] += places
         target = _target(suite, given["output"], given["force"]) if not given["as_json"] else Path()
+        before = read_bytes(suite.path)
         offered = _offered(suite, given)
     if given["as_json"]:
         say_json("proposal-row", [proposal.row() for proposal in offered])
@@ -80,7 +85,7 @@ def command(source: str, **given: Any) -> int:
         say("error: no case has an answer that could be recorded", err=True)
         return 4
     accepted = _accepted(offered, given)
-    return 0 if accepted is None else _write(suite, accepted, target, given["expect"])
+    return 0 if accepted is None else _write(suite, accepted, target, given["expect"], before)
 
 
 def _check(given: dict[str, Any]) -> None:
@@ -116,6 +121,8 @@ def _loaded(source: str) -> list[Suite]:
 def _target(suite: Suite, given: Path | None, force: bool) -> Path:
     """Where it is written; known before the person is asked anything."""
     path = suite.path or Path("suite.yaml")
+    if given is None and suite.path is not None and suite.format == NATIVE:
+        return path
     target = given or path.with_name(f"{path.name.partition('.')[0] or path.stem}.recorded.yaml")
     check_ending(format_for(target), target)
     if target.exists() and not force:
@@ -183,13 +190,56 @@ def _yes_or_no(text: str) -> bool:
     return word in ("y", "yes")
 
 
-def _write(suite: Suite, accepted: Accepted, target: Path, part: Any) -> int:
+def _write(suite: Suite, accepted: Accepted, target: Path, part: Any, before: bytes | None) -> int:
     if not accepted:
         say("nothing was accepted, so nothing is written")
         return 0
-    form = format_for(target)
-    whole, left_out = complete(recorded(suite, accepted, part))
-    written = written_as([moved(whole, target.parent)], form, target)
+    changed = recorded(suite, accepted, part)
+    whole, unexpected = complete(changed)
+    if _is_editable(suite, target) and before is not None:
+        _edit(suite, changed, accepted, target, before)
+        left = len(suite.cases) - len(accepted)
+        said = "nothing is expected of it yet"
+    else:
+        _convert(whole, target)
+        left = len(whole.cases) - len(accepted)
+        said = "left out: nothing is expected of it yet"
+    for case in unexpected:
+        say(f"{one_line(case)}: {said}", err=True)
+    rest = f", {counted(left, 'case')} left as before" if left else ""
+    say(f"wrote {target} ({counted(len(accepted), 'case')} recorded{rest})")
+    return 0
+
+
+def _is_editable(suite: Suite, target: Path) -> bool:
+    """Whether the text of the suite can become that of the target: the same language, and the same relative paths."""
+    path = suite.path
+    if path is None or suite.format != NATIVE or format_for(target) != NATIVE:
+        return False
+    alike = any(path.suffix in kind and target.suffix in kind for kind in (YAML_ENDINGS, LINES, (".json",)))
+    return alike and path.resolve().parent == target.resolve().parent
+
+
+def _edit(suite: Suite, changed: Suite, accepted: Accepted, target: Path, before: bytes) -> None:
+    """Put the accepted cases into the text of the suite."""
+    from proctor.cases.formats.native.editing import edit_cases
+    from proctor.cases.formats.native.json_positions import CannotEdit
+
+    path = Path(str(suite.path))
+    if read_bytes(path) != before:
+        raise UsageError(f"{path} was changed in the meantime; nothing is written, record it again")
+    bom = codecs.BOM_UTF8 if before.startswith(codecs.BOM_UTF8) else b""
+    cases = {index: case for index, case in enumerate(changed.cases) if case.id in accepted}
+    try:
+        text = edit_cases(path, before.decode("utf-8-sig"), suite, cases)
+    except CannotEdit as error:
+        raise UsageError(f"{path} cannot be edited: {error}; name another file with --output") from None
+    replace_file(target, bom + text.encode())
+
+
+def _convert(whole: Suite, target: Path) -> None:
+    """Write the suite anew, in the format that the target's name asks for."""
+    written = written_as([moved(whole, target.parent)], format_for(target), target)
     for path, text in {
         target: written.text,
         **{target.parent / name: text for name, text in written.companions},
@@ -197,12 +247,6 @@ def _write(suite: Suite, accepted: Accepted, target: Path, part: Any) -> int:
         write_file(path, text)
     for loss in written.losses:
         say(f"not expressed: {loss}", err=True)
-    for case in left_out:
-        say(f"left out: {case}: nothing is expected of it yet", err=True)
-    left = len(whole.cases) - len(accepted)
-    rest = f", {counted(left, 'case')} left as before" if left else ""
-    say(f"wrote {target} ({counted(len(accepted), 'case')} recorded{rest})")
-    return 0
 
 
 def _tell(offered: Sequence[Proposal]) -> None:
@@ -211,14 +255,14 @@ def _tell(offered: Sequence[Proposal]) -> None:
 
 
 def _described(proposal: Proposal) -> str:
-    """The case, what was expected so far, and what the agent did, turn by turn."""
+    """The case, which of several trials is shown, what was expected so far, and what the agent did, turn by turn."""
     case, trial = proposal.case, proposal.trial
-    facts: list[Fact] = []
+    facts: list[Fact] = [Fact("  shown", proposal.chosen)] if "," in proposal.chosen else []
     for turn, reply in itertools.zip_longest(case.turns, () if trial is None else trial.replies[: len(case.turns)]):
         facts.append(Fact("  input", shown(turn.input)))
         if turn.expected != NO_EXPECTATION:
             facts.append(Fact("  expected so far", "\n".join(expected_lines(turn.expected, MOST_SHOWN))))
-        if reply is None:
+        if reply is None or reply.error is not None:
             break
         facts.append(Fact("  answer", show(answer_of(reply)) or "(an empty answer)"))
         calls = "\n".join(call_text(call, MOST_SHOWN) for call in reply.tool_calls)

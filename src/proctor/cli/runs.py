@@ -17,6 +17,8 @@ from proctor.results.store import Store
 from proctor.results.verdict import INTERRUPTED
 from proctor.running.engine.store_writer import status_of
 
+UNFINISHED = ("interrupted", "died", "running")
+
 if TYPE_CHECKING:
     from proctor.results.suite_history import SuiteRun
 
@@ -57,29 +59,38 @@ def _tell_suite(kept: Store, suite: str, limit: int, as_json: bool) -> int:
     if not found:
         known = suites_in(kept)
         raise UsageError(f"no run of a suite called {suite!r} is kept in {kept.folder}{nearest(suite, known)}")
+    states = [_state(kept, run.row) for run in found]
     if as_json:
-        say_json("suite-run-row", [_suite_as_json(run) for run in found])
+        say_json("suite-run-row", [_suite_as_json(run, status_of(kept, run.row)) for run in found])
         return 0
-    rates = [
-        "no verdict" if run.pass_rate is None else f"{run.passed:,} of {run.cases:,} passed ({run.pass_rate:.0%})"
-        for run in found
-    ]
-    width = max(map(len, rates))
-    for run, rate in zip(found, rates, strict=True):
+    rates = [_rate(run, state) for run, state in zip(found, states, strict=True)]
+    width, widest = max(map(len, rates)), max(8, *map(len, states))
+    for run, state, rate in zip(found, states, rates, strict=True):
         when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.row.started_at))
         scores = "  ".join(f"{name} {mean:.3f}" for name, mean in run.scores.items())
         agent = f"{run.agent} {run.agent_fingerprint[:8]}"
-        say(f"{run.row.id}  {when}  {run.outcome:<8}  {rate:<{width}}  {scores}  {agent}")
+        outcome = state if state in UNFINISHED else run.outcome
+        say(f"{run.row.id}  {when}  {outcome:<{widest}}  {rate:<{width}}  {scores}  {agent}")
     return 0
 
 
-def _suite_as_json(run: SuiteRun) -> dict[str, object]:
+def _rate(run: SuiteRun, state: str) -> str:
+    """The pass rate; of a run that was not finished, how much of it there is."""
+    if state in UNFINISHED:
+        passed = f", {run.passed:,} of {run.cases:,} passed" if run.cases else ""
+        return f"{run.trials:,} of {run.planned:,} trials{passed}; {state}"
+    return "no verdict" if run.pass_rate is None else f"{run.passed:,} of {run.cases:,} passed ({run.pass_rate:.0%})"
+
+
+def _suite_as_json(run: SuiteRun, status: str) -> dict[str, object]:
     return {
         "id": run.row.id,
         "started_at": run.row.started_at,
         "finished_at": run.row.finished_at,
+        "status": status,
         "outcome": run.outcome,
         "trials": run.trials,
+        "planned": run.planned,
         "cases": run.cases,
         "passed": run.passed,
         "pass_rate": run.pass_rate,

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -70,10 +72,12 @@ def _tell(run: Run, verdict: RunVerdict, given: Mapping[str, Any]) -> None:
     from proctor.reporting.terminal.progress import PlainTerminal
 
     trials = _chosen(run, given)
+    made = Counter((summary.suite, summary.case_id) for summary in run.summaries)
+    run.repeats = {address: count for address, count in made.items() if count > 1}
     terminal = PlainTerminal(sys.stdout, quiet=given["quiet"], verbose=given["verbose"])
     terminal.started(run, sum(suite.planned for suite in run.suites), 0)
-    for trial in trials:
-        terminal.trial_done(trial)
+    for _, own in groupby(trials, key=lambda trial: (trial.suite, trial.case.id)):
+        terminal.case_shown(list(own))
     terminal.finished(run, verdict)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -40,4 +43,27 @@ def write_file(target: Path, text: str) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
     except OSError as error:
+        raise StoreError(f"{target} cannot be written: {error.strerror or error}") from None
+
+
+def read_bytes(path: Path | None) -> bytes | None:
+    """What a file holds; `None` where there is none, or none that can be read."""
+    try:
+        return None if path is None else path.read_bytes()
+    except OSError:
+        return None
+
+
+def replace_file(target: Path, content: bytes) -> None:
+    """Put a whole file in place of the old one, or leave the old one as it is; a link stays a link."""
+    real = Path(os.path.realpath(target))
+    draft = real.with_name(f".{real.name}.{os.urandom(4).hex()}.tmp")
+    try:
+        draft.write_bytes(content)
+        if real.exists():
+            shutil.copymode(real, draft)
+        draft.replace(real)
+    except OSError as error:
+        with suppress(OSError):
+            draft.unlink()
         raise StoreError(f"{target} cannot be written: {error.strerror or error}") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -27,6 +28,8 @@ from proctor.cli.options_and_output import (
     stdout_kept_clear,
     store_option,
 )
+from proctor.reporting.terminal.progress import tell_loading
+from proctor.reporting.terminal.screen import is_terminal
 from proctor.running.engine.selection import CaseFilter, check_names, last_failed, parse_words, split_places, tag_set
 from proctor.running.options import RunOptions
 from proctor.running.run_suites import Request, run_suites
@@ -109,10 +112,23 @@ class TestCommand(click.Command):
 def command(**given: Any) -> int:
     """Run suites of any known format: files, folders, file.py:TEST_CASES, suite.yaml::case-id. Default: this folder."""
     configuration = command_configuration()
-    with stdout_kept_clear("-" in report_targets(given).values()):
+    with stdout_kept_clear("-" in report_targets(given).values()) as stream:
+        is_watched = not given["quiet"] and is_terminal(stream)
+        if is_watched:
+            tell_loading(stream, given["paths"])
         suites = _suites(given)
+        if is_watched:
+            tell_loading(stream, _agents(given, suites))
     told = given | _verbosity(given, suites)
     return carry_out(lambda terminal: _run(_request(given, configuration, suites), terminal, told["quiet"]), told)
+
+
+def _agents(given: dict[str, Any], suites: Iterable[Suite]) -> list[Any]:
+    """What says who is asked: the command line, else each suite."""
+    if given["agents"]:
+        return list(given["agents"])
+    named = [agent for suite in suites for agent in (suite.agents.values() or (suite.agent,))]
+    return [agent.get("python") if isinstance(agent, Mapping) else agent for agent in named]
 
 
 def _run(request: Request, terminal: Listener, quiet: bool) -> tuple[Run, RunVerdict]:

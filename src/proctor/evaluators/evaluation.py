@@ -140,6 +140,7 @@ def _taking_expected_output(make: Any) -> Any:
     return init
 
 
+getattr(Evaluable, "__signature__", None)  # a record compiles its constructor when it is first asked for
 Evaluable.__init__ = _taking_expected_output(Evaluable.__init__)  # type: ignore[method-assign]
 
 

@@ -10,20 +10,20 @@ import functools
 import importlib
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from proctor.base.errors import UsageError
 from proctor.base.fields import nearest
-from proctor.base.json_data import fingerprint, plain
+from proctor.base.json_data import UNSET, fingerprint, plain
 from proctor.base.records import record
 from proctor.base.references import describe, is_reference, own_source_fingerprint, resolve
 from proctor.base.threads import is_async
-from proctor.cases.suite import EvaluatorSpec
+from proctor.cases.suite import EvaluatorSpec, NamedData
 from proctor.evaluators import EVALUATORS
-from proctor.evaluators.evaluation import takes_trace
+from proctor.evaluators.evaluation import BadVerdict, Evaluable, collapse, data_of, takes_trace
 
 if TYPE_CHECKING:
     from proctor.base.selectors import Selector
@@ -56,6 +56,49 @@ class Bound:
     """Asks the judge of the run; the embedded one needs no model."""
     look: Selector | None = None
     """Where in the output it looks."""
+
+
+class NothingThere(Exception):
+    """The answer lacks what an evaluator is to look at, which is a verdict on the answer: it scores nothing."""
+
+
+def seen_by(bound: Bound, evaluable: Evaluable) -> Evaluable:
+    """What the evaluator looks at: all outputs, or the one its file names, or what stands at a place in it.
+
+    One that reads all answers of a conversation looks there in each of them; an answer that lacks it says nothing.
+    """
+    name, look = bound.spec.output, bound.look
+    if name is None and look is None:
+        return evaluable
+    if len(evaluable.turns) < 2 or not getattr(bound.call, "conversation", False):
+        return replace(evaluable, eval_output=_looked_at(name, look, evaluable.eval_output))
+    turns, missing = [], []
+    for exchange in evaluable.turns:
+        reply = exchange.reply
+        try:
+            answer = reply.text if reply.structured is None else reply.structured
+            found = _looked_at(name, look, reply.outputs or (NamedData("output", answer),))
+        except (BadVerdict, NothingThere) as error:
+            missing.append(error)
+            found = (NamedData("nothing", ""),)
+        turns.append(replace(exchange, reply=replace(reply, outputs=found)))
+    if len(missing) == len(turns):
+        raise missing[-1]
+    return replace(evaluable, turns=tuple(turns), eval_output=turns[-1].reply.outputs)
+
+
+def _looked_at(name: str | None, look: Selector | None, outputs: Sequence[NamedData]) -> tuple[NamedData, ...]:
+    """Text that holds JSON counts as that where a place in it is looked at."""
+    chosen = tuple(outputs) if name is None else tuple(item for item in outputs if item.name == name)[-1:]
+    if not chosen:
+        names = ", ".join(item.name for item in outputs)
+        raise BadVerdict(f"looks at the output {name!r}, which the agent did not give; it gave {names}")
+    if look is None:
+        return chosen
+    found = look.find(data_of(collapse(chosen)))
+    if found is UNSET:
+        raise NothingThere(f"the answer has nothing at {look.text}")
+    return (NamedData(look.text, found),)
 
 
 def build(spec: EvaluatorSpec, base: Path | None = None) -> Bound:

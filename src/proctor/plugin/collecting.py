@@ -15,7 +15,7 @@ from proctor.plugin.failures import TrialBroken, TrialFailed, failure_text, show
 from proctor.plugin.session import WANTED, ProctorSession, session_of
 from proctor.plugin.session_stash import named_files
 from proctor.reporting.explain import one_line_reason, why_open
-from proctor.reporting.terminal.narration import answer_lines, case_line, present_signs, tell, tool_lines
+from proctor.reporting.terminal.conversation_lines import answer_lines, case_line, present_signs, tell, tool_lines
 from proctor.reporting.terminal.screen import one_line
 from proctor.reporting.wording import score_value
 from proctor.results.run import Outcome, TrialResult

@@ -17,7 +17,7 @@ from proctor.cases.suite import Case
 from proctor.plugin.datasets import EvaluationDataset, suites_of
 from proctor.plugin.failures import story_of, title_of
 from proctor.plugin.session import WANTED, ProctorSession, session_of
-from proctor.reporting.terminal.narration import answer_lines, case_line, present_signs, tell, tool_lines
+from proctor.reporting.terminal.conversation_lines import answer_lines, case_line, present_signs, tell, tool_lines
 from proctor.reporting.wording import counts_text
 from proctor.results.run import Outcome, TrialResult
 from proctor.running.python_api.agent_runner import AgentRun, AgentRunner

@@ -73,14 +73,15 @@ class ReasonTally:
         self._found: dict[Signature, DistinctReason] = {}
 
     def add(self, trial: TrialResult) -> bool:
-        """Take a trial that went wrong; whether its reason is new."""
+        """Take a trial that went wrong; whether it is now the example of its reason, as the earliest in the plan."""
         key = signature(trial)
         known = self._found.get(key)
-        if known is not None:
+        if known is not None and known.position < trial.position:
             self._found[key] = replace(known, trials=known.trials + 1)
             return False
+        trials = 1 if known is None else known.trials + 1
         text = one_line_reason(trial, self._limit)
-        self._found[key] = DistinctReason(text, trial.outcome, 1, trial.number, trial.position)
+        self._found[key] = DistinctReason(text, trial.outcome, trials, trial.number, trial.position)
         return True
 
     def reasons(self) -> tuple[DistinctReason, ...]:

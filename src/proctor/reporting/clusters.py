@@ -20,6 +20,9 @@ _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|(?<!\w)\'(?:[^\'\\]|\\.)*\'(?!\w)|`[^`]
 _IDENTIFIER = re.compile(r"\b(?=[0-9a-f-]*[0-9])[0-9a-f]{8,}(?:-[0-9a-f]{4,})*\b|\b0x[0-9a-fA-F]+\b")
 _NUMBER = re.compile(r"[$€£]?(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?%?(?!\w)")
 _SEVERAL = re.compile(r"…(?:,? …)+")
+_INSIDE = re.compile(r"((?:\[\d+\]|[\w-]+)(?:\[\d+\]|\.[\w-]+)*): ")
+_INDEX = re.compile(r"\[\d+\]")
+_KEPT = re.compile(r"[\w./-]+\.py:\d+|[\"'][^\"']*[\"'] is a required property")
 _ERROR_CLASS = re.compile(r"\b[A-Za-z_][\w.]*(?:Error|Exception|Failed|Timeout|Interrupt|Exit)\b")
 
 
@@ -95,11 +98,26 @@ class Clustering:
 
 
 def normalised(reason: str) -> str:
-    """A reason without what differs from case to case: quoted texts, numbers and identifiers."""
-    text = _QUOTED.sub("…", reason[:READ_OF_REASON])
-    text = _NUMBER.sub("N", _IDENTIFIER.sub("ID", text))
+    """A reason without what differs from case to case: quoted texts, numbers and identifiers.
+
+    The place where something differs, a line of source and the name of a missing property stay: they are the failure.
+    """
+    text = _without_whole_values(reason[:READ_OF_REASON])
+    places = _KEPT.findall(text)
+    text = _NUMBER.sub("N", _IDENTIFIER.sub("ID", _QUOTED.sub("…", _KEPT.sub("\x00", text))))
+    for place in places:
+        text = text.replace("\x00", place, 1)
     text = " ".join(_SEVERAL.sub("…", text).split())
     return text if len(text) <= CAUSE_TEXT else f"{text[: CAUSE_TEXT - 1]}…"
+
+
+def _without_whole_values(reason: str) -> str:
+    """Of `expected {...}, got {...}; a.b is 1 instead of 2`, what differs: the rest is another one in each case."""
+    if not reason.startswith(("expected {", "expected [")):
+        return reason
+    at = reason.find(" instead of ")
+    begins = reason.rfind("; ", 0, at) if at > 0 else -1
+    return reason[begins + 2 :] if begins > 0 else reason
 
 
 def error_class(reason: str) -> str:
@@ -195,10 +213,19 @@ def argument_fault(wrong: Mapping[str, Json]) -> str:
         return "was called with arguments that are not an object"
     kinds: dict[str, list[str]] = {"with the wrong": [], "without": [], "with an unexpected": []}
     for name, why in wrong.items():
-        kind = "without" if str(why).startswith("missing") else "with the wrong"
-        kinds["with an unexpected" if str(why).startswith("not expected") else kind].append(str(name))
+        inside = _INSIDE.match(str(why))
+        reason = str(why)[inside.end() :] if inside else str(why)
+        path = _joined(str(name), inside.group(1) if inside else "")
+        kind = "without" if reason.startswith("missing") else "with the wrong"
+        kinds["with an unexpected" if reason.startswith("not expected") else kind].append(path)
     parts = [f"{kind} {_listed(names)}" for kind, names in kinds.items() if names]
     return f"was called {' and '.join(parts)}"
+
+
+def _joined(name: str, inside: str) -> str:
+    """The place of a difference in an argument, whichever item of a list it is: `payment[].amount`."""
+    path = _INDEX.sub("[]", inside)
+    return f"{name}{path}" if path.startswith("[") or not path else f"{name}.{path}"
 
 
 def _listed(names: list[str]) -> str:

@@ -26,6 +26,8 @@ class Fact:
     text: str
     outcome: Outcome | None = None
     """Of the score, where the fact is one."""
+    pair: tuple[str, str] | None = None
+    """What stands left and right, where the text has two columns."""
 
 
 @record
@@ -42,6 +44,7 @@ class Detail:
     """Also what went well: all turns, all scores."""
 
 
+CALL_TITLES = ("expected", "made")
 WIDEST_EXPECTED = 44
 """Columns for an expected call beside the one that was made."""
 
@@ -123,6 +126,12 @@ def answer(reply: Reply) -> str:
     return shown(reply.structured)
 
 
+def broke_at(reply: Reply) -> list[str]:
+    """Where in the user's files a turn broke, the outermost place first; nothing where that is not known."""
+    lines = (reply.error or "").split("\n")[1:]
+    return [line.removeprefix("  at ") for line in lines if line.startswith("  at ")]
+
+
 def shown(value: Json) -> str:
     return value if isinstance(value, str) else show(plain(value))
 
@@ -183,8 +192,9 @@ def _turns_to_show(trial: TrialResult, detail: Detail) -> list[int]:
     if detail.everything or len(every) == 1:
         return list(every)
     failed = {score.turn for score in trial.scores if score.outcome in (Outcome.FAILED, Outcome.ERROR)}
-    unreached = len(trial.replies) if len(trial.replies) < len(every) else None
-    failed |= {index for index, reply in enumerate(trial.replies) if reply.error is not None}
+    broken = {index for index, reply in enumerate(trial.replies) if reply.error is not None}
+    unreached = len(trial.replies) if len(trial.replies) < len(every) and not broken else None
+    failed |= broken
     chosen = [index for index in every if index in failed or index == unreached]
     return chosen or list(every)[-1:]
 
@@ -199,26 +209,29 @@ def _turn_facts(trial: TrialResult, index: int, detail: Detail) -> Iterator[Fact
     if not was_answered:
         return
     reply = trial.replies[index]
-    yield Fact("got", shorten(answer(reply), detail.value) or "(an empty answer)")
+    said = shorten(answer(reply), detail.value)
+    if said or reply.error is None:
+        yield Fact("got" if reply.error is None else "got so far", said or "(an empty answer)")
     pairs = pair_calls(turn.expected.tool_calls, reply.tool_calls, found_in_calls(trial, index))
-    for number, line in enumerate(_call_lines(turn.expected.tool_calls, reply.tool_calls, pairs, detail)):
-        yield Fact("" if number else "calls", line)
+    for number, line in enumerate(broke_at(reply)):
+        yield Fact("" if number else "broke at", shorten(line, detail.value))
+    for number, (line, pair) in enumerate(_call_lines(turn.expected.tool_calls, reply.tool_calls, pairs, detail)):
+        yield Fact("" if number else "calls", line, pair=pair)
 
 
 def _call_lines(
     expected: Sequence[ExpectedCall] | None, calls: Sequence[ToolCall], pairs: Sequence[CallPair], detail: Detail
-) -> Iterator[str]:
-    """The calls that were made; beside those that were expected, where any were."""
+) -> Iterator[tuple[str, tuple[str, str] | None]]:
+    """The calls that were made; beside those that were expected, where any were: as one text, and as two columns."""
     if expected is None:
-        yield from (_line(pair, detail) for pair in pairs)
+        yield from ((_line(pair, detail), None) for pair in pairs)
         return
     if not expected and not calls:
-        yield "none, as expected"
+        yield "none, as expected", None
         return
-    rows = [_row(pair, detail) for pair in pairs]
-    width = min(WIDEST_EXPECTED, max(len(left) for left, _ in [("expected", ""), *rows]))
-    yield f"{'expected':<{width}} | made"
-    yield from (f"{left:<{width}} | {right}" for left, right in rows)
+    rows = [CALL_TITLES, *(_row(pair, detail) for pair in pairs)]
+    width = min(WIDEST_EXPECTED, max(len(left) for left, _ in rows))
+    yield from ((f"{left:<{width}} | {right}", (left, right)) for left, right in rows)
 
 
 def _line(pair: CallPair, detail: Detail) -> str:

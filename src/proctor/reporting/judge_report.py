@@ -145,7 +145,7 @@ def _title(call: Mapping[str, Json]) -> str:
     if call.get("repaired"):
         parts.append("the first reply did not fit")
     if call.get("model") != EMBEDDED:
-        parts.append("from cache" if call.get("cached") else _cost(call.get("usage") or {}) or "cost not known")
+        parts.append("not asked again" if call.get("cached") else _cost(call.get("usage") or {}) or "cost not known")
     return ", ".join(parts)
 
 
@@ -195,9 +195,11 @@ def correction_text(item: Correction) -> str:
 def judge_text(judge: JudgeSummary) -> str:
     """`12 calls (30 from cache), 15,210 tokens, $0.0040`; a judge without a model has only given scores."""
     open_ = f", abstained from {judge.abstained:,}" if judge.abstained else ""
-    if not judge.calls and not judge.cached:
+    if not judge.calls and not judge.cached and not judge.shared:
         return f"{counted(judge.scores, 'score')}{open_}, no model"
-    parts = [counted(judge.calls, "call") + (f" ({judge.cached:,} from cache)" if judge.cached else "")]
+    free = [f"{judge.cached:,} from cache"] if judge.cached else []
+    free += [f"{judge.shared:,} shared their answer"] if judge.shared else []
+    parts = [counted(judge.calls, "call") + (f" ({', '.join(free)})" if free else "")]
     if judge.tokens:
         parts.append(counted(judge.tokens, "token"))
     if judge.cost_usd is not None and judge.unpriced:

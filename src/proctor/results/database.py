@@ -58,6 +58,7 @@ class Database:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._file = Path(os.path.abspath(path))  # noqa: PTH100  an agent may change the working folder later
         self.on_rollback: Callable[[], None] | None = None
         self._copy: TemporaryDirectory[str] | None = None
         self._connection = _connect(path)
@@ -76,7 +77,7 @@ class Database:
     def check_present(self) -> None:
         """Raises `StoreError` if the file was removed or replaced: SQLite would go on writing where nothing is kept."""
         try:
-            about = self.path.stat()
+            about = self._file.stat()
         except OSError:
             about = None
         if about is None or (about.st_dev, about.st_ino) != self._identity:
@@ -89,9 +90,11 @@ class Database:
             self._copy.cleanup()
 
     def __del__(self) -> None:
-        if hasattr(self, "_connection"):
-            with contextlib.suppress(Exception):  # at the end of Python, what this needs may be gone already
+        try:
+            if hasattr(self, "_connection"):
                 self.close()
+        except BaseException:  # noqa: S110  at the end of Python, what this needs may be gone or tampered with
+            pass
 
     def insert(self, statement: str, values: tuple[Any, ...]) -> int:
         """The number of the new row."""

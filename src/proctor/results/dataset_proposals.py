@@ -12,7 +12,8 @@ from proctor.cases.suite import NamedData
 from proctor.evaluators.evaluation import Evaluable
 from proctor.evaluators.from_trace import as_evaluable
 from proctor.results.run import TrialResult
-from proctor.tracing.spans import ObserveSpan, Span, build_tree
+from proctor.results.trace_cases import said_text
+from proctor.tracing.spans import LLMSpan, ObserveSpan, Span, build_tree
 
 LONGEST_DESCRIPTION = 80
 
@@ -32,15 +33,18 @@ def proposal_of_spans(spans: Sequence[Span]) -> Proposal:
     steps = [span for span in spans if span not in wraps]
     if not spans:
         raise UsageError("the trace has no spans, so that nothing can be made of it")
-    seen = as_evaluable(build_tree(steps or spans)[0].span)
+    root = build_tree(steps or spans)[0].span
+    seen = as_evaluable(root)
     given = seen.eval_input[0].value if steps else {}
+    if isinstance(root, LLMSpan):
+        given = said_text(given, "user")
     kwargs = given if isinstance(given, Mapping) else {"input": given}
     inputs, notes = _once_each([span for span in wraps if _purpose(span) == "input"])
     outputs = [NamedData(span.name, span.output) for span in wraps if _purpose(span) != "input"]
     evaluable = replace(
         seen,
         eval_input=tuple(inputs) or (NamedData("input", dict(kwargs)),),
-        eval_output=tuple(outputs) or (() if seen.output is None else seen.eval_output),
+        eval_output=tuple(outputs) or _answered(seen),
         eval_metadata=None,
         description=_described(kwargs),
     )
@@ -69,6 +73,11 @@ def proposal_of_trial(trial: TrialResult) -> Proposal:
         description=trial.case.description or _described(kwargs),
     )
     return Proposal(evaluable, dict(kwargs), tuple(notes))
+
+
+def _answered(seen: Evaluable) -> tuple[NamedData, ...]:
+    """The answer as text, also where the step kept the whole reply of a model client."""
+    return () if seen.output is None else (NamedData("output", said_text(seen.output, "assistant")),)
 
 
 def _purpose(span: ObserveSpan) -> Json:

@@ -174,7 +174,7 @@ class TrialMasker:
         masker = Masker()
         content = (trial.reason, trial.replies, trial.scores, trial.warnings)
         case, spans = self.case(trial.case, masker), _masked_spans(trial.spans, masker)
-        said = [(score.evaluator, score.reasoning, score.details) for score in trial.scores]
+        said = [(score.reasoning, score.details) for score in trial.scores]
         if masker.may_be_in(texts_in((trial.reason, trial.replies, said, trial.warnings))):
             masker = Masker(values_under_names((trial.replies, trial.case)))
             reason, replies, scores, warnings = masker.data(content)

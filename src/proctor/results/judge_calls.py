@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +71,7 @@ class JudgeSummary:
     calls: int = 0
     """Of a model; what the embedded judge answers is no call."""
     cached: int = 0
+    """Answers that were there before the run."""
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None
@@ -77,6 +80,8 @@ class JudgeSummary:
     """Calls that were answered and whose cost is not known; `cost_usd` leaves them out."""
     abstained: int = 0
     """Scores that the judge could not give."""
+    shared: int = 0
+    """Answers that a call of this run gave to the same question before."""
 
     @property
     def tokens(self) -> int | None:
@@ -106,11 +111,17 @@ class Tally:
 
     def __init__(self, trials: Iterable[TrialResult] = ()) -> None:
         self._by_model: dict[str, JudgeSummary] = {}
+        self._asked: set[Json] = set()
+        self._found: dict[str, Counter[Json]] = {}
+        """By model and key: how often an answer was found instead of asked for."""
         for trial in trials:
             self.add(trial)
 
     def __iter__(self) -> Iterator[JudgeSummary]:
-        return iter(self._by_model.values())
+        """What was found although the run itself had asked for it was not in the cache before."""
+        for model, known in self._by_model.items():
+            shared = sum(many for key, many in self._found[model].items() if key in self._asked)
+            yield replace(known, cached=known.cached - shared, shared=shared) if shared else known
 
     def add(self, trial: TrialResult) -> None:
         accounts = [(account_of(score), int(score.value is not None)) for score in trial.scores]
@@ -122,6 +133,16 @@ class Tally:
             if account is not None:
                 known = self._by_model.get(account["model"]) or JudgeSummary(account["model"])
                 self._by_model[known.model] = _with(known, account, scores, int(abstained))
+                self._note_keys(account)
+
+    def _note_keys(self, account: Mapping[str, Json]) -> None:
+        found = self._found.setdefault(account["model"], Counter())
+        for call in calls_of(account):
+            key = str(call.get("key"))
+            if call.get("cached"):
+                found[key] += 1
+            else:
+                self._asked.add(key)
 
 
 def player_of(trial: TrialResult) -> Mapping[str, Json] | None:

@@ -215,6 +215,10 @@ class Run:
     """By suite and case: what its outcome rests on; the case "" stands for all that are not listed."""
     gate: GateOutcome | None = None
     """What the gate found, where the run was gated."""
+    judged_by: str = ""
+    """Who is going to be asked, where evaluators ask a judge; `judges` tells afterwards who was."""
+    repeats: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """By suite and case, while a run is made: how many trials are planned, of cases with more than one."""
 
     @property
     def compares_agents(self) -> bool:

@@ -20,6 +20,8 @@ class SuiteRun:
     agent_fingerprint: str
     outcome: Outcome
     trials: int
+    planned: int
+    """How many trials it was to have."""
     passed: int
     """Cases."""
     cases: int
@@ -56,6 +58,7 @@ def _suite_run(store: Store, row: RunRow, info: SuiteInfo) -> SuiteRun:
         agent_fingerprint=info.agent_fingerprint,
         outcome=verdict.outcome,
         trials=len(summaries),
+        planned=info.planned,
         passed=verdict.counts[Outcome.PASSED],
         cases=verdict.counts[Outcome.PASSED] + verdict.counts[Outcome.FAILED],
         scores={item.evaluator: item.scores.mean for item in verdict.evaluators if item.scores is not None},

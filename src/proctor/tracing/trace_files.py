@@ -76,6 +76,16 @@ def find_traces(path: Path) -> list[FoundTrace]:
     return found + ([FoundTrace(tuple(from_records(records)), {})] if records else [])
 
 
+def is_otlp(path: Path) -> bool:
+    """Whether a file begins like a document of OTLP JSON, or like a compressed one."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(200)
+    except OSError:
+        return False
+    return head.startswith(GZIP) or b'"resourceSpans"' in head
+
+
 def _sort_in(groups: dict[str, tuple[dict[str, Json], list[Span]]], document: Any) -> None:
     """Batches of a collector spread a trace over documents and resources; a trial may hold several traces."""
     for attributes, spans in from_resources(document):

@@ -33,10 +33,20 @@ class Recording:
     """The inputs that the application asked for."""
     tool_calls: list[ToolCall] = field(default_factory=list)
     outputs: list[NamedData] = field(default_factory=list)
+    open_calls: dict[int, ToolCall] = field(default_factory=dict)
+    """Calls that have not come back yet, by the identity of what waits for them."""
     over: bool = False
     """The turn is answered: what a thread that outlives it does later is not recorded."""
     wraps_are_spans: bool = False
     """Whether the trace shows each `wrap` as well, inputs included."""
+
+    def begin_call(self, key: int, call: ToolCall) -> None:
+        """Remember a call that may never come back."""
+        self.open_calls[key] = call
+
+    def end_call(self, key: int, call: ToolCall) -> None:
+        self.open_calls.pop(key, None)
+        self.tool_calls.append(call)
 
     def unused(self) -> list[str]:
         """Inputs that the application did not ask for, if it asked for others: one that asks for none uses none."""
@@ -131,6 +141,8 @@ class _Call:
             self._step.begin()
             self._active = self._step.active()
             self._active.__enter__()
+        if self._recording is not None:
+            self._recording.begin_call(id(self), ToolCall(self._name, self.arguments, started_at=self._started_at))
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
@@ -141,7 +153,8 @@ class _Call:
             self._step.end(error)
         if self._recording is None:
             return
-        self._recording.tool_calls.append(
+        self._recording.end_call(
+            id(self),
             ToolCall(
                 self._name,
                 self.arguments,
@@ -149,5 +162,5 @@ class _Call:
                 None if error is None else describe(error),
                 started_at=self._started_at,
                 duration_ms=(time.perf_counter() - self._clock) * 1000,
-            )
+            ),
         )

@@ -90,6 +90,7 @@ class Broken(Scripted):
 
 
 class TestAgno(FrameworkContract):
+    counts_tokens_as_it_goes = False
     adapter = "AgnoAdapter"
     folder = "agno"
     source = "from agno.agent import Agent\nagent = Agent(name='rates')\n"

@@ -82,6 +82,7 @@ def result(text: str = "done", **more: Any) -> dict[str, Any]:
 
 
 class TestClaudeAgentSdk(FrameworkContract):
+    counts_tokens_as_it_goes = False
     adapter = "ClaudeAgent"
     folder = "claude_agent_sdk"
     source = "from claude_agent_sdk import ClaudeAgentOptions\nagent = ClaudeAgentOptions(system_prompt='Be kind')\n"

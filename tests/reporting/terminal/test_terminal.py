@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import html
 import io
 import os
 import re
@@ -10,11 +11,23 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reporting_samples import ERROR, FAILED, HOSTILE, PASSED, make_run, matches_golden, score, small_run, trial
+from reporting_samples import (
+    ERROR,
+    FAILED,
+    HOSTILE,
+    PASSED,
+    make_run,
+    matches_golden,
+    repeated_run,
+    score,
+    small_run,
+    trial,
+)
 
 from proctor.reporting.terminal.narration import NameColumn, tell_trial
-from proctor.reporting.terminal.progress import LiveTerminal, PlainTerminal, choose_terminal
-from proctor.reporting.terminal.screen import Outlet, StreamScreen, encodable, visible
+from proctor.reporting.terminal.progress import LiveTerminal, PlainTerminal, choose_terminal, tell_loading
+from proctor.reporting.terminal.screen import Outlet, StreamScreen, cells, encodable, folded, middle_cut, visible
+from proctor.reporting.terminal.svg_picture import terminal_svg
 from proctor.results.run import Run
 from proctor.results.verdict import judge
 
@@ -47,6 +60,73 @@ def on_bytes(run: Run, encoding: str) -> str:
 
 def test_a_small_run_looks_as_recorded() -> None:
     assert matches_golden("terminal.txt", told(small_run()))
+
+
+def on_terminal(width: int, encoding: str = "utf-8") -> str:
+    class Narrow(FakeTerminal):
+        pass
+
+    Narrow.encoding = encoding
+    stream, run = Narrow(), repeated_run()
+    terminal = PlainTerminal(stream, environ={"COLUMNS": str(width), "NO_COLOR": "1"})
+    terminal.started(replace(run, summaries=[]), len(run.summaries), 0)
+    for each in run.trials:
+        terminal.trial_done(each)
+    terminal.finished(run, judge(run))
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_a_run_on_a_terminal_of_any_width_looks_as_recorded(width: int) -> None:
+    assert matches_golden(f"terminal_{width}.txt", on_terminal(width))
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_no_line_is_wider_than_the_terminal_and_no_word_is_broken(width: int) -> None:
+    text = on_terminal(width)
+    whole, parts = (set(re.split(r"[\s(,=]+", told)) for told in (on_terminal(100_000), text))
+
+    assert max(map(cells, text.splitlines())) <= width
+    assert {word for word in parts - whole if "…" not in word and set(word) != {"─"}} == set()
+    assert "proctor show 20260101-000000-cafe00" in text
+
+
+def test_the_picture_of_a_run_shows_whole_lines() -> None:
+    run = repeated_run()
+    svg = terminal_svg(run, judge(run), title="proctor", command="proctor test", width=72)
+    words = set(html.unescape(re.sub(r"<[^>]*>", " ", svg[svg.index("</defs>") :])).replace("\xa0", " ").split())
+
+    for whole in (
+        "ExpectedTools",
+        "orders/order-that-never-came-and-must-be-refunded-in-full",
+        "20260101-000000-cafe00",
+    ):
+        assert whole in words
+
+
+def test_a_name_that_does_not_fit_loses_its_middle() -> None:
+    assert "orders/order-that-never…st-be-refunded-in-full 5 of 5" in on_terminal(60)
+    assert "orders/order-that-neve...t-be-refunded-in-full 5 of 5" in on_terminal(60, "ascii")
+    assert "orders/order-that-never-came-and-must-be-refunded-in-full 5 of 5" in on_terminal(80)
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=80), st.integers(2, 40))
+def test_a_shortened_name_fits_and_keeps_both_ends(text: str, room: int) -> None:
+    cut = middle_cut(text, room)
+
+    assert cut == text or cells(cut) <= max(room, 5)
+    assert cut[:1] == text[:1]
+    assert cut[-1:] == text[-1:]
+
+
+@given(st.text("ab 日é-", max_size=120), st.integers(4, 40))
+def test_folded_text_has_the_same_words_in_lines_that_fit(text: str, room: int) -> None:
+    lines = folded(text, room)
+
+    assert all(cells(line) <= room for line in lines)
+    assert "".join("".join(lines).split()) == "".join(text.split())
+    if all(cells(word) <= room for word in text.split()) and not text.startswith(" "):
+        assert [word for line in lines for word in line.split()] == text.split()
 
 
 def test_quiet_leaves_only_the_verdicts() -> None:
@@ -204,6 +284,31 @@ def test_colour_needs_a_terminal_and_no_objection() -> None:
     assert not coloured(FakeTerminal(), {"NO_COLOR": "1"})
     assert not coloured(FakeTerminal(), {"TERM": "dumb"})
     assert not coloured(io.StringIO(), {})
+    assert coloured(io.StringIO(), {"FORCE_COLOR": "1"})
+    assert not coloured(io.StringIO(), {"FORCE_COLOR": "1", "NO_COLOR": "1"})
+    assert not coloured(FakeTerminal(), {"FORCE_COLOR": "0"})
+
+
+def test_a_bar_needs_a_real_terminal_even_where_colour_is_forced() -> None:
+    assert isinstance(choose_terminal(io.StringIO(), environ={"FORCE_COLOR": "1", "TERM": "xterm"}), PlainTerminal)
+
+
+def test_the_bar_of_a_narrow_terminal_leaves_out_what_does_not_fit() -> None:
+    terminal = LiveTerminal(FakeTerminal(), environ={"TERM": "xterm"})
+    terminal._planned = 40
+    terminal._counts.update({PASSED: 11, FAILED: 1})
+
+    words = "".join(span if isinstance(span, str) else span[0] for span in terminal._status(12, 6.0, 34))
+
+    assert words == "12/40  11 passed, 1 failed  2.0/s"
+
+
+def test_what_is_loaded_is_said_on_a_terminal() -> None:
+    out = io.StringIO()
+
+    tell_loading(out, ["app/agent.py:agent", "fast=my.module:agent", "http://localhost:80/x", "cmd:ls", None], {})
+
+    assert out.getvalue() == "loading agent.py, my.module…\n"
 
 
 def test_a_warning_is_said_once_and_a_flood_is_counted() -> None:
@@ -263,9 +368,8 @@ def test_piping_into_head_leaves_no_complaint() -> None:
 
 def test_lines_wrap_to_a_known_width_under_their_column() -> None:
     out = io.StringIO()
-    tell_trial(
-        StreamScreen(out, width=60), trial("long", FAILED, "word " * 60), verbose=False, warnings=(), names=NameColumn()
-    )
+    screen = StreamScreen(out, width=60)
+    tell_trial(screen, trial("long", FAILED, "word " * 60), verbose=False, warnings=(), names=NameColumn(screen))
 
     lines = out.getvalue().splitlines()[1:]
     assert max(len(line) for line in lines) <= 60
@@ -303,9 +407,19 @@ def test_the_live_display_tells_counts_rate_cost_and_time_left() -> None:
     terminal._counts.update({PASSED: 11, FAILED: 1, ERROR: 0})
     terminal._cost = 0.25
 
-    words = "".join(span if isinstance(span, str) else span[0] for span in terminal._status(12, 6.0))
+    words = "".join(span if isinstance(span, str) else span[0] for span in terminal._status(12, 6.0, 80))
 
     assert words == "12/40  11 passed, 1 failed  2.0/s · $0.2500 · 14s left"
+
+
+def test_the_live_display_of_a_resumed_run_counts_what_was_kept() -> None:
+    terminal = LiveTerminal(FakeTerminal(), environ={"TERM": "xterm"})
+    terminal._planned, terminal._kept = 40, 10
+    terminal._counts.update({PASSED: 2})
+
+    words = "".join(span if isinstance(span, str) else span[0] for span in terminal._status(12, 1.0, 80))
+
+    assert words == "12/40  10 kept, 2 passed  2.0/s · 14s left"
 
 
 def test_the_live_display_lets_no_escape_sequence_through() -> None:

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -336,3 +338,21 @@ def test_fast_leaves_out_what_needs_a_model_and_says_so() -> None:
     by_rules = replace(by_a_model, judge="embedded")
     kept = run(by_rules, agent=echo, fast=True)
     assert [score.evaluator for score in trials_of(kept)[1].scores] == ["Factuality", "ExactMatch"]
+
+
+def test_a_tick_that_is_still_on_its_way_when_the_run_ends_does_not_end_the_process() -> None:
+    script = """
+import asyncio, os, signal
+from proctor.running.engine.deadline import Watchdog
+
+async def run():
+    with Watchdog():
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
+        os.kill(os.getpid(), signal.SIGALRM)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
+
+asyncio.run(run())
+print("alive")
+"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (0, "alive\n")

@@ -146,6 +146,8 @@ class Calls:
                 self._end(block)
             elif hasattr(block, "input"):
                 self._begin(block, message.parent_tool_use_id)
+            elif isinstance(text := getattr(block, "text", None), str):
+                self.log.said += text
 
     def _begin(self, block: Any, parent: str | None) -> None:
         around = self._within.get(parent or "")

@@ -89,6 +89,7 @@ class GoogleAdkSession(BaseSession):
             if event.error_code and event.error_message:
                 raise self._failure(event)
             answer.read(event)
+            log.said = answer.said
         text = answer.text
         structured = read_data(text) if self._agent.answers_data(answer.author) else None
         return Reply(text, log.calls, log.usage, structured=structured, state=await self._state(), raw=None)
@@ -126,9 +127,14 @@ class FinalAnswer:
             self._final, self._pieces, self.author = said, "", event.author
 
     @property
-    def text(self) -> str:
+    def said(self) -> str:
         """The last whole answer; that of an agent which only streams is all of its pieces."""
-        text = self._final or self._pieces
+        return self._final or self._pieces
+
+    @property
+    def text(self) -> str:
+        """The same, unless the model refused to give one."""
+        text = self.said
         if self._refused and not text:
             raise AgentFailed(f"the model gave no answer: {self._refused}")
         return text

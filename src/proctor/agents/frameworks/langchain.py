@@ -49,6 +49,7 @@ def watcher_class() -> type[Any]:
                 self.log.add_usage(Usage(spent["input_tokens"], spent["output_tokens"], model_calls=1, model=model))
             else:
                 self.log.add_usage(Usage(model_calls=1))
+            self.log.said = "" if message is None else message_text(message)
             for call in _requests(message):
                 self.asked.setdefault(str(call["id"]), call)
 

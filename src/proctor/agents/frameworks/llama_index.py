@@ -106,6 +106,8 @@ class Watched:
             try:
                 async for event in handler.stream_events():
                     self.note_unknown_tool(event)
+                    if isinstance(delta := getattr(event, "delta", None), str):
+                        self.log.said += delta
                 return await handler
             except asyncio.CancelledError:
                 await handler.cancel_run()

@@ -187,6 +187,10 @@ def _hooks_class() -> type[Any]:
 
         async def on_llm_end(self, context: Any, agent: Any, response: Any) -> None:
             self.asked = [item for item in response.output if field(item, "type") == "function_call"]
+            if (spent := getattr(response, "usage", None)) is not None:
+                self.log.add_usage(_usage(spent))
+            said = [part for item in response.output for part in field(item, "content") or ()]
+            self.log.said = "".join(str(field(part, "text") or "") for part in said)
 
         async def on_handoff(self, context: Any, from_agent: Any, to_agent: Any) -> None:
             tools = {getattr(tool, "name", "") for tool in from_agent.tools}

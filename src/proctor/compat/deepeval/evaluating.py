@@ -235,12 +235,14 @@ async def _measured(metric: BaseMetric, case: Any, errors: ErrorConfig) -> Metri
         await _measure(metric, case)
     except MissingTestCaseParamsError as missing:
         skipped, error = (str(missing), None) if errors.skip_on_missing_params else ("", str(missing))
-    except (Exception, SystemExit) as raised:
-        skipped, error = (str(raised), None) if getattr(metric, "left_out", False) else ("", describe(raised))
     except asyncio.CancelledError:
         if is_being_cancelled():
             raise
         error = "it cancelled its own task"
+    except KeyboardInterrupt:
+        raise
+    except BaseException as raised:  # such as GeneratorExit: whatever a metric raises is its own
+        skipped, error = (str(raised), None) if getattr(metric, "left_out", False) else ("", describe(raised))
     return _data(metric, error if error is not None or skipped else metric.error, skipped)
 
 

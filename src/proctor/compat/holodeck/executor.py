@@ -166,7 +166,9 @@ class TestExecutor:
     def _told(self, callback: Callable[[Any], Any], what: Any, name: str) -> None:
         try:
             came_back = callback(what)
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # a callback only looks on: whatever it raises is its own
             self._mishaps.append(f"{name} raised {describe(error)}")
             return
         if inspect.iscoroutine(came_back):

@@ -8,7 +8,7 @@ from dataclasses import field
 from typing import Any, ClassVar
 
 from proctor.base.errors import UsageError
-from proctor.base.json_data import Json
+from proctor.base.json_data import Json, show
 from proctor.base.records import record
 from proctor.cases.suite import NamedData
 from proctor.evaluators.data.json_diff import (
@@ -174,7 +174,9 @@ class ValidJSON:
         if not errors:
             return Evaluation(1.0, "the output fulfils the schema")
         first = "; ".join(f"{e['place'] or 'the document'}: {e['message']}" for e in errors[:3])
-        return Evaluation(0.0, f"the output does not fulfil the schema: {quote(first, 300)[1:-1]}", {"errors": errors})
+        return Evaluation(
+            0.0, f"the output does not fulfil the schema: {' '.join(show(first, 300).split())}", {"errors": errors}
+        )
 
 
 def _validator(schema: Any) -> Any:

@@ -8,7 +8,7 @@ from math import fsum
 from proctor.agents.agent import ToolCall
 from proctor.base.json_data import UNSET
 from proctor.base.records import record
-from proctor.cases.matchers import Equals, same
+from proctor.cases.matchers import BadForm, Difference, Equals, Matcher, differences_of, parse, same
 from proctor.cases.suite import ExpectedCall
 from proctor.evaluators.evaluation import Evaluable, Evaluation, require_flags
 from proctor.evaluators.tools.call_comparison import (
@@ -84,7 +84,7 @@ class ToolCorrectness:
         """Whether the two may be paired at all."""
         if not expected.accepts_name(call.name):
             return False
-        return not self.compare_results or expected.result is UNSET or same(expected.result, call.result)
+        return not self.compare_results or not any(_differences(expected, call))
 
     def _pair(self, fit: Weights, worth: Weights) -> Pairs:
         if self.exact:
@@ -112,5 +112,16 @@ class ToolCorrectness:
     def _reasons(self, expected: ExpectedCall, call: ToolCall) -> Iterator[str]:
         if self.compare_arguments:
             yield from mismatches(expected, call)
-        if self.compare_results and expected.result is not UNSET and not same(expected.result, call.result):
-            yield from map(str, Equals(expected.result).differences(call.result, "result"))
+        if self.compare_results:
+            yield from map(str, _differences(expected, call))
+
+
+def _differences(expected: ExpectedCall, call: ToolCall) -> Iterator[Difference]:
+    """How the result of a call differs from what is expected of it, in which matchers may stand."""
+    if expected.result is UNSET or same(expected.result, call.result):
+        return
+    try:
+        matcher: Matcher = parse(expected.result)
+    except BadForm:  # not from a file of ours, so that a key with a `$` is only a key
+        matcher = Equals(expected.result)
+    yield from differences_of(matcher, call.result, "result")

@@ -11,7 +11,7 @@ from proctor.cases.matchers import Equals, Ignore, Matcher, describe
 from proctor.cases.suite import Attachment, Case, Expected, ExpectedCall, Turn
 from proctor.evaluators.evaluation import collapse
 from proctor.reporting.call_pairs import CallPair, Fit, found_in_calls, pair_calls
-from proctor.reporting.explain import one_line_reason, why_open
+from proctor.reporting.explain import broke_at, one_line_reason, why_open
 from proctor.reporting.html.escaping import badge, block, code, escape, facts, inline, percent, pretty
 from proctor.reporting.html.overview import anchor
 from proctor.reporting.wording import counted, duration, mean_text, money, told_apart, trial_name
@@ -240,14 +240,25 @@ def _write_turn(trial: TrialResult, index: int, reply: Reply | None, out: TextIO
     out.write('<div class="pair">\n')
     if wanted := _expected(turn.expected, limit):
         out.write(f"<div><h5>Expected</h5>\n{wanted}</div>\n")
-    if reply is not None:
-        out.write(f"<div><h5>Answer</h5>\n{block(pretty(_answer(reply)), limit)}</div>\n")
+    if reply is not None and (reply.error is None or _answer(reply)):
+        title = "Answer" if reply.error is None else "Answer so far"
+        out.write(f"<div><h5>{title}</h5>\n{block(pretty(_answer(reply)), limit)}</div>\n")
     out.write("</div>\n")
-    write_calls(
-        turn.expected.tool_calls, () if reply is None else reply.tool_calls, out, limit, found_in_calls(trial, index)
-    )
-    if reply is not None:
+    if reply is None:
+        out.write(_unknown_calls(turn.expected.tool_calls))
+    else:
+        if places := "\n".join(broke_at(reply)):
+            out.write(f"<h5>Broke at</h5>\n{block(places, limit)}")
+        write_calls(turn.expected.tool_calls, reply.tool_calls, out, limit, found_in_calls(trial, index))
         _write_passages(reply.retrieval_context or (), out, limit)
+
+
+def _unknown_calls(expected: Sequence[ExpectedCall] | None) -> str:
+    """Of a turn without an answer it is not known which tools were called, so that none is said to be missing."""
+    if not expected:
+        return ""
+    wanted = "".join(f"<li>{_expected_html_calls(call)}</li>\n" for call in expected)
+    return f'<h5>Expected tool calls</h5>\n<ol class="calls">\n{wanted}</ol>\n'
 
 
 def _asked(case: Case, turn: Turn) -> object:

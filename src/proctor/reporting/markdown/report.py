@@ -11,7 +11,7 @@ from typing import TextIO
 from proctor.agents.agent import Reply
 from proctor.cases.suite import Attachment, Case, Turn
 from proctor.reporting.case_groups import BAD, FailingCase, ReasonTally, share_text
-from proctor.reporting.explain import answer, asked, call_text, expected_lines, missing_and_extra, shown
+from proctor.reporting.explain import answer, asked, broke_at, call_text, expected_lines, missing_and_extra, shown
 from proctor.reporting.judge_report import correction_lines, judge_lines
 from proctor.reporting.markdown.escaping import MARKS, code, fence, inline, row, table_head
 from proctor.reporting.wording import (
@@ -119,7 +119,11 @@ def _write_turn(case: Case, turn: Turn, reply: Reply | None, out: TextIO, limit:
         out.write(f"**Expected:**\n\n{fence(expected, limit)}\n")
     if reply is not None:
         said = answer(reply)
-        out.write(f"**Answer:**\n\n{fence(said, limit)}\n" if said else "**Answer:** *(an empty answer)*\n\n")
+        title = "Answer" if reply.error is None else "Answer so far"
+        if said or reply.error is None:
+            out.write(f"**{title}:**\n\n{fence(said, limit)}\n" if said else f"**{title}:** *(an empty answer)*\n\n")
+        if places := "\n".join(broke_at(reply)):
+            out.write(f"**Broke at:**\n\n{fence(places, limit)}\n")
         _write_tools(turn, reply, out, limit)
 
 

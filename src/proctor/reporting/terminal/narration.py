@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import heapq
-import sys
-import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from proctor.agents.agent import ToolCall
-from proctor.base.json_data import show
-from proctor.reporting.explain import BRIEF, FULL, Detail, Fact, answer, explain, length_told, shorten, why_open
-from proctor.reporting.terminal.screen import Screen, Span, cells, encodable, one_line, visible
+from proctor.reporting.explain import (
+    BRIEF,
+    CALL_TITLES,
+    FULL,
+    Detail,
+    Fact,
+    explain,
+    length_told,
+    why_open,
+)
+from proctor.reporting.terminal.screen import Screen, Span, cells, folded, middle_cut, one_line, visible
 from proctor.reporting.wording import (
     SHORT,
     STYLES,
@@ -26,11 +31,16 @@ from proctor.reporting.wording import (
     trial_name,
 )
 from proctor.results.run import Outcome, Run, TrialResult
-from proctor.results.verdict import EvaluatorSummary, RunVerdict, SuiteVerdict
+from proctor.results.verdict import CaseVerdict, EvaluatorSummary, RunVerdict, SuiteVerdict
 
 INDENT = 7
 NAME_WIDTH = 32
 WIDEST_NAME = 60
+NARROWEST_NAME = 24
+BESIDE_NAME = 45
+"""Columns that are left for what stands before and behind a name."""
+BESIDE_SHARE = 30
+"""The same, where only the number of trials follows."""
 WIDEST_LABEL = 26
 WARNINGS_SHOWN = 20
 
@@ -42,29 +52,49 @@ def tell_start(screen: Screen, run: Run, planned: int, kept: int) -> None:
     agents = list(dict.fromkeys(info.agent for info in suites if info.agent))
     whom = f" with {agents[0]}" if len(agents) == 1 else f" with {len(agents)} agents" if agents else ""
     before = f", of which {kept:,} are there already" if kept else ""
-    screen.line((where, "bold"), f"{whom}: {counted(planned, 'trial')}{before}")
+    cases = planned - sum(count - 1 for count in run.repeats.values())
+    what = f"{counted(cases, 'case')}, {counted(planned, 'trial')}" if run.repeats else counted(planned, "trial")
+    judge = f", judge {run.judged_by}" if run.judged_by else ""
+    screen.line((where, "bold"), f"{whom}: {what}{before}{judge}")
     if run.uncounted and run.finished_at is None:
         screen.line((f"note: {run.uncounted}", "yellow"))
     screen.line()
 
 
 class NameColumn:
-    """Keeps what follows the names of trials in line: it grows with the names met so far, up to a point."""
+    """Keeps what follows the names of trials in line: it grows with the names met so far, up to a point.
 
-    def __init__(self) -> None:
-        self._width = NAME_WIDTH
+    A name that does not fit on a line of the screen loses its middle; in a file, names stay whole.
+    """
 
-    def padded(self, name: str) -> str:
-        width = cells(name)
-        self._width = max(self._width, min(width, WIDEST_NAME))
-        return name + " " * (self._width - width)
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._widest = WIDEST_NAME
+        if screen.width is not None:
+            self._widest = max(NARROWEST_NAME, min(WIDEST_NAME, screen.width - BESIDE_NAME))
+        self._width = min(NAME_WIDTH, self._widest)
+
+    def padded(self, name: str, share: str = "") -> str:
+        """The name, with how many of its trials, in a column of its own."""
+        behind = f" {share}" if share else ""
+        name = _fitted(self._screen, name, INDENT + len(behind))
+        width = cells(name) + len(behind)
+        self._width = max(self._width, min(width, self._widest))
+        return name + behind + " " * (self._width - width)
+
+
+def _fitted(screen: Screen, name: str, beside: int) -> str:
+    """A name as it fits beside so many columns of something else."""
+    if screen.width is None or cells(name) + beside <= screen.width:
+        return name
+    return middle_cut(name, max(NARROWEST_NAME, screen.width - beside), "…" if screen.unicode else "...")
 
 
 def tell_trial(
     screen: Screen, trial: TrialResult, *, verbose: bool, warnings: Sequence[str], names: NameColumn
 ) -> None:
     """One line, with an explanation below if the trial went wrong or everything is asked for."""
-    screen.line(*_trial_line(trial, names))
+    screen.line(*_trial_line(trial, names), hang=INDENT)
     detail = FULL if verbose else BRIEF
     explained = verbose or trial.outcome in (Outcome.FAILED, Outcome.ERROR)
     facts = explain(trial, detail) if explained else []
@@ -78,6 +108,8 @@ def tell_facts(screen: Screen, facts: Sequence[Fact], detail: Detail) -> None:
     """Facts in two columns: the word that introduces each, and its text."""
     column = min(WIDEST_LABEL, max((len(fact.label) for fact in facts), default=0)) + 2
     room = None if screen.width is None else max(30, screen.width - INDENT - column)
+    if room is not None and any(fact.pair is not None and cells(fact.text) > room for fact in facts):
+        facts = _stacked(facts, room)
     for fact in facts:
         style = "dim" if fact.outcome is None else STYLES[fact.outcome]
         label: Span = (f"{' ' * INDENT}{visible(fact.label):<{column}}", style)
@@ -85,8 +117,26 @@ def tell_facts(screen: Screen, facts: Sequence[Fact], detail: Detail) -> None:
             screen.line(label)
             label = " " * (INDENT + column)
         for line in _text_lines(fact.text, room, detail.lines):
-            screen.line(label, line)
+            screen.line(label, line, hang=INDENT + column)
             label = " " * (INDENT + column)
+
+
+def _stacked(facts: Sequence[Fact], room: int) -> list[Fact]:
+    """Facts of two columns with one below the other, for a screen that is too narrow for both."""
+    column = max(map(len, CALL_TITLES)) + 2
+    told: list[Fact] = []
+    label = ""
+    for fact in facts:
+        if fact.pair is None:
+            told.append(fact)
+        elif fact.pair == CALL_TITLES:
+            label = fact.label
+        else:
+            for title, text in zip(CALL_TITLES, fact.pair, strict=True):
+                lines = folded(visible(text), room - column)
+                told.append(Fact(label, f"{title:<{column}}" + f"\n{' ' * column}".join(lines)))
+                label = ""
+    return told
 
 
 class Warnings:
@@ -114,12 +164,18 @@ class Warnings:
             screen.line(f"{counted(self._unsaid, 'more warning')} not shown; the JSON report has all of them")
 
 
-def _trial_line(trial: TrialResult, names: NameColumn) -> list[Span]:
-    spans: list[Span] = [
-        (f"{SHORT[trial.outcome]:<{INDENT - 2}}  ", STYLES[trial.outcome]),
-        f"{names.padded(one_line(f'{trial.suite}/{trial_name(trial.case.id, trial.number)}'))}  ",
-        (f"{'' if trial.outcome is Outcome.SKIPPED else duration(trial.duration_ms):>6}", "dim"),
+def head_spans(outcome: Outcome, name: str, duration_ms: float, names: NameColumn, share: str = "") -> list[Span]:
+    """How every line about a trial or a case begins."""
+    return [
+        (f"{SHORT[outcome]:<{INDENT - 2}}  ", STYLES[outcome]),
+        f"{names.padded(one_line(name), share)}  ",
+        (f"{'' if outcome is Outcome.SKIPPED else duration(duration_ms):>6}", "dim"),
     ]
+
+
+def _trial_line(trial: TrialResult, names: NameColumn) -> list[Span]:
+    name = f"{trial.suite}/{trial_name(trial.case.id, trial.number)}"
+    spans = head_spans(trial.outcome, name, trial.duration_ms, names)
     separator = "  "
     for text, outcome in score_texts(trial.scores):
         spans += [separator, (text, "" if outcome is Outcome.PASSED else STYLES[outcome])]
@@ -136,78 +192,21 @@ def _trial_line(trial: TrialResult, names: NameColumn) -> list[Span]:
 def _text_lines(text: str, room: int | None, most: int) -> list[str]:
     lines = visible(text).expandtabs(4).split("\n")
     if room is not None:
-        lines = [piece for line in lines for piece in textwrap.wrap(line, room, replace_whitespace=False) or [""]]
+        lines = [piece for line in lines for piece in folded(line, room)]
     if len(lines) > most:
         lines = [*lines[:most], length_told(text) or f"... ({counted(len(lines) - most, 'more line')})"]
     return lines
 
 
-SIGNS = {"case": "🤖", "tool": "🔧", "ok": "✅", "bad": "❌", "answer": "💬"}
-PLAIN_SIGNS = {"case": ">", "tool": "*", "ok": "[ok]", "bad": "[x]", "answer": "-"}
-
-LONGEST = 500
-
-
-def case_line(case_id: str, number: int, signs: dict[str, str]) -> str:
-    return f"{signs['case']} Running test case: {trial_name(case_id, number)}"
-
-
-def tool_lines(trial: TrialResult, signs: dict[str, str]) -> Iterator[str]:
-    """Every call with its arguments and result; that there was none is worth a line as well."""
-    calls = [call for reply in trial.replies for call in reply.tool_calls]
-    if not calls and trial.replies:
-        yield f"{signs['tool']} No tool was called"
-    for call in calls:
-        yield f"{signs['tool']} Tool: {call.name}"
-        yield from _call_lines(call)
-
-
-def answer_lines(trial: TrialResult, signs: dict[str, str]) -> Iterator[str]:
-    """What was answered, or why there is no answer."""
-    if trial.replies:
-        yield f"{signs['answer']} {shorten(answer(trial.replies[-1]), LONGEST) or '(an empty answer)'}"
-    if trial.reason:
-        yield f"{signs['bad']} {shorten(trial.reason, LONGEST)}"
-
-
-def present_signs() -> dict[str, str]:
-    """Signs that can be shown now, and later on the terminal if what is printed is kept until then."""
-    for stream in (sys.stdout, sys.__stdout__):
-        encoding = getattr(stream, "encoding", None)
-        if encoding is not None and encodable("".join(SIGNS.values()), encoding) != "".join(SIGNS.values()):
-            return PLAIN_SIGNS
-    return SIGNS
-
-
-def tell(*lines: str) -> None:
-    """Print lines, whatever they hold and whatever the terminal can show."""
-    encoding = getattr(sys.stdout, "encoding", None)
-    for line in lines:
-        print(encodable(visible(line), encoding))  # noqa: T201  tests capture it, or show it with -s
-
-
-def _call_lines(call: ToolCall) -> Iterator[str]:
-    if call.raw_arguments is not None:
-        yield f"   Arguments, which are not a JSON object: {shorten(call.raw_arguments, LONGEST)}"
-    elif call.arguments:
-        yield "   Arguments:"
-        yield from (f"     - {name}: {shorten(show(value), LONGEST)}" for name, value in call.arguments.items())
-    else:
-        yield "   Arguments: none"
-    if call.error is not None:
-        yield f"   Raised: {shorten(call.error, LONGEST)}"
-    elif call.result is not None:
-        yield f"   Result: {shorten(show(call.result), LONGEST)}"
-
-
 RULE_WIDTH = 72
-NAMES_SHOWN = 8
+NAMES_SHOWN = 100
 SLOW_MS = 1_000
 
 
 def tell_summary(screen: Screen, run: Run, verdict: RunVerdict) -> None:
     """Everything a person wants to know once all trials are made."""
-    screen.line((("─" if screen.unicode else "-") * RULE_WIDTH, "dim"))
+    rule = RULE_WIDTH if screen.width is None else min(RULE_WIDTH, screen.width)
+    screen.line((("─" if screen.unicode else "-") * rule, "dim"))
     informs = informing(run)
     for suite in verdict.suites:
         _tell_suite(screen, suite, informs, alone=len(verdict.suites) == 1)
@@ -226,18 +225,20 @@ def tell_verdicts(screen: Screen, run: Run, verdict: RunVerdict) -> None:
     """One line per suite where there are several, and one for the run."""
     if len(verdict.suites) > 1:
         for suite in verdict.suites:
-            screen.line((f"{suite.outcome.upper():<8}", STYLES[suite.outcome]), f"{suite.name}: {suite.reason}")
+            told = f"{suite.name}: {suite.reason}"
+            screen.line((f"{suite.outcome.upper():<8}", STYLES[suite.outcome]), told, hang=8)
         screen.line()
     _tell_verdict(screen, run, verdict)
 
 
 def _tell_verdict(screen: Screen, run: Run, verdict: RunVerdict) -> None:
     word = "INCONCLUSIVE  " if run.gate is not None and run.gate.verdict == "inconclusive" else verdict.outcome.upper()
-    screen.line((f"{word:<8}", STYLES[verdict.outcome]), (verdict.reason, "bold"))
+    screen.line((f"{word:<8}", STYLES[verdict.outcome]), (verdict.reason, "bold"), hang=8)
     if run.interrupted:
         planned = sum(info.planned for info in run.suites)
         hint = "" if "--resume" in verdict.reason else "; --resume goes on from there"
-        screen.line(f"{'':<8}interrupted after {len(run.summaries):,} of {counted(planned, 'trial')}{hint}")
+        told = f"interrupted after {len(run.summaries):,} of {counted(planned, 'trial')}{hint}"
+        screen.line(f"{'':<8}{told}", hang=8)
 
 
 def _tell_gate(screen: Screen, run: Run) -> None:
@@ -248,7 +249,7 @@ def _tell_gate(screen: Screen, run: Run) -> None:
     screen.line((f"gate: {VERDICTS[run.gate.verdict]}", STYLES[run.gate.outcome]))
     for line in gate_lines(run):
         style = "dim" if line.outcome is None else STYLES[line.outcome]
-        screen.line((f"  {line.label:<18}  ", style), line.text)
+        screen.line((f"  {line.label:<18}  ", style), line.text, hang=22)
     screen.line()
 
 
@@ -263,22 +264,41 @@ def _tell_suite(screen: Screen, suite: SuiteVerdict, informs: set[tuple[str, str
     for item in suite.evaluators:
         _tell_evaluator(screen, item, min(width, 32), (suite.name, item.evaluator) in informs)
     if suite.pass_hat_k is not None and suite.pass_at_k is not None:
-        screen.line(
-            f"  over {suite.repeats} repeats  pass^{suite.repeats} {suite.pass_hat_k:.2f} (all of them pass), "
-            f"pass@{suite.repeats} {suite.pass_at_k:.2f} (at least one does)"
-        )
+        k = suite.repeats
+        chances = f"pass^{k} {suite.pass_hat_k:.2f} (all of them pass)", f"pass@{k} {suite.pass_at_k:.2f}"
+        screen.line(f"  over {k} repeats  ", chances[0], ", ", f"{chances[1]} (at least one does)")
     if each := reliability_text(suite.reliability):
         screen.line(f"  {each}")
-    for case in [case for case in suite.cases if case.is_flaky][:NAMES_SHOWN]:
-        screen.line("  ", (flaky_text(case), "magenta"), f" {case.case_id}")
-    for outcome in (Outcome.FAILED, Outcome.ERROR):
-        names = [case.case_id for case in suite.cases if case.outcome is outcome and not case.quarantined]
-        if names:
-            more = f" and {len(names) - NAMES_SHOWN:,} more" if len(names) > NAMES_SHOWN else ""
-            screen.line("  ", (f"{outcome.value}:", STYLES[outcome]), f" {', '.join(names[:NAMES_SHOWN])}{more}")
+    _tell_names(screen, suite)
     if resting := [f"{case.case_id} ({case.outcome.value})" for case in suite.cases if case.quarantined]:
         screen.line("  ", ("in quarantine:", "cyan"), f" {', '.join(resting)}")
     screen.line()
+
+
+def _tell_names(screen: Screen, suite: SuiteVerdict) -> None:
+    """Every case that did not pass: with repeats, on a line of its own with how many of its trials."""
+    told = [case for case in suite.cases if not case.quarantined]
+    bad = [case for outcome in (Outcome.FAILED, Outcome.ERROR) for case in told if case.outcome is outcome]
+    flaky = [case for case in suite.cases if case.is_flaky and case not in bad]
+    if suite.repeats > 1:
+        for case in [*bad, *flaky][:NAMES_SHOWN]:
+            _tell_name(screen, case)
+    else:
+        for outcome in (Outcome.FAILED, Outcome.ERROR):
+            if names := [case.case_id for case in bad[:NAMES_SHOWN] if case.outcome is outcome]:
+                screen.line("  ", (f"{outcome.value}:", STYLES[outcome]), f" {', '.join(names)}")
+    if (more := len(bad) + len(flaky) - NAMES_SHOWN) > 0:
+        screen.line(f"  and {counted(more, 'more case')}; proctor show --failed tells of all")
+
+
+def _tell_name(screen: Screen, case: CaseVerdict) -> None:
+    missed = case.failed if case.outcome is Outcome.FAILED else case.trials - case.passed - case.failed
+    share = f"{case.passed if case.outcome is Outcome.PASSED else missed} of {case.trials}"
+    flaky: list[Span] = ["  ", (flaky_text(case), "magenta")] if case.is_flaky else []
+    name = _fitted(screen, case.case_id, BESIDE_SHARE)
+    room = NAME_WIDTH if screen.width is None else min(NAME_WIDTH, screen.width - BESIDE_SHARE)
+    spans: list[Span] = [f" {name}{' ' * (room - cells(name))}  ", share if case.trials > 1 else "", *flaky]
+    screen.line("  ", (f"{SHORT[case.outcome]:<5}", STYLES[case.outcome]), *spans)
 
 
 def _tell_cases(screen: Screen, suite: SuiteVerdict) -> None:
@@ -286,7 +306,7 @@ def _tell_cases(screen: Screen, suite: SuiteVerdict) -> None:
     for number, (text, outcome) in enumerate(count_parts(suite.counts)):
         spans += [", " if number else "", (text, STYLES[outcome])]
     if suite.pass_rate is not None:
-        spans += [f"; pass rate {share(suite.pass_rate)}", (" (95% interval)", "dim")]
+        spans += ["; ", f"pass rate {share(suite.pass_rate)}", (" (95% interval)", "dim")]
     screen.line(*spans)
 
 
@@ -338,4 +358,5 @@ def _tell_judges(screen: Screen, run: Run) -> None:
 def _tell_whereabouts(screen: Screen, run: Run) -> None:
     if run.store is not None:
         elsewhere = "" if run.store == ".proctor" else f" --store {run.store}"
-        screen.line((f"{'':<8}kept in {run.store}; see it again with: proctor show {run.id}{elsewhere}", "dim"))
+        command = f"proctor show {run.id}{elsewhere}"
+        screen.line((f"{'':<8}kept in {run.store}; see it again with: ", "dim"), (command, "dim"), hang=8)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import atexit
 import math
 import os
+import re
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from proctor.reporting.terminal.narration import (
@@ -26,11 +27,18 @@ from proctor.reporting.terminal.screen import (
     is_unicode,
     one_line,
     wants_colour,
+    wrapped,
 )
 from proctor.reporting.wording import STYLES, count_parts, duration, money
 from proctor.results.run import Outcome, Run, TrialResult
 from proctor.results.verdict import RunVerdict
 from proctor.running.options import Listener
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.text import Text
+
+    from proctor.reporting.terminal.case_blocks import CaseBlock, CaseBlocks
 
 
 def choose_terminal(
@@ -44,10 +52,72 @@ def choose_terminal(
     return PlainTerminal(stream, quiet=quiet, verbose=verbose, environ=environ)
 
 
-class PlainTerminal:
-    """One line per trial, failures explained right below, a summary at the end.
+class TrialTeller:
+    """Tells of trials on a screen: a case that is repeated once, in one block, when its last trial is kept."""
 
-    `quiet` leaves only the verdict; `verbose` explains the trials that pass as well.
+    def __init__(self, screen: StreamScreen | RichScreen, *, verbose: bool, every: bool) -> None:
+        self._screen = screen
+        self._verbose = verbose
+        self._every = every or verbose
+        """Whether trials that pass are told of too."""
+        self._warnings = Warnings()
+        self._names = NameColumn(screen)
+        self._blocks: CaseBlocks | None = None
+        self._explained: set[tuple[str, str]] = set()
+
+    def start(self, run: Run) -> None:
+        if run.repeats and not self._verbose:
+            from proctor.reporting.terminal.case_blocks import CaseBlocks
+
+            self._blocks = CaseBlocks(run)
+
+    def tell(self, trial: TrialResult) -> None:
+        fresh = self._warnings.fresh(trial)
+        if self._blocks is not None and trial in self._blocks:
+            self._tell_block(self._blocks.add(trial, fresh))
+            return
+        is_bad = trial.outcome in (Outcome.FAILED, Outcome.ERROR)
+        if not (self._every or fresh or is_bad) or self._was_explained(trial, is_bad):
+            return
+        tell_trial(self._screen, trial, verbose=self._verbose, warnings=fresh, names=self._names)
+        self._screen.flush()
+
+    def tell_case(self, trials: Sequence[TrialResult]) -> None:
+        """Tell of a case of a run that is over, by those of its trials that are to be shown."""
+        if self._blocks is not None and trials[0] in self._blocks:
+            self._tell_block(self._blocks.all_kept(trials, self._warnings))
+            return
+        for trial in trials:
+            self.tell(trial)
+
+    def finish(self) -> None:
+        """Tell of cases that were not completed, and how many warnings were left out."""
+        for block in () if self._blocks is None else self._blocks.rest():
+            self._tell_block(block)
+        self._warnings.tell_rest(self._screen)
+
+    def _tell_block(self, block: CaseBlock | None) -> None:
+        if self._blocks is None or block is None or not (self._every or block.examples or block.warnings):
+            return
+        self._blocks.tell(self._screen, block, self._names)
+        self._screen.flush()
+
+    def _was_explained(self, trial: TrialResult, is_bad: bool) -> bool:
+        """Whether the gate asked a case again that was told of already: what it makes of that comes at the end."""
+        if self._verbose:
+            return False
+        address = (trial.suite, trial.case.id)
+        if trial.number > 1 and address in self._explained:
+            return True
+        if is_bad:
+            self._explained.add(address)
+        return False
+
+
+class PlainTerminal:
+    """One line per case, failures explained right below, a summary at the end.
+
+    `quiet` leaves only the verdict; `verbose` explains every trial, also those that pass.
     """
 
     def __init__(
@@ -58,46 +128,58 @@ class PlainTerminal:
         verbose: bool = False,
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        colour = wants_colour(stream, os.environ if environ is None else environ)
-        self._screen = StreamScreen(stream, colour=colour, width=_width(stream))
+        environ = os.environ if environ is None else environ
+        self._screen = StreamScreen(stream, colour=wants_colour(stream, environ), width=_width(stream, environ))
         self._quiet = quiet
-        self._verbose = verbose
-        self._warnings = Warnings()
-        self._names = NameColumn()
+        self._teller = TrialTeller(self._screen, verbose=verbose, every=True)
 
     def started(self, run: Run, planned: int, kept: int) -> None:
         if not self._quiet:
+            self._teller.start(run)
             tell_start(self._screen, run, planned, kept)
             self._screen.flush()
 
     def trial_done(self, trial: TrialResult) -> None:
-        if self._quiet:
-            return
-        fresh = self._warnings.fresh(trial)
-        tell_trial(self._screen, trial, verbose=self._verbose, warnings=fresh, names=self._names)
-        self._screen.flush()
+        if not self._quiet:
+            self._teller.tell(trial)
+
+    def case_shown(self, trials: Sequence[TrialResult]) -> None:
+        """Tell of a case of a run that is over."""
+        if not self._quiet:
+            self._teller.tell_case(trials)
 
     def finished(self, run: Run, verdict: RunVerdict) -> None:
         if self._quiet:
             tell_verdicts(self._screen, run, verdict)
         else:
-            self._warnings.tell_rest(self._screen)
+            self._teller.finish()
             tell_summary(self._screen, run, verdict)
         self._screen.flush()
 
 
-def _width(stream: TextIO) -> int | None:
+def _width(stream: TextIO, environ: Mapping[str, str]) -> int | None:
     """How wide to wrap; a file or a pipe keeps its lines whole."""
     if not is_terminal(stream):
         return None
     import shutil
 
-    return shutil.get_terminal_size().columns
+    told = environ.get("COLUMNS", "")
+    return int(told) if told.isdecimal() and int(told) else shutil.get_terminal_size().columns
 
 
-if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
-    from rich.text import Text
+def tell_loading(stream: TextIO, references: Iterable[Any], environ: Mapping[str, str] | None = None) -> None:
+    """Say which Python files and modules are being loaded, which may take long, to a person who watches."""
+    environ = os.environ if environ is None else environ
+    found: dict[str, None] = {}
+    for reference in references:
+        named = re.fullmatch(r"(?:[\w. -]+=)?([^{}=]+):[A-Za-z_]\w*", str(reference))
+        if named is not None and named[1] not in ("cmd", "http", "https"):
+            found[named[1].replace("\\", "/").rpartition("/")[2] if named[1].endswith(".py") else named[1]] = None
+    if found:
+        screen = StreamScreen(stream, colour=wants_colour(stream, environ), width=_width(stream, environ))
+        screen.line((f"loading {', '.join(found)}{'…' if screen.unicode else '...'}", "dim"))
+        screen.flush()
+
 
 BAR_WIDTH = 24
 
@@ -115,8 +197,8 @@ class RichScreen:
     def width(self) -> int | None:
         return self._console.width
 
-    def line(self, *spans: Span) -> None:
-        self._held.append(styled(*spans))
+    def line(self, *spans: Span, hang: int = 4) -> None:
+        self._held += [styled(*line) for line in wrapped(spans, self.width, hang)]
 
     def flush(self) -> None:
         from rich.text import Text
@@ -149,9 +231,7 @@ class LiveTerminal:
             file=outlet, force_terminal=True, highlight=False, markup=False, emoji=False, _environ=environ
         )
         self._screen = RichScreen(self._console)
-        self._verbose = verbose
-        self._warnings = Warnings()
-        self._names = NameColumn()
+        self._teller = TrialTeller(self._screen, verbose=verbose, every=False)
         self._counts: Counter[Outcome] = Counter()
         self._cost: float | None = None
         self._planned = self._kept = 0
@@ -161,6 +241,7 @@ class LiveTerminal:
     def started(self, run: Run, planned: int, kept: int) -> None:
         from rich.live import Live
 
+        self._teller.start(run)
         tell_start(self._screen, run, planned, kept)
         self._screen.flush()
         self._planned, self._kept = planned, kept
@@ -175,16 +256,13 @@ class LiveTerminal:
         usage = trial.usage
         if usage is not None and usage.cost_usd is not None:
             self._cost = (self._cost or 0.0) + usage.cost_usd
-        fresh = self._warnings.fresh(trial)
-        if self._verbose or fresh or trial.outcome in (Outcome.FAILED, Outcome.ERROR):
-            tell_trial(self._screen, trial, verbose=self._verbose, warnings=fresh, names=self._names)
-            self._screen.flush()
+        self._teller.tell(trial)
 
     def finished(self, run: Run, verdict: RunVerdict) -> None:
         if self._live is not None:
             self._live.stop()
             atexit.unregister(self._live.stop)
-        self._warnings.tell_rest(self._screen)
+        self._teller.finish()
         tell_summary(self._screen, run, verdict)
         self._screen.flush()
 
@@ -193,29 +271,46 @@ class LiveTerminal:
         from rich.table import Table
 
         done = min(self._planned, self._kept + self._counts.total())
-        bar = ProgressBar(total=max(1, self._planned), completed=done, width=BAR_WIDTH, complete_style="green")
+        wide = min(BAR_WIDTH, self._console.width // 5)
+        bar = ProgressBar(total=max(1, self._planned), completed=done, width=wide, complete_style="green")
         line = Table.grid(padding=(0, 2))
-        line.add_column(width=BAR_WIDTH)
+        line.add_column(width=wide)
         line.add_column(no_wrap=True, overflow="ellipsis")
-        line.add_row(bar, styled(*self._status(done, time.monotonic() - self._began)))
+        room = self._console.width - wide - 3
+        line.add_row(bar, styled(*self._status(done, time.monotonic() - self._began, room)))
         return line
 
-    def _status(self, done: int, elapsed: float) -> list[Span]:
-        """`12/40  11 passed, 1 failed  2.1/s · $0.03 · 13s left`."""
-        spans: list[Span] = [(f"{done:,}/{self._planned:,}", "bold"), "  "]
-        for number, (text, outcome) in enumerate(count_parts(self._counts)):
-            spans += [", " if number else "", (text, STYLES[outcome])]
+    def _status(self, done: int, elapsed: float, room: int) -> list[Span]:
+        """`12/40  11 passed, 1 failed  2.1/s · $0.03 · 13s left`; on a narrow terminal, the first of it that fits.
+
+        A resumed run says how many were kept.
+        """
+        parts: list[list[Span]] = [[(f"{done:,}/{self._planned:,}", "bold")]]
+        before: list[tuple[str, str]] = [(f"{self._kept:,} kept", "dim")] if self._kept else []
+        counts = [(text, STYLES[outcome]) for text, outcome in count_parts(self._counts)]
+        for number, told in enumerate([*before, *counts]):
+            parts.append([", " if number else "  ", told])
+        for number, note in enumerate(self._notes(done, elapsed)):
+            parts.append([(f"{' · ' if number else '  '}{note}", "dim")])
+        spans: list[Span] = []
+        for part in parts:
+            room -= sum(len(span if isinstance(span, str) else span[0]) for span in part)
+            if room < 0:
+                break
+            spans += part
+        return spans
+
+    def _notes(self, done: int, elapsed: float) -> list[str]:
         made = self._counts.total()
+        if not made:
+            return [f"{elapsed:.0f}s"]
         notes = []
-        if made and elapsed > 0:
+        if elapsed > 0:
             rate = made / elapsed
             notes.append(f"{rate:.1f}/s" if rate >= 1 else f"{rate * 60:.1f}/min")
         if self._cost is not None:
             notes.append(money(self._cost))
-        if made and done < self._planned:
+        if done < self._planned:
             left = math.ceil(elapsed / made * (self._planned - done))
             notes.append(f"{left}s left" if left < 60 else f"{duration(left * 1000)} left")
-        elif not made:
-            notes.append(f"{elapsed:.0f}s")
-        spans.append((f"  {' · '.join(notes)}", "dim"))
-        return spans
+        return notes

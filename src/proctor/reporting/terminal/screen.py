@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol, TextIO
 
 Span = str | tuple[str, str]
@@ -18,8 +18,15 @@ _COMMAND = r"(?m)(^[^\S\n]*:)(:(?=[^\n]*::))|(#)(#(?=\[|[A-Za-z]+\[))"
 _ANSI = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "magenta": "35", "cyan": "36"}
 
 
+KEPT_WHOLE = 40
+"""A piece of a line up to this wide is not broken, such as a score with its threshold."""
+
+
 class Screen(Protocol):
-    """Takes one line at a time; `width` is known only where lines should be wrapped to it."""
+    """Takes one line at a time; `width` is known only where lines should be wrapped to it.
+
+    A line that is too wide goes on below, between two words, indented by `hang` columns.
+    """
 
     @property
     def unicode(self) -> bool: ...
@@ -27,7 +34,7 @@ class Screen(Protocol):
     @property
     def width(self) -> int | None: ...
 
-    def line(self, *spans: Span) -> None: ...
+    def line(self, *spans: Span, hang: int = 4) -> None: ...
 
 
 def visible(text: str) -> str:
@@ -69,6 +76,84 @@ def cells(text: str) -> int:
     return sum(0 if combining(sign) else 2 if east_asian_width(sign) in "WF" else 1 for sign in text)
 
 
+def middle_cut(text: str, room: int, mark: str = "…") -> str:
+    """A name that fits into so many columns: its middle is left out, since names differ at both ends."""
+    if cells(text) <= room:
+        return text
+    tail = max(1, (room - len(mark)) // 2)
+    head = max(1, room - len(mark) - tail)
+    while head > 1 and cells(text[:head]) + cells(text[-tail:]) > room - len(mark):
+        head, tail = head - 1, max(1, tail - 1)
+    return f"{text[:head]}{mark}{text[-tail:]}"
+
+
+def folded(text: str, room: int) -> list[str]:
+    """A text of one line in lines of at most `room` columns, broken between words; a word wider than that is cut."""
+    lines: list[str] = []
+    line, width = "", 0
+    for gap, word in re.findall(r"(\s*)(\S+)", text):
+        if line and width + cells(gap) + cells(word) > room:
+            lines.append(line)
+            line, width, gap = "", 0, ""
+        while cells(gap) + cells(word) > room:
+            head = _fitting(word, max(1, room - cells(gap)))
+            lines.append(gap + word[:head])
+            gap, word = "", word[head:]
+        line, width = line + gap + word, width + cells(gap) + cells(word)
+    return [*lines, line] if line or not lines else lines
+
+
+def _fitting(word: str, room: int) -> int:
+    """How many characters of a word go on a line that is too short for it: up to a sign between two parts, if any."""
+    fits, taken = 0, 0
+    for sign in word:
+        taken += cells(sign)
+        if taken > room:
+            break
+        fits += 1
+    ends = (max(word.rfind(sign, 0, fits) for sign in signs) for signs in ("(,", "=/&;"))
+    return next((end + 1 for end in ends if end > 0), max(1, fits))
+
+
+def wrapped(spans: Sequence[Span], width: int | None, hang: int) -> list[list[Span]]:
+    """The spans as lines of at most `width` columns, each but the first indented; short spans and words stay whole."""
+    pieces = [(one_line(span), "") if isinstance(span, str) else (one_line(span[0]), span[1]) for span in spans]
+    if width is None or sum(cells(text) for text, _ in pieces) <= width:
+        return [list(pieces)]
+    lines: list[list[Span]] = [[]]
+    column = 0
+    for gap, unit in _units(pieces):
+        wide = sum(cells(text) for text, _ in unit)
+        if lines[-1] and column + gap + wide > width:
+            lines.append([" " * hang, *unit])
+            column = hang + wide
+        else:
+            lines[-1] += [" " * gap, *unit]
+            column += gap + wide
+    return lines
+
+
+def _units(pieces: Sequence[tuple[str, str]]) -> Iterator[tuple[int, list[tuple[str, str]]]]:
+    """What must stay on one line, each with the number of spaces before it, at which a line may end."""
+    unit: list[tuple[str, str]] = []
+    gap = 0
+    for text, style in pieces:
+        core = text.strip(" ")
+        start = text.find(core) if core else len(text)
+        whole = cells(core) <= KEPT_WHOLE
+        parts = [text[:start], core, text[start + len(core) :]] if whole else re.split("( +)", text)
+        for part in parts:
+            if not part.strip(" "):
+                if unit and part:
+                    yield gap, unit
+                    unit, gap = [], 0
+                gap += len(part)
+            else:
+                unit.append((part, style))
+    if unit:
+        yield gap, unit
+
+
 def encodable(text: str, encoding: str | None) -> str:
     """The text with what `encoding` cannot express spelt out as escapes; a stream without encoding takes everything."""
     if text.isascii() or encoding is None:
@@ -92,7 +177,12 @@ def is_terminal(stream: Any) -> bool:
 
 
 def wants_colour(stream: Any, environ: Mapping[str, str]) -> bool:
-    return is_terminal(stream) and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+    """On a terminal, unless `NO_COLOR` objects; `FORCE_COLOR` colours also what goes to a file, a pipe or a CI log."""
+    if environ.get("NO_COLOR"):
+        return False
+    if forced := environ.get("FORCE_COLOR"):
+        return forced.lower() not in ("0", "false", "no")
+    return is_terminal(stream) and environ.get("TERM") != "dumb"
 
 
 class Outlet:
@@ -148,9 +238,10 @@ class StreamScreen:
         self.unicode = is_unicode(stream)
         self.width = width
 
-    def line(self, *spans: Span) -> None:
-        text = "".join([self._paint(span) for span in spans])
-        self._outlet.write(text.rstrip(" ") + "\n")
+    def line(self, *spans: Span, hang: int = 4) -> None:
+        for line in (spans,) if self.width is None else wrapped(spans, self.width, hang):
+            text = "".join([self._paint(span) for span in line])
+            self._outlet.write(text.rstrip(" ") + "\n")
 
     def flush(self) -> None:
         self._outlet.flush()

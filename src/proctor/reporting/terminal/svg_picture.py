@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import replace
 
-from proctor.reporting.terminal.narration import NameColumn, tell_start, tell_summary, tell_trial
-from proctor.reporting.terminal.progress import RichScreen
+from proctor.reporting.terminal.narration import tell_start, tell_summary
+from proctor.reporting.terminal.progress import RichScreen, TrialTeller
 from proctor.results.run import Run
 from proctor.results.verdict import RunVerdict
 
@@ -34,9 +35,11 @@ def terminal_svg(run: Run, verdict: RunVerdict, *, title: str, command: str = ""
         screen.line(("$ ", "dim"), (command, "bold"))
         screen.line()
     tell_start(screen, run, sum(info.planned for info in run.suites), 0)
-    names = NameColumn()
+    teller = TrialTeller(screen, verbose=False, every=True)
+    teller.start(replace(run, summaries=[]))
     for trial in run.trials:
-        tell_trial(screen, trial, verbose=False, warnings=trial.warnings, names=names)
+        teller.tell(trial)
+    teller.finish()
     tell_summary(screen, run, verdict)
     screen.flush()
     return console.export_svg(

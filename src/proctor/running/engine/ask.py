@@ -15,7 +15,7 @@ from proctor.base.clock import CLOCK
 from proctor.base.errors import AgentFailed, UnreadableReply
 from proctor.base.records import record
 from proctor.base.references import describe, place_of
-from proctor.base.reply_size import LIMIT, ReplyTooLarge, check_size
+from proctor.base.reply_size import LIMIT, UNDERWAY, ReplyTooLarge, Underway, check_size
 from proctor.base.threads import end_fork_of
 from proctor.cases.suite import Case, NamedData, Turn
 from proctor.results.run import Outcome
@@ -125,8 +125,9 @@ async def ask(
         if again is None or talk.replies or not retries.left:
             if again is not None and retries.told:
                 reason = f"{reason} (after {retries.attempts} attempts)"
-            heard, noted = tuple(talk.replies), (*retries.told, *talk.warnings)
-            spans = tuple(seen.spans)
+            broken = None if outcome is None else talk.broken(reason)
+            heard = tuple(talk.replies) if broken is None else (*talk.replies, broken)
+            noted, spans = (*retries.told, *talk.warnings), tuple(seen.spans)
             return Answer(
                 heard,
                 outcome,
@@ -222,6 +223,9 @@ class _Conversation:
         self._broken = 0
         self.failures: list[str] = []
         self.failed: Outcome | None = None
+        self._open: tuple[Session, Recording, Underway, float, int] | None = None
+        """The turn that was sent and is not answered: what sees it, when it began, and the spans before it."""
+        self._raised: BaseException | None = None
         self._inputs = {item.name: item.value for item in case.inputs} if case.inputs else None
 
     @property
@@ -280,7 +284,22 @@ class _Conversation:
         self._broken = self._broken + 1 if breaks_session else 0
         reason = _said(error)
         self._note_failure(reason, Outcome.ERROR if transient else Outcome.FAILED)
-        return Reply(error=reason)
+        return self.broken(reason) or Reply(error=reason)
+
+    def broken(self, reason: str) -> Reply | None:
+        """What there is of the answer to a turn that was sent and not answered, if there is anything of it."""
+        if self._open is None:
+            return None
+        from proctor.running.engine.broken_turn import OpenTurn
+
+        session, recording, seen, clock, before = self._open
+        self._open, spans = None, self._spans[before:]
+        sees_calls = isinstance(self._agent, BaseAgent) and self._agent.sees_calls
+        traced = () if sees_calls else traced_calls(spans)
+        duration_ms = (CLOCK.perf_counter() - clock) * 1000
+        turn = OpenTurn(session, recording, seen, self._raised, duration_ms, traced, traced_usage(spans))
+        reply = turn.reply(reason)
+        return None if reply is None else _priced(reply, self._agent)
 
     def _note_failure(self, reason: str, outcome: Outcome) -> None:
         self.failures.append(f"turn {len(self.replies) + 1}: {reason}")
@@ -295,12 +314,18 @@ class _Conversation:
     async def _sent(self, session: Session, turn: Turn) -> Reply:
         recording = Recording(self._inputs)
         CURRENT.set(recording)  # never reset: the conversation is a task, whose context ends with it
+        UNDERWAY.set(seen := Underway())
         clock, before = CLOCK.perf_counter(), len(self._spans)
+        self._open, self._raised = (session, recording, seen, clock, before), None
         pid = os.getpid()
         try:
             reply = await session.send(turn)
         except ReplyTooLarge as error:
+            self._open = None
             self.replies.append(Reply(error.head))
+            raise
+        except BaseException as error:
+            self._raised = error
             raise
         finally:
             end_fork_of(pid)
@@ -310,6 +335,7 @@ class _Conversation:
         whole = _priced(
             complete_reply(reply, recording, duration_ms, self._spans[before:], sees_calls=sees_calls), self._agent
         )
+        self._open = None
         try:
             check_size(whole)
         except ReplyTooLarge as error:
@@ -330,8 +356,8 @@ def complete_reply(
     _check(reply)
     return Reply(
         reply.text,
-        tuple(reply.tool_calls or recording.tool_calls or (() if sees_calls else _traced_calls(spans))),
-        _traced_usage(spans) if reply.usage is None else _measured(reply.usage),
+        tuple(reply.tool_calls or recording.tool_calls or (() if sees_calls else traced_calls(spans))),
+        traced_usage(spans) if reply.usage is None else _measured(reply.usage),
         tuple(reply.outputs or recording.outputs),
         reply.structured,
         reply.state,
@@ -351,7 +377,7 @@ def _priced(reply: Reply, agent: Agent) -> Reply:
     return replace(reply, usage=priced(usage, model_of(agent)))
 
 
-def _traced_calls(spans: list[Span]) -> tuple[ToolCall, ...]:
+def traced_calls(spans: list[Span]) -> tuple[ToolCall, ...]:
     if not spans:
         return ()
     from proctor.tracing.trace_summary import tool_calls_of
@@ -359,7 +385,7 @@ def _traced_calls(spans: list[Span]) -> tuple[ToolCall, ...]:
     return tool_calls_of(spans)
 
 
-def _traced_usage(spans: list[Span]) -> Usage | None:
+def traced_usage(spans: list[Span]) -> Usage | None:
     if not spans:
         return None
     from proctor.tracing.trace_summary import usage_of

@@ -106,6 +106,7 @@ class Watchdog:
     def __exit__(self, *error: object) -> None:
         if self._signals:
             signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, signal.SIG_IGN)  # drops a tick on its way, which would end the process
             signal.signal(signal.SIGALRM, signal.SIG_DFL)
         if self._beat is not None:
             self._beat.cancel()

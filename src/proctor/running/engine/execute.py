@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 import threading
-from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections import Counter, deque
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from proctor.results.run import Outcome, Run, Score, TrialResult
 from proctor.results.verdict import NOTHING_SCORES, RunVerdict, judge
 from proctor.running.engine.ask import Answer, User, WrittenUser, ask
 from proctor.running.engine.deadline import Watchdog, problem_of_step, unforeseen
+from proctor.running.engine.judges import judge_names
 from proctor.running.engine.plan import Plan, PlannedTrial, limits_of
 from proctor.running.engine.run_budget import RunCosts
 from proctor.running.engine.score import (
@@ -157,10 +159,12 @@ class _Execution:
             store=None if open_run.store is None else str(open_run.store.folder),
             name=open_run.name,
             uncounted="" if self._costs is None else self._costs.unknown(self._plan),
+            judged_by="" if self._costs is None else self._judged_by(),
+            repeats=_repeats(self._plan.trials),
         )
         if self._listener is not None:
             self._listener.started(run, len(self._plan.trials), len(open_run.kept))
-        with self._watchdog, self._signals():
+        with self._watchdog, self._signals(), _working_folder():
             try:
                 if self._missing:
                     await self._stoppable([self._start_agents()])
@@ -186,6 +190,10 @@ class _Execution:
         if self._listener is not None:
             self._listener.finished(run, verdict)
         return run, verdict
+
+    def _judged_by(self) -> str:
+        asked = ((item.bound.values(), item.judge) for item in self._plan.suites)
+        return judge_names(asked, fast=self._options.fast)
 
     async def _stoppable(self, work: list[Coroutine[Any, Any, None]]) -> None:
         """Wait for work that `_stop` may end before its time."""
@@ -324,7 +332,7 @@ class _Execution:
             if problem is not None:
                 self._note = self._note or f"the agent {agent.name} could not stop: {problem}"
 
-    def _keeping_failed(self, error: Exception) -> None:
+    def _keeping_failed(self, error: BaseException) -> None:
         if isinstance(error, StoreError):
             self._stop(f"{error}; what was finished before is kept, the rest is only in this report")
         else:
@@ -382,6 +390,21 @@ class _Execution:
         self._stop("interrupted; run the same command with --resume to continue", interrupted=True)
 
 
+@contextlib.contextmanager
+def _working_folder() -> Iterator[None]:
+    """The folder in which the run began is the one in which its reports are written, wherever an agent went."""
+    try:
+        folder = os.getcwd()  # noqa: PTH109  starting a run should not take longer for what is hardly ever needed
+    except OSError:
+        folder = ""
+    try:
+        yield
+    finally:
+        if folder:
+            with contextlib.suppress(OSError):
+                os.chdir(folder)
+
+
 def _result(
     planned: PlannedTrial,
     answer: Answer,
@@ -407,6 +430,14 @@ def _result(
         reused=reused,
         spans=answer.spans,
     )
+
+
+def _repeats(trials: Sequence[PlannedTrial]) -> Mapping[tuple[str, str], int]:
+    """How many trials each case has, of those with more than one."""
+    if not any(trial.number > 1 for trial in trials):
+        return {}
+    counts = Counter((trial.suite.suite.name, trial.case.id) for trial in trials)
+    return {address: count for address, count in counts.items() if count > 1}
 
 
 def _case_of(planned: PlannedTrial, answer: Answer) -> Case:

@@ -14,25 +14,31 @@ import signal
 import socket
 import struct
 import sys
+import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, NoReturn
 
-from proctor.agents.agent import BaseAgent, Reply
+from proctor.agents.agent import BaseAgent, Reply, ToolCall
 from proctor.agents.tool_doubles import DOUBLES, Doubles
 from proctor.base.clock import CLOCK
 from proctor.base.errors import AgentFailed, UnreadableReply, UsageError
 from proctor.base.processes import MARK, adopt_orphans, kill_children, kill_tree, new_mark
+from proctor.base.records import record
 from proctor.base.references import describe, place_of
-from proctor.base.reply_size import LIMIT, ReplyTooLarge, check_size
+from proctor.base.reply_size import LIMIT, UNDERWAY, ReplyTooLarge, Underway, check_size
 from proctor.base.threads import run_sync
-from proctor.cases.suite import Case, Turn
-from proctor.running.engine.ask import ConversationSpoiled, complete_reply, is_transient
+from proctor.cases.suite import Case, NamedData, Turn
+from proctor.running.engine.ask import ConversationSpoiled, complete_reply, is_transient, traced_calls, traced_usage
+from proctor.running.engine.broken_turn import OpenTurn
 from proctor.running.engine.plan import Plan
 from proctor.tracing.capture import SCOPE, capturing
 from proctor.tracing.trial_recording import CURRENT, Recording
 from proctor.tracing.wrapping import MissingInput
 
 _LENGTH = struct.Struct("<Q")
+TEXT_SECONDS = 0.1
+_SENDING = threading.Lock()
 _ENVELOPE_BYTES = 8
 """How many times the limit of a reply a message may have: spans and tool calls come with the reply."""
 
@@ -58,6 +64,28 @@ def isolated(plan: Plan) -> Iterator[None]:
         ours.close()
         with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, 0)
+
+
+@record
+class _Broke:
+    """What the process of a trial sends instead of an answer."""
+
+    error: Exception
+    part: Reply | None
+    spans: tuple[Any, ...]
+
+
+@record
+class _Seen:
+    """What happens during a turn, sent as it happens: the process may not live to answer."""
+
+    key: int = 0
+    call: ToolCall | None = None
+    is_over: bool = False
+    output: NamedData | None = None
+    text: str = ""
+    noted: Reply | None = None
+    """What an adapter noted so far: calls, tokens, and what there is of the answer."""
 
 
 class IsolatedAgent(BaseAgent):
@@ -91,6 +119,7 @@ class IsolatedSession:
         self._asked = (agent, id(case), LIMIT.get())
         self._mark = new_mark()
         self._pid = 0
+        self._part: Reply | None = None
 
     async def __aenter__(self) -> IsolatedSession:
         ours, theirs = socket.socketpair()
@@ -108,19 +137,38 @@ class IsolatedSession:
             kill_tree(self._pid, self._mark)
 
     async def send(self, turn: Turn) -> Reply:
+        self._part = Reply()
         message = pickle.dumps(turn)
         self._writer.write(_LENGTH.pack(len(message)) + message)
-        answer = await self._receive()
+        while isinstance(answer := await self._receive(), _Seen):
+            self._note(answer)
         if isinstance(answer, BaseException):
             raise answer
+        if isinstance(answer, _Broke):
+            self._part = answer.part
+            _add_spans(answer.spans)
+            raise answer.error
         reply, spans, used = answer
-        scope, recording = SCOPE.get(), CURRENT.get()
-        for span in spans if scope is not None else ():
-            for capture in scope.captures:  # type: ignore[union-attr]
-                capture.add(span)
-        if recording is not None:
+        _add_spans(spans)
+        if (recording := CURRENT.get()) is not None:
             recording.used |= used
         return reply  # type: ignore[no-any-return]
+
+    def so_far(self) -> Reply | None:
+        return self._part
+
+    def _note(self, seen: _Seen) -> None:
+        recording = CURRENT.get()
+        if seen.text and self._part is not None:
+            self._part = replace(self._part, text=self._part.text + seen.text)
+        if seen.noted is not None:
+            self._part = seen.noted
+        if recording is None:
+            return
+        if seen.output is not None:
+            recording.outputs.append(seen.output)
+        if seen.call is not None:
+            (recording.end_call if seen.is_over else recording.begin_call)(seen.key, seen.call)
 
     async def _receive(self) -> Any:
         try:
@@ -130,6 +178,13 @@ class IsolatedSession:
             return pickle.loads(await self._reader.readexactly(length))  # noqa: S301  from our own fork
         except (asyncio.IncompleteReadError, ConnectionError):
             raise AgentFailed("the process of the trial ended before the agent had answered") from None
+
+
+def _add_spans(spans: tuple[Any, ...]) -> None:
+    scope = SCOPE.get()
+    for span in spans if scope is not None else ():
+        for capture in scope.captures:  # type: ignore[union-attr]
+            capture.add(span)
 
 
 def _serve_forks(control: socket.socket, agents: list[BaseAgent], cases: dict[int, Case]) -> NoReturn:
@@ -201,7 +256,7 @@ async def _converse(link: socket.socket, agent: BaseAgent, case: Case) -> None:
                 turn = await loop.run_in_executor(None, _receive_turn, link)
             except EOFError:
                 return
-            _send(link, await _answered(session, turn, inputs))
+            _send(link, await _answered(link, session, turn, inputs))
 
 
 def _receive_turn(link: socket.socket) -> Turn:
@@ -209,24 +264,81 @@ def _receive_turn(link: socket.socket) -> Turn:
     return pickle.loads(_exactly(link, length))  # type: ignore[no-any-return]  # noqa: S301  from our own process
 
 
-async def _answered(session: Any, turn: Turn, inputs: Any) -> Any:
+async def _answered(link: socket.socket, session: Any, turn: Turn, inputs: Any) -> Any:
     """What the agent said, with all that was recorded; or the exception to be raised where it was asked."""
-    recording = Recording(inputs)
+    recording = _SharedRecording(link, inputs)
     CURRENT.set(recording)
+    UNDERWAY.set(underway := Underway())
     clock = CLOCK.perf_counter()
-    try:
-        with capturing() as seen:
+    with capturing() as seen:
+        telling = asyncio.create_task(_tell_text(link, underway))
+        try:
             reply = await session.send(turn)
-        recording.over = True
-        whole = complete_reply(reply, recording, (CLOCK.perf_counter() - clock) * 1000, list(seen.spans))
-        check_size(whole)
-        return whole, tuple(seen.spans), recording.used
-    except ReplyTooLarge as error:
-        return _carried(AgentFailed(str(error)))
-    except (AgentFailed, UnreadableReply, MissingInput) as error:
+            recording.over = True
+            whole = complete_reply(reply, recording, (CLOCK.perf_counter() - clock) * 1000, list(seen.spans))
+            check_size(whole)
+            return whole, tuple(seen.spans), recording.used
+        except ReplyTooLarge as error:
+            return _carried(AgentFailed(str(error)))
+        except BaseException as error:
+            duration_ms = (CLOCK.perf_counter() - clock) * 1000
+            spans = list(seen.spans)
+            broken = OpenTurn(
+                session, recording, underway, error, duration_ms, traced_calls(spans), traced_usage(spans)
+            )
+            return _Broke(_as_failure(error), broken.reply(""), tuple(spans))
+        finally:
+            telling.cancel()
+
+
+class _SharedRecording(Recording):
+    """Tells the process that waits for the answer what is recorded, when it is."""
+
+    def __init__(self, link: socket.socket, inputs: Any) -> None:
+        super().__init__(inputs)
+        self.link = link
+        self.outputs = _SharedOutputs(link)
+
+    def begin_call(self, key: int, call: ToolCall) -> None:
+        super().begin_call(key, call)
+        _send(self.link, _Seen(key, call))
+
+    def end_call(self, key: int, call: ToolCall) -> None:
+        super().end_call(key, call)
+        _send(self.link, _Seen(key, call, is_over=True))
+
+
+class _SharedOutputs(list[NamedData]):
+    """The named outputs of a turn, each told when it is given."""
+
+    def __init__(self, link: socket.socket) -> None:
+        super().__init__()
+        self._link = link
+
+    def append(self, output: NamedData) -> None:
+        super().append(output)
+        _send(self._link, _Seen(output=output))
+
+
+async def _tell_text(link: socket.socket, underway: Underway) -> None:
+    """Send what was streamed, and what an adapter noted, as it comes."""
+    sent, told = 0, Reply()
+    while True:
+        await asyncio.sleep(TEXT_SECONDS)
+        for log in underway.logs[-1:]:
+            if (noted := Reply(log.said, log.calls, log.usage)) != told:
+                _send(link, _Seen(noted=noted))
+                told = noted
+        text = "".join(stream.text() for stream in underway.streams)
+        if len(text) > sent:
+            _send(link, _Seen(text=text[sent:]))
+            sent = len(text)
+
+
+def _as_failure(error: BaseException) -> Exception:
+    if isinstance(error, (AgentFailed, UnreadableReply, MissingInput)):
         return _carried(error)
-    except BaseException as error:
-        return AgentFailed(f"the agent raised {describe(error)}{place_of(error)}", transient=is_transient(error))
+    return AgentFailed(f"the agent raised {describe(error)}{place_of(error)}", transient=is_transient(error))
 
 
 def _carried(error: Exception) -> Exception:
@@ -237,8 +349,10 @@ def _carried(error: Exception) -> Exception:
 
 
 def _send(link: socket.socket, message: Any) -> None:
+    """Send one message whole, from whichever thread."""
     try:
         data = pickle.dumps(message)
     except Exception as error:
         data = pickle.dumps(UnreadableReply(f"the reply cannot leave the process of its trial: {describe(error)}"))
-    link.sendall(_LENGTH.pack(len(data)) + data)
+    with _SENDING:
+        link.sendall(_LENGTH.pack(len(data)) + data)

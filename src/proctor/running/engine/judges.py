@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -12,6 +12,7 @@ from proctor.base.environment import variables_in
 from proctor.base.errors import Problem, UsageError
 from proctor.base.json_data import Json, fingerprint, plain
 from proctor.base.records import record
+from proctor.base.secrets import mask
 from proctor.cases.suite import Suite
 from proctor.evaluators.registry import Bound
 from proctor.running.options import EMBEDDED, GIVEN, Choice
@@ -120,6 +121,26 @@ def _with_contents(told: Json) -> Json:
     from proctor.judging.local_model import known_by_content
 
     return known_by_content(told)
+
+
+def judge_names(asked: Iterable[tuple[Iterable[Bound], Any]], *, fast: bool) -> str:
+    """Who is going to judge, for a person to read, from the evaluators of each suite and its judge."""
+    names: dict[str, None] = {}
+    for evaluators, judge in asked:
+        for bound in evaluators:
+            if bound.judged and not (fast and needs_model(bound, judge)):
+                own = in_force(bound, judge)
+                names[_called(judge if _has_no_model(own) else own)] = None
+    return mask(" and ".join(names))
+
+
+def _called(judge: Any) -> str:
+    if not isinstance(judge, Mapping):
+        return judge if isinstance(judge, str) else str(getattr(judge, "name", None) or type(judge).__name__)
+    model = judge.get("model")
+    return (
+        model if isinstance(model, str) else next((f"a {key}" for key in ("jury", "cascade") if key in judge), "named")
+    )
 
 
 def judge_problems(suite: Suite, judged: Sequence[Bound], choice: Choice, *, fast: bool) -> list[Problem]:

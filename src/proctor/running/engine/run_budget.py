@@ -53,7 +53,8 @@ class RunCosts:
         """Add what a finished trial cost; what judges cost is counted call by call."""
         if self._tally is not None:
             self._tally.add(trial)
-        if trial.replies and not trial.reused:
+        is_answered = any(reply.error is None for reply in trial.replies)
+        if not trial.reused and (is_answered or trial.usage is not None):
             self._budget.spend(trial.usage, "agent")
 
     @property

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 from proctor.agents.agent import Reply, Usage
 from proctor.base.clock import CLOCK
 from proctor.base.errors import JudgeFailed, NeedsModel, ProctorError
-from proctor.base.json_data import UNSET, Json, plain
+from proctor.base.json_data import Json, plain
 from proctor.base.records import record
 from proctor.base.references import describe, place_of, shortened
 from proctor.base.threads import call_in_thread
+from proctor.cases.evaluator_specs import TOOL_EVALUATORS
 from proctor.cases.suite import NOTHING, Case, Criteria, ExpectedCall, NamedData, Suite, passes
 from proctor.evaluators.evaluation import (
     UNCLAMPED,
@@ -26,10 +27,9 @@ from proctor.evaluators.evaluation import (
     Exchange,
     NothingToCompare,
     clamp_notice,
-    data_of,
     read_verdict,
 )
-from proctor.evaluators.registry import Bound
+from proctor.evaluators.registry import Bound, NothingThere, seen_by
 from proctor.results.judge_calls import DETAIL as JUDGED
 from proctor.results.run import Outcome, Score
 from proctor.results.verdict import NOTHING_SCORES, judged_by_mean, trial_outcome
@@ -41,12 +41,7 @@ from proctor.running.suite_hooks import hooks_of
 from proctor.tracing.capture import untraced
 
 if TYPE_CHECKING:
-    from proctor.base.selectors import Selector
     from proctor.tracing.spans import ObservationNode
-
-
-class NothingThere(Exception):
-    """The answer lacks what an evaluator is to look at, which is a verdict on the answer: it scores nothing."""
 
 
 Jobs = list[tuple[Bound, Evaluable, int | None]]
@@ -141,9 +136,22 @@ def _jobs(suite: PlannedSuite, case: Case, answer: Answer, fast: bool) -> Jobs:
         if answer.replies[index].error is None
     ]
     if of_case and turns and answer.failed_turns is None:
-        whole = _whole(case, turns)
-        jobs += [(bound, whole, None) for bound in of_case]
+        jobs += [job for bound in of_case for job in _jobs_of_case(bound, case, turns)]
     return [job for job in jobs if not needs_model(job[0], suite.judge)] if fast else jobs
+
+
+def _jobs_of_case(bound: Bound, case: Case, turns: list[Evaluable]) -> Jobs:
+    """One look at the whole conversation; a turn in which no tool is to be called is looked at by itself as well.
+
+    What is expected of all turns together has no place for that: it would be forgotten beside the calls of another
+    turn, or forbid those of a turn of which nothing is said.
+    """
+    expected = [item.expected_tool_calls for item in turns]
+    silent = [index for index, calls in enumerate(expected) if calls == ()]
+    if bound.spec.name not in TOOL_EVALUATORS or not silent or len(silent) == len(turns):
+        return [(bound, _whole(case, turns), None)]
+    jobs: Jobs = [(bound, turns[index], index) for index in silent]
+    return [*jobs, (bound, _whole(case, turns), None)] if any(expected) else jobs
 
 
 def _evaluables(case: Case, answer: Answer) -> list[Evaluable]:
@@ -216,27 +224,6 @@ def _outputs(reply: Reply) -> tuple[NamedData, ...]:
     return (NamedData("output", reply.text if reply.structured is None else reply.structured),)
 
 
-def _selected(bound: Bound, evaluable: Evaluable) -> Evaluable:
-    """What the evaluator looks at: all outputs, or the one its file names."""
-    name = bound.spec.output
-    if name is None:
-        return evaluable if bound.look is None else _looked_at(bound.look, evaluable)
-    chosen = tuple(item for item in evaluable.eval_output if item.name == name)
-    if not chosen:
-        names = ", ".join(item.name for item in evaluable.eval_output)
-        raise BadVerdict(f"looks at the output {name!r}, which the agent did not give; it gave {names}")
-    seen = replace(evaluable, eval_output=chosen[-1:])
-    return seen if bound.look is None else _looked_at(bound.look, seen)
-
-
-def _looked_at(look: Selector, evaluable: Evaluable) -> Evaluable:
-    """Only what stands at a place in the answer; text that holds JSON counts as that."""
-    found = look.find(data_of(evaluable.output))
-    if found is UNSET:
-        raise NothingThere(f"the answer has nothing at {look.text}")
-    return replace(evaluable, eval_output=(NamedData(look.text, found),))
-
-
 def _score_inline(
     bound: Bound, evaluable: Evaluable, turn: int | None, suite: PlannedSuite, watchdog: Watchdog, warnings: list[str]
 ) -> Score:
@@ -247,7 +234,7 @@ def _score_inline(
     try:
         try:
             watchdog.watch(task, timeout)
-            verdict = read_verdict(bound.call(_selected(bound, evaluable)))
+            verdict = read_verdict(bound.call(seen_by(bound, evaluable)))
         finally:
             watchdog.forget(task)  # inside the outer `try`, since time may be up at any moment before this
         return _scored(bound, turn, verdict, criteria, clock, warnings)
@@ -307,7 +294,7 @@ async def _in_time(
 
 async def _call(bound: Bound, evaluable: Evaluable) -> Evaluation | None:
     """What it says, after as many tries as its file allows."""
-    seen = _selected(bound, evaluable)
+    seen = seen_by(bound, evaluable)
     for retry in range(bound.spec.retries):
         try:
             return _after(retry, await _call_once(bound, seen))

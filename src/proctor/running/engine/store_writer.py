@@ -40,12 +40,12 @@ class TrialWriter:
         store: Store | None,
         run: int,
         listener: Listener | None,
-        on_failure: Callable[[Exception], None],
+        on_failure: Callable[[BaseException], None],
         *,
         keep_secrets: bool = False,
     ) -> None:
         self.summaries: list[TrialSummary] = []
-        self.listener_error: Exception | None = None
+        self.listener_error: BaseException | None = None
         self._store = store
         self._masker = None if keep_secrets else TrialMasker()
         self._run = run
@@ -91,7 +91,9 @@ class TrialWriter:
             return
         try:
             self._listener.trial_done(trial)
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             self.listener_error = error
             self._on_failure(error)
 

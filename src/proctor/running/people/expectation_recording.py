@@ -14,14 +14,14 @@ from typing import Any, Literal
 
 from proctor.agents.agent import Reply
 from proctor.base.errors import UsageError
-from proctor.base.json_data import Json, plain
+from proctor.base.json_data import Json, json_text, plain
 from proctor.base.records import record
 from proctor.cases.evaluator_specs import with_implied
 from proctor.cases.files.attachments import Contents
 from proctor.cases.suite import Case, ExpectedCall, Suite, Turn
 from proctor.evaluators.evaluation import collapse
 from proctor.results.case_encoding import question_key
-from proctor.results.run import TrialResult
+from proctor.results.run import Outcome, TrialResult
 from proctor.results.run_files import read_named_run
 from proctor.running.engine.plan import Selection
 from proctor.running.options import RunOptions
@@ -32,7 +32,7 @@ RECORDED = "recorded"
 """The metadata of a case that says where its expectations come from."""
 
 Part = Literal["both", "answer", "tools"]
-TOLD = ("schema", "suite", "question", "answer", "tools")
+TOLD = ("schema", "suite", "question", "trial", "answer", "tools")
 """What a row shows to the person who accepts; it may come back and is not read."""
 
 
@@ -46,6 +46,8 @@ class Proposal:
     agent: str
     refusal: str = ""
     """Why it cannot be recorded."""
+    chosen: str = ""
+    """Which trial this is, and why it was chosen: `trial 3 of 5, the first of 2 that passed`."""
 
     def row(self) -> dict[str, Json]:
         """For a file: `accept` is left to be filled in."""
@@ -53,7 +55,7 @@ class Proposal:
         if self.refusal or self.trial is None:
             return {**row, "refusal": self.refusal}
         replies = self.trial.replies
-        row |= {"answer": [answer_of(reply) for reply in replies]}
+        row |= {"trial": self.chosen, "answer": [answer_of(reply) for reply in replies]}
         row |= {"tools": [[[call.name, plain(call.arguments)] for call in reply.tool_calls] for reply in replies]}
         return {**row, "accept": None, "by": None}
 
@@ -61,14 +63,47 @@ class Proposal:
 def proposals(
     suite: Suite, trials: Iterable[TrialResult], run_id: str, agent: str, select: Selection
 ) -> list[Proposal]:
-    """Each selected case with its first trial, in the order of the suite."""
+    """Each selected case with one of its trials, in the order of the suite."""
     contents = Contents(suite.base)
-    found = {trial.case.id: trial for trial in trials if trial.suite == suite.name and trial.number == 1}
-    return [
-        Proposal(case, found.get(case.id), run_id, agent, _refusal(contents.of(case), found.get(case.id)))
-        for case in suite.cases
-        if select(suite, case)
-    ]
+    found: dict[str, list[TrialResult]] = {}
+    for trial in trials:
+        if trial.suite == suite.name:
+            found.setdefault(trial.case.id, []).append(trial)
+    offered: list[Proposal] = []
+    for case in suite.cases:
+        if select(suite, case):
+            shown, why = _chosen(found.get(case.id, []))
+            offered.append(Proposal(case, shown, run_id, agent, _refusal(contents.of(case), shown), why))
+    return offered
+
+
+def _chosen(trials: Sequence[TrialResult]) -> tuple[TrialResult | None, str]:
+    """The first trial that passed, else the first that was answered, else the first; and which one that is."""
+    if not trials:
+        return None, ""
+    trials = sorted(trials, key=lambda trial: trial.number)
+    passed = [trial for trial in trials if trial.outcome is Outcome.PASSED and trial.scores]
+    answered = [trial for trial in trials if trial.is_answered]
+    shown = (passed or answered or trials)[0]
+    name = f"trial {shown.number} of {len(trials)}"
+    if len(trials) == 1:
+        return shown, name
+    kind, among = ("passed", passed) if passed else ("was answered", answered)
+    if not among:
+        return shown, f"{name}, of which none was answered"
+    first = f"the only one that {kind}" if len(among) == 1 else f"the first of {len(among)} that {_were(kind)}"
+    alike = sum(_did(trial) == _did(shown) for trial in trials)
+    same = "all did the same" if alike == len(trials) else f"{alike} of {len(trials)} did the same"
+    return shown, f"{name}, {first}; {same}"
+
+
+def _were(kind: str) -> str:
+    return kind.replace("was ", "were ")
+
+
+def _did(trial: TrialResult) -> str:
+    """What a trial answered and called, to compare with what others did."""
+    return json_text([[answer_of(r), [[c.name, plain(c.arguments)] for c in r.tool_calls]] for r in trial.replies])
 
 
 def _refusal(case: Case, trial: TrialResult | None) -> str:

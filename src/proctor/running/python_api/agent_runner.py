@@ -68,21 +68,22 @@ class AgentRun(dict[str, Any]):
     def evaluable(self) -> Evaluable:
         """What evaluators see of it, for `assert_pass` and `evaluate`."""
         __tracebackhide__ = True
-        if not self.trial.replies:
+        replies = tuple(reply for reply in self.trial.replies if reply.error is None)
+        if not replies:
             raise AgentFailed(f"case {self.trial.case.id!r} has no answer: {self.trial.reason}")
-        turn, reply = self.trial.case.turns[-1], self.trial.replies[-1]
+        turn, reply = self.trial.case.turns[-1], replies[-1]
         return Evaluable(
             eval_input=(NamedData("input", turn.input),),
             eval_output=_outputs(reply),
             expectation=turn.expected.output,
             eval_metadata=self.trial.case.told or None,
             description=self.trial.case.description or None,
-            tool_calls=_calls(self.trial.replies),
+            tool_calls=_calls(replies),
             expected_tool_calls=turn.expected.tool_calls,
             keywords=turn.expected.keywords,
             context=turn.expected.context,
             retrieval_context=tuple(self["retrieval_context"]) or None,
-            turns=tuple(map(Exchange, self.trial.case.turns, self.trial.replies)),
+            turns=tuple(map(Exchange, self.trial.case.turns, replies)),
             usage=self.trial.usage,
             duration_ms=self.trial.duration_ms,
         )
@@ -247,7 +248,7 @@ class AgentRunner:
             if self._audience is not None:
                 self._audience.case_begins(case)
             trial = await self._trial(case, life, watchdog)
-            again = await self._called_again(trial) if self._tools is not None and trial.replies else None
+            again = await self._called_again(trial) if self._tools is not None and trial.is_answered else None
         run = run_of(trial, again)
         if self._audience is not None:
             self._audience.case_done(run)

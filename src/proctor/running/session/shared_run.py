@@ -183,7 +183,7 @@ class SharedRuns:
         found = self.answers.find(
             question_key(planned.case), planned.suite.agent, planned.number, planned.suite.suite.name
         )
-        return None if found is None or not found.replies else found
+        return None if found is None or all(reply.error is not None for reply in found.replies) else found
 
     def _info(self, run: Run) -> RunInfo:
         return RunInfo(

@@ -5,6 +5,7 @@ Bare lists and lines are brought to the one shape with `cases`; problems keep th
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import fields as fields_of
 from pathlib import Path
@@ -123,6 +124,18 @@ def read_arguments(fields: Fields) -> dict[str, Matcher] | None:
         except BadForm as error:
             _bad_form(fields.document, (*fields.at("args"), name), error)
     return matchers
+
+
+def read_result(fields: Fields) -> Json:
+    """What a call is expected to have brought, in which matchers may stand."""
+    given = fields.take("result")
+    try:
+        if '"$predicate"' in json.dumps(given):
+            raise BadForm("has a $predicate, which can stand in args only", ())
+        parse(given)
+    except BadForm as error:
+        _bad_form(fields.document, fields.at("result"), error)
+    return given
 
 
 def read_final_state(fields: Fields) -> dict[str, Json] | None:

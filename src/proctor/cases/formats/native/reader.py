@@ -15,6 +15,7 @@ from proctor.cases.formats.native.parts import (
     read_doubles,
     read_final_state,
     read_quarantine,
+    read_result,
     read_scenario,
     refuse_turns,
     whole,
@@ -254,7 +255,7 @@ def _expected_call(document: Document, data: Json, pointer: Pointer) -> Expected
         count=fields.integer("count", 1, least=1),
         substring=fields.flag("substring", False),
         extra_arguments=fields.flag("extra_args", False),
-        result=fields.take("result") if fields.has("result") else UNSET,
+        result=read_result(fields) if fields.has("result") else UNSET,
     )
     fields.done()
     return call

@@ -83,7 +83,7 @@ def _json_lines(data: Json, losses: list[str]) -> str:
 def _yaml(data: Json, losses: list[str]) -> str:
     import yaml
 
-    text = yaml.dump(_clean(data, losses), Dumper=_dumper(), sort_keys=False, allow_unicode=True, width=120)
+    text = yaml.dump(_clean(data, losses), Dumper=yaml_dumper(), sort_keys=False, allow_unicode=True, width=120)
     return str(text)
 
 
@@ -95,7 +95,7 @@ def _clean(data: Json, losses: list[str]) -> Json:
     return data
 
 
-def _dumper() -> Any:
+def yaml_dumper() -> Any:
     """The safe dumper, which also quotes text that YAML 1.2 takes for a number and YAML 1.1 does not: `1e5`."""
     import yaml
 

@@ -1,0 +1,156 @@
+"""Cases made of traces: what was asked as text, and what was answered and called as proposed expectations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from proctor.agents.agent import ToolCall
+from proctor.base.errors import UsageError
+from proctor.base.json_data import UNSET, Json, plain
+from proctor.base.names import UniqueIds
+from proctor.base.records import record
+from proctor.cases.evaluator_specs import with_implied
+from proctor.cases.matchers import Equals
+from proctor.cases.suite import Case, Expected, ExpectedCall, Suite, Turn
+from proctor.tracing.model_messages import parsed
+from proctor.tracing.spans import (
+    AssistantMessage,
+    LLMSpan,
+    Message,
+    ObserveSpan,
+    Span,
+    SystemMessage,
+    UserMessage,
+    build_tree,
+)
+from proctor.tracing.trace_files import FoundTrace
+from proctor.tracing.trace_summary import tool_calls_of
+
+ROLES = {"human": "user", "user": "user", "ai": "assistant", "assistant": "assistant", "model": "assistant"}
+"""What libraries call the two who speak."""
+
+
+@record
+class TracedSuite:
+    """The cases that traces came to, and what could not be made one."""
+
+    suite: Suite
+    notes: tuple[str, ...] = ()
+
+
+def suite_of_traces(traces: Sequence[FoundTrace], path: Path, agent: str | None = None) -> TracedSuite:
+    """A case for each trace that shows what was asked and what came of it; raises `UsageError` where none does."""
+    ids, cases, notes = UniqueIds(), [], []
+    for trace in traces:
+        name, turns, said = _turns_of(trace)
+        notes += [f"trace {name}: {note}" for note in said]
+        checks = with_implied((), turns)
+        if not checks:
+            notes.append(f"trace {name}: shows neither an answer nor a tool call, so that nothing could be expected")
+            continue
+        wanted = str(trace.about.get("case") or f"trace-{name}")
+        origin: dict[str, Json] = {"trace": trace.spans[0].trace_id}
+        cases.append(Case(ids.claim(wanted), turns, evaluators=checks, metadata=origin))
+    if not cases:
+        raise UsageError("\n".join([f"no case can be made of {path}", *notes]))
+    return TracedSuite(Suite(path.name.partition(".")[0], tuple(cases), agent=agent), tuple(notes))
+
+
+def _turns_of(trace: FoundTrace) -> tuple[str, tuple[Turn, ...], list[str]]:
+    """What the application was given and gave back; where no step of it was seen, what the model was told and said."""
+    steps = [span for span in trace.spans if not (isinstance(span, ObserveSpan) and span.kind == "wrap")]
+    if not steps:
+        return "without steps", (), []
+    tree = build_tree(steps)
+    root = tree[0].span
+    name = root.trace_id[:8] or "without an id"
+    conversation = _conversation(steps)
+    if not isinstance(root, ObserveSpan) or root.input is None:
+        if conversation:
+            return name, conversation, []
+        return name, (), ["shows nothing that was asked"]
+    calls, notes = _expected_calls(tool_calls_of(steps))
+    output = said_text(root.output, "assistant")
+    if root.output is None and conversation:
+        output = conversation[-1].expected.output
+    failed = root.error is not None or output is None
+    return name, (Turn(asked_text(root.input), Expected(UNSET if failed else output, tool_calls=calls)),), notes
+
+
+def asked_text(value: Json) -> Json:
+    """What a user said, of whatever an application was given; data that is more than one text stays what it is."""
+    found = said_text(value, "user")
+    if isinstance(found, Mapping) and len(found) == 1:
+        [only] = found.values()
+        return said_text(only, "user") if isinstance(only, (str, list, Mapping)) else plain(found)
+    return plain(found)
+
+
+def said_text(value: Json, role: str) -> Json:
+    """The last text of a role in messages, a request or a reply as model clients write them; else the value itself."""
+    data = parsed(value) if isinstance(value, str) and value.lstrip()[:1] in ("{", "[") else value
+    found = _text_in(data, role)
+    return plain(value) if found is None else found
+
+
+def _text_in(data: Any, role: str) -> str | None:
+    if isinstance(data, Mapping):
+        for key in ("messages", "choices", "candidates", "generations", "message", "kwargs"):
+            if key in data and (found := _text_in(data[key], role)) is not None:
+                return found
+        return _content(data, role)
+    if isinstance(data, list):
+        found_texts = (_text_in(item, role) for item in reversed(data) if isinstance(item, (Mapping, list)))
+        if len(data) == 2 and isinstance(data[1], str) and ROLES.get(str(data[0])) == role:
+            return data[1]
+        return next((text for text in found_texts if text is not None), None)
+    return None
+
+
+def _content(message: Mapping[str, Any], role: str) -> str | None:
+    """The text of a message, if it is one of that role."""
+    if ROLES.get(str(message.get("role", message.get("type")))) != role:
+        return None
+    content = message.get("content", message.get("parts"))
+    if isinstance(content, str):
+        return content or None
+    parts = content if isinstance(content, list) else []
+    texts = [part if isinstance(part, str) else part.get("text") for part in parts if isinstance(part, (str, Mapping))]
+    return "".join(text for text in texts if isinstance(text, str)) or None
+
+
+def _conversation(spans: Iterable[Span]) -> tuple[Turn, ...]:
+    """What the last model call was told and said, a turn for each time that the user spoke."""
+    calls = [span for span in spans if isinstance(span, LLMSpan) and span.operation == "chat"]
+    if not calls:
+        return ()
+    last = max(calls, key=lambda span: span.ended_at)
+    spoken: list[list[Message]] = []
+    for message in (*last.input_messages, *last.output_messages):
+        if isinstance(message, UserMessage):
+            spoken.append([message])
+        elif spoken and not isinstance(message, SystemMessage):
+            spoken[-1].append(message)
+    return tuple(_turn(messages) for messages in spoken)
+
+
+def _turn(messages: Sequence[Message]) -> Turn:
+    answers = [message for message in messages[1:] if isinstance(message, AssistantMessage)]
+    text = next((answer.text for answer in reversed(answers) if answer.text), None)
+    calls, _ = _expected_calls([call for answer in answers for call in answer.tool_calls])
+    return Turn(messages[0].text, Expected(UNSET if text is None else text, tool_calls=calls))
+
+
+def _expected_calls(calls: Iterable[ToolCall]) -> tuple[tuple[ExpectedCall, ...] | None, list[str]]:
+    """Calls with their arguments as they stand; one that ended in an error is no example to follow."""
+    expected, notes = [], []
+    for call in calls:
+        if call.error is not None:
+            notes.append(f"the call of {call.name} ended in an error and is not expected")
+            continue
+        known = call.raw_arguments is None
+        arguments = {name: Equals(plain(value)) for name, value in call.arguments.items()} if known else None
+        expected.append(ExpectedCall(call.name, arguments))
+    return (tuple(expected) or None), notes
