@@ -25,12 +25,13 @@ from growth import measure_growth
 from holodeck import measure_holodeck
 from install_size import measure_install
 from measuring import Broken
+from mutants import measure_mutants
 from pytest_run import measure_pytest
 from startup import measure_startup
 from table import Row, as_text
 from wrapping import measure_wrap
 
-GROUPS = ("startup", "engine", "wrap", "growth", "gated", "concurrency", "install", "pytest")
+GROUPS = ("startup", "engine", "wrap", "growth", "gated", "mutants", "concurrency", "install", "pytest")
 ON_REQUEST = ("adk", "holodeck")
 """Groups that are measured only if they are named: what they need takes minutes and a gigabyte to install."""
 
@@ -58,6 +59,7 @@ def _measured(name: str, proctor: Interpreter, options: argparse.Namespace) -> l
         "wrap": lambda: measure_wrap(proctor, folder, cases, rounds, peers=not quick),
         "growth": lambda: measure_growth(proctor, folder, cases, rounds),
         "gated": lambda: measure_gated(proctor, folder, options.cases or (1000 if quick else 10_000), min(rounds, 2)),
+        "mutants": lambda: measure_mutants(proctor, folder, cases, rounds),
         "concurrency": lambda: measure_concurrency(proctor, folder, waiting, rounds),
         "install": lambda: measure_install(proctor),
         "pytest": lambda: measure_pytest(proctor if options.here else None, folder, rounds, peers=not quick),

@@ -32,6 +32,9 @@ from proctor.running.people.calibration_rows import implied_evaluator, read_rows
 
 Row = dict[str, Any]
 GOOD = ("supported", "correct")
+KEEP = ("small talk", "paraphrase")
+"""Changes that leave an answer right."""
+RIGHT = ("", "as it was", *KEEP)
 JUDGES = SharedJudges()
 
 
@@ -81,11 +84,25 @@ def tell(title: str, found: list[tuple[Row, bool | None]]) -> None:
 def tell_kinds(title: str, found: list[tuple[Row, bool | None]]) -> None:
     kinds: dict[str, list[tuple[Row, bool | None]]] = defaultdict(list)
     for row, said in found:
-        unchanged = row["id"].endswith("as-it-was")
-        if not (unchanged and row["kind"] in ("small talk", "paraphrase")):
-            kinds["as it was" if unchanged else row["kind"]].append((row, said))
+        if kind := kind_of(row):
+            kinds[kind].append((row, said))
     for kind, rows in kinds.items():
         tell(f"{title}: {kind}", rows)
+
+
+def kind_of(row: Row) -> str:
+    """What was changed; empty for the rows before small talk and paraphrases, which are there among the others."""
+    if not row["id"].endswith("as-it-was"):
+        return str(row["kind"])
+    return "" if row["kind"] in KEEP else "as it was"
+
+
+def tell_totals(half: str, labelled: list[tuple[Row, bool | None]], made: list[tuple[Row, bool | None]]) -> None:
+    """All labelled rows together; and of all pairs those that were changed for the worse, and the right ones."""
+    tell(f"all labelled rows, {half}", labelled)
+    tell(f"all pairs, {half}: changed", [(row, said) for row, said in made if kind_of(row) not in RIGHT])
+    for kind in RIGHT[1:]:
+        tell(f"all pairs, {half}: {kind}", [(row, said) for row, said in made if kind_of(row) == kind])
 
 
 def main() -> None:
@@ -99,13 +116,17 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|")  # noqa: T201
     with tempfile.TemporaryDirectory() as temporary:
         for held_out, half in ((False, "seen"), (True, "held out")):
+            labelled, changed = [], []
             for name, file in (("BEGIN", "faithfulness"), ("EVOUNA", "answer_correctness")):
                 lines = (options.folder / f"{file}.jsonl").read_text(encoding="utf-8").splitlines()
                 rows = [row for row in map(json.loads, lines) if is_held_out(row) == held_out]
-                tell(f"{name}, {half}", judged(rows, Path(temporary)))
-                tell_kinds(f"{name} pairs, {half}", judged(pairs(rows, options.seed), Path(temporary)))
-            made = judged(made_pairs(400, options.seed, held_out=held_out), Path(temporary))
-            tell_kinds(f"made, {half}", made)
+                labelled += (found := judged(rows, Path(temporary)))
+                tell(f"{name}, {half}", found)
+                changed += (found := judged(pairs(rows, options.seed), Path(temporary)))
+                tell_kinds(f"{name} pairs, {half}", found)
+            changed += (found := judged(made_pairs(400, options.seed, held_out=held_out), Path(temporary)))
+            tell_kinds(f"made, {half}", found)
+            tell_totals(half, labelled, changed)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Checks of this project's own: two evaluators, and a grader in HoloDeck's manner."""
+"""Checks of this project's own: three evaluators, and a grader in HoloDeck's manner."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from money import amounts_in, dollars
-from tools import TOOLS
+from tools import TOOLS, InvalidLoan
 
 from proctor import Evaluable, Evaluation
 from proctor.base.json_data import plain, show
@@ -34,6 +34,23 @@ def results_are_reproducible(evaluable: Evaluable) -> Evaluation | None:
     differing = [call.name for call in answered if plain(TOOLS[call.name](**call.arguments)) != call.result]
     reasoning = f"another result now: {', '.join(differing)}" if differing else f"{len(answered)} results reproduced"
     return Evaluation(float(not differing), reasoning)
+
+
+def one_call_that_holds(evaluable: Evaluable) -> Evaluation | None:
+    """At most one tool was used, and used again with the agent's own arguments it gives or refuses the same."""
+    if not evaluable.tool_calls:
+        return None
+    if len(evaluable.tool_calls) > 1:
+        return Evaluation(0.0, f"{len(evaluable.tool_calls)} calls where one is enough")
+    (call,) = evaluable.tool_calls
+    try:
+        again = plain(TOOLS[call.name](**call.arguments))
+    except InvalidLoan:
+        return Evaluation(float(call.error is not None), "the tool refuses these arguments")
+    except TypeError as error:
+        return Evaluation(0.0, f"{call.name} cannot be called like that: {error}")
+    holds = call.error is None and again == call.result
+    return Evaluation(float(holds), "the tool still gives the same" if holds else f"the tool gives {show(again, 120)}")
 
 
 def amounts_come_from_somewhere(context: GraderContext) -> float:

@@ -45,6 +45,11 @@ ROWS = {
         "- 12 cases: CPU of a gated run",
         "- 12 cases: CPU of accepting a run",
     ],
+    "mutants": [
+        "12 trials: 10 mutants of each / scoring once",
+        "- 12 trials: CPU of scoring once",
+        "- 12 trials: CPU of 10 mutants of each",
+    ],
     "concurrency": [
         "12 cases x 50 ms, async agent, -j 20",
         "12 cases x 50 ms, sync agent, -j 20",

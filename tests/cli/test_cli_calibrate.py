@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,9 @@ from typing import Any
 import pytest
 from judge_server import Asked, judge_server, status
 from logit_server import choice
+
+from proctor.cli.calibrate import progress_text
+from proctor.running.people.calibrating import Step
 
 Command = Callable[..., Any]
 
@@ -203,7 +208,7 @@ def test_a_model_is_asked_some_rows_twice_and_its_flips_are_counted(proctor: Com
         assert len(server.requests) == 10
         proctor("calibrate", f"local:{server.root}", path, "--retest", "4")
         assert len(server.requests) == 10, "answers that are kept are not asked for again"
-    assert "1.000 [0.510, 1.000]  of 4 rows asked twice" in ended.out
+    assert "1.000 [0.510, 1.000]  4 of 4 rows asked twice; 95% of scores moved by 1.00 or less" in ended.out
 
 
 def test_a_judge_with_options_is_measured_as_a_suite_has_it(proctor: Command, here: Path, suite: Any) -> None:
@@ -269,3 +274,79 @@ def test_another_evaluator_or_other_arguments_are_not_corrected(proctor: Command
     proctor("calibrate", "embedded", write(here / "rows.jsonl", rows(40)))
     suite("trains.yaml", text=SUITE.replace("[Faithfulness]", "[{Faithfulness: {mode: contradicted}}, Hallucination]"))
     assert "corrected" not in proctor("test", "trains.yaml").out
+
+
+def test_coverage_stands_beside_accuracy_and_the_risk_grows_with_coverage(proctor: Command, here: Path) -> None:
+    paraphrase = "Somebody who paid gets everything back 5 days later."
+    unclear = {"context": "Refunds take 5 days.", "answer": paraphrase, "label": "supported"}
+    wrong = {"id": "wrong", "context": "The shop opens at 9 am.", "answer": "The shop opens at 9 am.", "label": "no"}
+    path = write(here / "rows.jsonl", [*rows(18), {"id": "unclear", **unclear}, wrong])
+    ended = proctor("calibrate", "embedded", path)
+    assert "  coverage            0.950 [0.764, 0.991]  the judge abstained from 1 row\n" in ended.out
+    assert "  accuracy            0.947 [0.754, 0.991]  always the same verdict: 0.526\n" in ended.out
+    table = ended.out.partition("risk by coverage, the surest verdicts first:\n")[2].splitlines()[:10]
+    assert table[0] == "    10.0% of rows    0.0% wrong"
+    assert table[-2:] == ["    90.0% of rows    5.6% wrong", "    95.0% of rows    5.3% wrong"]
+    data = json.loads(proctor("calibrate", "embedded", path, "--json").out)
+    assert data["coverage"]["mean"] == pytest.approx(0.95)
+    assert data["risk_coverage"][-1] == {"coverage": 0.95, "rows": 19, "risk": pytest.approx(1 / 19)}
+    assert [at["rows"] for at in data["risk_coverage"]] == sorted({*range(2, 19, 2), 19})
+
+
+def test_progress_tells_rows_calls_and_the_time_that_is_left() -> None:
+    assert progress_text(Step(15, 60, 27, 3), 30) == "15 of 60 rows, 27 calls (3 from cache), about 1m 30s left"
+    assert progress_text(Step(60, 60, 27, 3), 30) == "60 of 60 rows, 27 calls (3 from cache)"
+    assert progress_text(Step(5, 20, 3, 0, again=True), 0.1) == "5 of 20 rows asked again, 3 calls"
+    assert progress_text(Step(1, 1, 0, 0), 0.1) == "1 of 1 row"
+
+
+def test_without_a_terminal_progress_is_told_now_and_then(
+    proctor: Command, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proctor.cli.calibrate.EVERY", 0.0)
+    ended = proctor("calibrate", "embedded", write(here / "rows.jsonl", rows(4)))
+    assert ended.err.splitlines() == ["1 of 4 rows", "2 of 4 rows", "3 of 4 rows"]
+
+
+def wavering(asked: Asked) -> Any:
+    """A judge whose score of one answer is 0.55, and 0.6 or 0.4 when it is asked again."""
+    if asked.body.get("temperature") == 0:
+        return choice({"C": 0.55, "D": 0.45}) if "Ada" in asked.prompt.split("<answer")[1] else choice({"D": 1.0})
+    return choice({"C": 0.6, "D": 0.4}) if "number 1?" in asked.prompt else choice({"D": 0.6, "C": 0.4})
+
+
+def test_every_report_carries_what_is_known_of_its_judge(proctor: Command, here: Path, suite: Any) -> None:
+    cases = [{"id": name, "input": name, "expected": "Ada"} for name in ("Ada", "Bob")]
+    declared = {"agent": "agents.py:echo", "evaluators": ["Factuality"], "cases": cases}
+    with judge_server(wavering) as server:
+        suite("desk.yaml", text=json.dumps({**declared, "judge": f"local:{server.root}"}))
+        before = proctor("test", "desk.yaml", "--json", "before.json").out
+        assert before.count("not calibrated") == 1
+        proctor("calibrate", f"local:{server.root}", write(here / "rows.jsonl", references()), "--retest", 6)
+        ended = proctor("test", "desk.yaml", "--md", "r.md", "--html", "r.html", "--json", "r.json")
+    today = time.strftime("%Y-%m-%d")
+    measured = [
+        f"calibrated {today}: true-positive rate 1.000 [0.610, 1.000], true-negative rate 1.000 [0.610, 1.000], ",
+        "of 6 verdicts flipped when asked again",
+        "1 verdict of Factuality within 0.40 of 0.5, as far as scores of",
+    ]
+    pages = [ended.out, *((here / name).read_text(encoding="utf-8") for name in ("r.md", "r.html"))]
+    for page in pages:
+        plain = html.unescape(page).replace("\\", "")
+        assert [words for words in measured if words not in plain] == []
+        assert "not calibrated" not in plain
+    data = json.loads((here / "r.json").read_text(encoding="utf-8"))["run"]
+    (found,) = data["corrections"]
+    assert data["uncalibrated"] == {}
+    assert json.loads((here / "before.json").read_text(encoding="utf-8"))["run"]["uncalibrated"] == {found["judge"]: []}
+    assert (found["retested"], found["noise"]) == (6, pytest.approx(0.4))
+    assert found["true_positive_rate"]["mean"] == found["true_negative_rate"]["mean"] == 1.0
+    assert [(near["case"], near["value"]) for near in found["near"]] == [("Ada", pytest.approx(0.55))]
+
+
+def test_a_judge_that_was_measured_for_one_evaluator_says_for_which_it_was_not(
+    proctor: Command, here: Path, suite: Any
+) -> None:
+    proctor("calibrate", "embedded", write(here / "rows.jsonl", rows(40)))
+    suite("trains.yaml", text=SUITE.replace("[Faithfulness]", "[Faithfulness, Hallucination]"))
+    assert "no model; not calibrated for Hallucination\n" in proctor("test", "trains.yaml").out

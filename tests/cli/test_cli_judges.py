@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from judge_server import Asked, Sends, judge_server, refuses, says, unauthorized
+from judge_server import Asked, Sends, hangs, judge_server, refuses, says, unauthorized
 from judged_projects import judge_at, marks, write_project
 
 Command = Callable[..., Any]
@@ -293,7 +293,9 @@ def test_a_cost_that_is_known_in_part_is_told_as_such(proctor: Command, here: Pa
 
 
 def test_what_the_embedded_judge_costs_is_not_taken_for_what_the_next_one_does(proctor: Command, here: Path) -> None:
-    with judge_server({"statements": [{"text": "It is.", "claim": "yes", "reason": "", "relevant": "yes"}]}) as server:
+    with judge_server(
+        {"statements": [{"text": "The answer.", "claim": "yes", "reason": "", "relevant": "yes"}]}
+    ) as server:
         write_project(here, {"cascade": ["embedded", judge_at(server)], "band": 1}, evaluators=["AnswerRelevancy"])
         ended = proctor("test", "desk.json")
     assert "judge embedded then openai:scripted: 3 calls, 360 tokens, cost not known" in ended.out
@@ -333,3 +335,34 @@ def test_verdicts_outlive_a_process_that_is_killed(here: Path) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
         assert len(server.requests) == 3 + 2
         assert "judge openai:scripted: 4 calls" in done.stdout
+
+
+def test_a_run_says_why_a_judge_gave_no_score_and_counts_what_it_gave_up(proctor: Command, here: Path) -> None:
+    with judge_server(hangs()) as server:
+        path = write_project(here, judge_at(server))
+        suite = json.loads(path.read_text(encoding="utf-8"))
+        path.write_text(json.dumps(suite | {"settings": {"evaluator_timeout": 0.4}}), encoding="utf-8")
+        ended = proctor("test", "desk.json", "--json", "r.json")
+    assert ended.code == 4
+    assert re.search(
+        r"gave no score within 0\.4 s; its requests to the judge took [\d.]+ s with \d in flight", ended.out
+    )
+    assert "3 requests given up without an answer (about" in ended.out
+    (judge,) = json.loads((here / "r.json").read_text(encoding="utf-8"))["run"]["judges"]
+    assert (judge["cut_off"], judge["cut_off_tokens"] > 0) == (3, True)
+
+
+def test_every_report_shows_the_steps_that_a_judge_worked_out_once(proctor: Command, here: Path) -> None:
+    steps = ["Check that the answer is polite.", "Check that the answer repeats the question."]
+
+    def script(asked: Asked) -> dict[str, Any]:
+        return {"steps": steps} if "Work out how to assess" in asked.system else {"reason": "so", "mark": 8}
+
+    criteria = "The answer is polite and repeats the question."
+    with judge_server(script) as server:
+        write_project(here, judge_at(server), evaluators=[{"GEval": {"criteria": criteria}}])
+        ended = proctor("test", "desk.json", "--md", "r.md", "--html", "r.html")
+    said = f"GEval by openai:scripted: 1. {steps[0]} 2. {steps[1]}"
+    assert ended.out.count(f"steps: {said}\n") == 1
+    for name in ("r.md", "r.html"):
+        assert said in (here / name).read_text(encoding="utf-8").replace("\\", "")

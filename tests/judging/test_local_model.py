@@ -1,7 +1,8 @@
 """A real model in this process, from its file to a score.
 
-It takes a model of 98 MB and the package that runs it, so it is not part of every run of the tests: `make local-model`
-fetches both into an environment of their own and runs these. Any other GGUF file can be named by PROCTOR_TEST_GGUF.
+It takes models of 98 and 491 MB and the package that runs them, so it is not part of every run of the tests:
+`make local-model` fetches them into an environment of their own and runs these. PROCTOR_TEST_GGUF names any other file
+for what every model does, PROCTOR_TEST_JUDGE_GGUF one that judges.
 """
 
 from __future__ import annotations
@@ -19,12 +20,22 @@ from urllib.parse import urlsplit
 import pytest
 
 from proctor.base.errors import JudgeFailed
+from proctor.cases.suite import NamedData
+from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
+from proctor.evaluators.judged_evaluator import NoVerdict
+from proctor.evaluators.rag.answer_quality import Faithfulness
+from proctor.evaluators.rubric.geval import GEval
+from proctor.judging.context import JudgeContext, judge_context
 from proctor.judging.judge_factory import SharedJudges
 from proctor.judging.local_model import serve
+from proctor.judging.prompts import RULES
 from proctor.judging.questions import choose
+from proctor.judging.reply_sources import echoes, said_in, shares_word
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "proctor" / "models"
 MODEL = Path(os.environ.get("PROCTOR_TEST_GGUF") or CACHE / "SmolLM2-135M-Instruct.Q4_1.gguf")
+
+JUDGE = Path(os.environ.get("PROCTOR_TEST_JUDGE_GGUF") or CACHE / "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf")
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("xllamacpp") is None or not MODEL.is_file(),
@@ -100,3 +111,45 @@ def test_what_was_found_out_about_a_model_stays_true_when_its_file_is_moved(tmp_
     assert ended.returncode in (0, 1), ended.stdout + ended.stderr
     assert "judge local:new.gguf: 0 calls (1 from cache)" in ended.stdout
     assert "agreement with people on 2 rows" in ended.stdout
+
+
+ANSWERS = {
+    "How long do refunds take?": "Refunds take 5 days. They go back to the card that you paid with.",
+    "What does shipping to Norway cost?": "Shipping to Norway costs 12 euros.",
+    "When does the museum open?": "The Harbour Museum opens at 9 am from Tuesday to Sunday. It is closed on Mondays.",
+    "Who founded the guild?": "I do not know who founded the bakery guild.",
+}
+
+
+@pytest.mark.skipif(not JUDGE.is_file(), reason="needs the model of 0.5B parameters; `make local-model` fetches it")
+@pytest.mark.parametrize("question", ANSWERS)
+def test_no_score_of_a_small_model_rests_on_words_that_are_not_in_the_answer(question: str) -> None:
+    answer = ANSWERS[question]
+    judges = SharedJudges()
+    case = Evaluable(
+        eval_input=[NamedData("input", question)],
+        eval_output=[NamedData("output", answer)],
+        retrieval_context=tuple(ANSWERS.values()),
+    )
+
+    async def scored(evaluator: Any) -> Evaluation | None:
+        options = {"model": f"local:{JUDGE}", "threads": 1, "context": 4096, "timeout": 900}
+        with judge_context(JudgeContext(judges, options)):
+            try:
+                return await evaluator(case)
+            except (NoVerdict, NothingToCompare) as error:
+                print(f"{type(evaluator).__name__}: no score, {error}")
+                return None
+
+    faithful = asyncio.run(scored(Faithfulness()))
+    for finding in faithful.details["findings"] if faithful else ():
+        print(f"Faithfulness {faithful.score:.2f}: {finding}")
+        assert said_in(finding["text"], answer, question)
+    marked = asyncio.run(scored(GEval(criteria=CRITERIA)))
+    for step in marked.details["steps"] if marked else ():
+        print(f"GEval {marked.score:.2f}: {step}")
+        assert shares_word(step, f"{CRITERIA} question answer")
+        assert not echoes(step, RULES)
+
+
+CRITERIA = "The answer is polite, and it answers the question that was asked."

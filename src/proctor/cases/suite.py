@@ -226,6 +226,17 @@ class Criteria:
 
 
 @record
+class Waiver:
+    """Why a mutant that the suite does not notice is no weakness of it."""
+
+    mutant: str
+    """The kind of mutant: `calls-reordered`."""
+    reason: str
+    case: str | None = None
+    """The id of the one case it holds for; `None` for all of them."""
+
+
+@record
 class Settings:
     """How a suite asks to be run; the command line overrides each of them."""
 
@@ -262,6 +273,8 @@ class Suite:
     for those that are marked, a reference to a table of tools, or such a table of references."""
     agents: Mapping[str, Json] = NOTHING
     """Several agents by name, each of which is asked every case, instead of `agent`."""
+    waivers: tuple[Waiver, ...] = ()
+    """Mutants that `proctor mutate` does not hold against the suite."""
 
     @property
     def base(self) -> Path | None:

@@ -26,6 +26,7 @@ COMMANDS = {
     "analyze": "Say what the failures of a run have in common.",
     "accept": "Write what an agent did, once a person accepts it, as what is expected of it.",
     "rescore": "Score the answers of a run anew, without asking the agent.",
+    "mutate": "Test the tests: say what suites notice of answers made wrong.",
     "grade": "Give the scores of a run that wait for a person or an agent.",
     "calibrate": "Say how well a judge agrees with people.",
     "trace": "List, show, import and export what happened inside applications, or make a case of it.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 
 import click
@@ -14,10 +15,14 @@ from proctor.cli.configuration import command_configuration
 from proctor.cli.options_and_output import json_option, parse_evaluators, say, say_json, store_option
 from proctor.reporting.calibration_report import calibration_data, calibration_lines
 from proctor.reporting.terminal.screen import is_terminal
+from proctor.reporting.wording import counted, duration
 from proctor.running.engine.judges import NAMING
 from proctor.running.options import written_judge
-from proctor.running.people.calibrating import CalibrationOptions, Progress, calibrate
+from proctor.running.people.calibrating import CalibrationOptions, Step, calibrate
 from proctor.running.people.calibration_rows import implied_evaluator, read_rows
+
+EVERY = 10.0
+"""Seconds between two lines on progress where there is no terminal."""
 
 
 @click.command("calibrate")
@@ -50,7 +55,7 @@ def command(
     data = read_rows(rows, positive, limit)
     spec = implied_evaluator(data.rows) if evaluator is None else parse_evaluators((evaluator,))[0]
     folder = command_configuration().store(store)
-    options = CalibrationOptions(parallel, retest, _progress())
+    options = CalibrationOptions(parallel, retest, _Progress())
     measured = run_sync(calibrate(_named(judge), data, spec, folder, options))
     if as_json:
         say_json("calibration", calibration_data(measured, data.unlabelled))
@@ -74,13 +79,38 @@ def _named(judge: str) -> str | dict[str, Json]:
     return named
 
 
-def _progress() -> Progress:
-    """A line that counts, on a terminal."""
-    if not is_terminal(sys.stderr):
-        return lambda done, planned: None
+class _Progress:
+    """Tells how far a calibration has come: on a terminal in one line that changes, else in a line now and then."""
 
-    def told(done: int, planned: int) -> None:
-        sys.stderr.write(f"\r{done:,} of {planned:,} rows" + ("\n" if done == planned else ""))
+    def __init__(self) -> None:
+        self._live = is_terminal(sys.stderr)
+        self._began = self._told_at = time.monotonic()
+        self._again = False
+        self._width = 0
+
+    def __call__(self, step: Step) -> None:
+        now = time.monotonic()
+        if step.again != self._again:
+            self._again, self._began = step.again, now
+        is_last = step.done == step.planned
+        if not self._live and (is_last or now - self._told_at < EVERY):
+            return
+        self._told_at = now
+        line = progress_text(step, now - self._began)
+        shown = f"\r{line:<{self._width}}" if self._live else line
+        self._width = len(line)
+        sys.stderr.write(shown + ("\n" if is_last or not self._live else ""))
         sys.stderr.flush()
 
-    return told
+
+def progress_text(step: Step, seconds: float) -> str:
+    """`12 of 60 rows, 24 calls (3 from cache), about 1m 20s left`."""
+    rows = counted(step.planned, "row")
+    parts = [f"{step.done:,} of {rows}{' asked again' if step.again else ''}"]
+    if step.calls or step.cached:
+        kept = f" ({step.cached:,} from cache)" if step.cached else ""
+        parts.append(counted(step.calls, "call") + kept)
+    left = seconds / step.done * (step.planned - step.done)
+    if left >= 1:
+        parts.append(f"about {duration(left * 1000)} left")
+    return ", ".join(parts)

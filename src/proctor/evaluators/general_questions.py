@@ -9,12 +9,20 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
+from proctor.base.json_data import show
+from proctor.base.records import record
 from proctor.judging.judge import Question, Texts
+from proctor.judging.prompts import RULES
 from proctor.judging.questions import EachOnce, Graded, YesNo
+from proctor.judging.reply_sources import echoes, is_placeholder, repeated, shares_word
+
+MOST_STEPS = 8
+ANY_CRITERIA = "answer question response reply output input ask assess criteria check determine evaluate step"
+"""Words that criteria have whatever they ask for."""
 
 
 class Mark(Graded):
@@ -87,13 +95,40 @@ def yes_no_questions(kind: str, instructions: str, material: Mapping[str, Texts]
     return Question(kind, 1, instructions, material, Rulings, EachOnce(count))
 
 
-def steps_question(kind: str, instructions: str) -> Question[Steps]:
-    """Steps for an assessment; the same for every case, since the question shows nothing of a case."""
+@record
+class StepsFit:
+    """A check that steps serve the criteria: a small model repeats the prompt instead, or writes a mark."""
+
+    instructions: str
+    criteria: str
+    parts: str
+    """What an answer is looked at with, by name."""
+    bounds: ClassVar[Mapping[str, tuple[int, int]]] = {"steps": (1, MOST_STEPS)}
+
+    def __call__(self, reply: Steps) -> str | None:
+        steps = [step for step in reply.steps if step.strip()]
+        if len(steps) > MOST_STEPS:
+            return f"steps must have 1 to {MOST_STEPS} steps, and it has {len(steps)}"
+        for step in steps:
+            shown = show(step.strip(), 120)
+            if is_placeholder(step) or echoes(step, f"{RULES} {self.instructions}", self.criteria):
+                return f"steps has “{shown}”, which repeats this prompt; write what to look for by the criteria"
+            if not shares_word(step, f"{self.criteria} {self.parts} answer response"):
+                return f"steps has “{shown}”, which has nothing to do with the criteria; write what to look for"
+        own = [word for word in self.criteria.split() if not shares_word(word, f"{self.parts} {ANY_CRITERIA}")]
+        wanted = " ".join(own)
+        if shares_word(wanted, wanted) and not any(shares_word(step, wanted) for step in steps):
+            return "no step speaks of what the criteria ask for; write what to look for by the criteria"
+        return repeated("steps", steps)
+
+
+def steps_question(kind: str, instructions: str, criteria: str, parts: str) -> Question[Steps]:
+    """Steps for an assessment by `criteria`; the same for every case, since the question shows nothing of a case."""
 
     def check(reply: Steps) -> str | None:
         return None if any(step.strip() for step in reply.steps) else "steps must have at least one step"
 
-    return Question(kind, 1, instructions, {}, Steps, check)
+    return Question(kind, 2, instructions, {}, Steps, check, StepsFit(instructions, criteria, parts))
 
 
 def text_question(kind: str, instructions: str, material: Mapping[str, Texts]) -> Question[WrittenText]:

@@ -14,7 +14,14 @@ from proctor.base.secrets import mask
 from proctor.cases.suite import passes
 from proctor.evaluators.evaluation import Evaluable, Evaluation, EvaluationPending, NothingToCompare
 from proctor.evaluators.judged_items import AT_BEST, UNCLEAR
-from proctor.judging.context import EMBEDDED, call_log, current_judge_context, models_are_left_out
+from proctor.judging.context import (
+    EMBEDDED,
+    WaitTimer,
+    call_log,
+    current_judge_context,
+    models_are_left_out,
+    requests_told,
+)
 from proctor.judging.judge import CannotTell, InvalidReply, Judge, JudgeCall, abstention
 from proctor.judging.panel import Panel, Vote, poll
 
@@ -42,6 +49,17 @@ class Undecided(EvaluationPending):
     def __init__(self, message: str, account: Mapping[str, Json]) -> None:
         self.account = account
         super().__init__(message)
+
+
+def too_late(timeout: float, waits: WaitTimer) -> NoVerdict:
+    """The failure of an evaluator whose time was over: what its judge was asked, how long that took, what it cost."""
+    why = f"; its requests to the judge took {requests_told(waits.requests)}" if waits.requests else ""
+    account: dict[str, Json] = {
+        "model": " + ".join(dict.fromkeys(call.model for call in waits.calls)),
+        "calls": [call_account(call) for call in waits.calls],
+        "usage": spent_on(waits.calls),
+    }
+    return NoVerdict(f"gave no score within {timeout:g} s{why}", account if waits.calls else {})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +172,8 @@ def call_account(call: JudgeCall) -> dict[str, Json]:
     """One call as it is kept with the verdict; the key finds its prompt and reply in the cache."""
     said: dict[str, Json] = {"kind": call.kind, "version": call.version, "model": call.model, "key": call.key}
     usage = {} if call.cached else call.usage.known()
-    flags = {"cached": call.cached, "repaired": call.repaired, "sample": call.sample, "usage": usage}
+    flags: dict[str, Json] = {"cached": call.cached, "repaired": call.repaired, "sample": call.sample, "usage": usage}
+    flags |= {"cut_off": call.cut_off, "cut_off_tokens": call.cut_off_tokens}
     return said | {name: value for name, value in flags.items() if value}
 
 

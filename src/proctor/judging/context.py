@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
@@ -108,15 +108,53 @@ def call_log() -> Iterator[list[JudgeCall]]:
 
 def log_call(call: JudgeCall) -> None:
     """Add a call to the log of the current context, if there is one."""
-    calls = _CALL_LOG.get()
+    calls, waits = _CALL_LOG.get(), _WAITS.get()
     if calls is not None:
         calls.append(call)
+    if waits is not None:
+        waits.calls.append(call)
+
+
+def log_request(request: SentRequest) -> None:
+    """Add a request to what the current evaluator has sent, so that a timeout can say what took so long."""
+    waits = _WAITS.get()
+    if waits is not None:
+        waits.requests.append(request)
+
+
+class SentRequest:
+    """One request to a model: how many were under way with it, and how long it took."""
+
+    def __init__(self, in_flight: Callable[[], int]) -> None:
+        self._in_flight = in_flight
+        self._began = time.monotonic()
+        self._told = ""
+
+    def end(self) -> None:
+        self._told = str(self)
+
+    def __str__(self) -> str:
+        return self._told or f"{time.monotonic() - self._began:.3g} s with {self._in_flight():,} in flight"
+
+
+def requests_told(requests: Sequence[SentRequest]) -> str:
+    """How long each request took, and how many were under way with it."""
+    told = [str(request) for request in requests[:MOST_TOLD]]
+    return ", ".join(told) + (f", and {len(requests) - MOST_TOLD} more" if len(requests) > MOST_TOLD else "")
+
+
+MOST_TOLD = 6
 
 
 class WaitTimer:
-    """Adds up the time spent waiting for a judge to be free; waits that overlap count once."""
+    """Adds up the time spent waiting for a judge to be free, and keeps what was asked meanwhile.
+
+    Waits that overlap count once.
+    """
 
     def __init__(self) -> None:
+        self.requests: list[SentRequest] = []
+        self.calls: list[JudgeCall] = []
         self._under_way = 0
         self._since = 0.0
         self._finished = 0.0

@@ -41,6 +41,8 @@ class Question(Generic[ReplyT]):
     reply: type[ReplyT]
     check: Callable[[ReplyT], str | None] | None = None
     """What is wrong with a reply of the right shape (three verdicts for four statements), or `None`."""
+    origin: Callable[[ReplyT], str | None] | None = None
+    """What in a reply was not taken from the material, or `None`; a model may list the prompt's own words instead."""
     accepts_unclear: bool = False
     """Whether the asker looks at the mark `unclear` of each item; otherwise one such item makes the judge abstain."""
 
@@ -75,6 +77,10 @@ class JudgeCall:
     sample: int = 0
     repaired: bool = False
     """Whether the first reply was unusable and a second one was asked for."""
+    cut_off: int = 0
+    """Requests that were sent and given up before an answer came; `usage` has nothing of them."""
+    cut_off_tokens: int = 0
+    """About how many tokens these requests sent, by their length; what was written in reply is not known."""
 
 
 @record
@@ -132,14 +138,32 @@ class EndpointFailed(JudgeFailed):
     """A request to a model failed."""
 
     def __init__(
-        self, message: str, *, transient: bool = False, limited: bool = False, retry_after: float | None = None
+        self,
+        message: str,
+        *,
+        transient: bool = False,
+        limited: bool = False,
+        retry_after: float | None = None,
+        timed_out: bool = False,
     ) -> None:
         self.transient = transient
         """Worth a retry: a timeout, a lost connection, a server error."""
         self.limited = limited
         """The endpoint refused the request for its rate (429)."""
         self.retry_after = retry_after
+        self.timed_out = timed_out
+        """No answer came within the time of one request: the endpoint may have more to do than it can."""
         super().__init__(message)
+
+    def saying(self, message: str) -> EndpointFailed:
+        """The same failure in other words."""
+        return EndpointFailed(
+            message,
+            transient=self.transient,
+            limited=self.limited,
+            retry_after=self.retry_after,
+            timed_out=self.timed_out,
+        )
 
 
 class InvalidReply(JudgeFailed):

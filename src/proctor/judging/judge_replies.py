@@ -32,13 +32,30 @@ def read_reply(text: str, question: Question[ReplyT]) -> ReplyT:
     """The validated and checked reply in `text`; raises `InvalidReply` with what is wrong."""
     try:
         data = _only_object(text, question.material)
+        _refuse_placeholders(data)
         reply = _shaped(data, question)
     except _Unusable as complaint:
         raise InvalidReply(str(complaint), text) from None
-    wrong = None if question.check is None else question.check(reply)
-    if wrong:
-        raise InvalidReply(wrong, text)
+    for check in (question.check, question.origin):
+        if check is not None and (wrong := check(reply)):
+            raise InvalidReply(wrong, text)
     return reply
+
+
+REASONS = ("reason", "reasoning")
+
+
+def _refuse_placeholders(data: Json, name: str = "it") -> None:
+    """Refuse a text of dots, copied from the shape of the reply; as a reason it is no more than no reason."""
+    if isinstance(data, str) and data.strip() and not data.strip(".\u2026 \t\n"):
+        raise _Unusable(f"{name} is “{show(data.strip(), 20)}”; write the text that belongs there")
+    if isinstance(data, list):
+        for item in data:
+            _refuse_placeholders(item, name)
+    elif isinstance(data, dict):
+        for field, value in data.items():
+            if not field.endswith(REASONS):
+                _refuse_placeholders(value, show(field, 50))
 
 
 def sendable(text: str) -> str:

@@ -1,8 +1,9 @@
 """Rate limits, retries and the budget of requests to models.
 
 The rate limiter finds out how many requests at once an endpoint accepts. It starts low and doubles while all goes
-well; a refusal (429) halves it, and from then on it grows by one for each round without a refusal. A server error says
-nothing about the rate and only makes a short pause. A `Retry-After` holds for all callers of the endpoint.
+well; a refusal (429) halves it, and from then on it grows by one for each round without a refusal. So does a request
+that got no answer in time, or hardly in time while others were quick: the endpoint has a queue of its own. A server
+error says nothing about the rate and only makes a short pause. A `Retry-After` holds for all callers of the endpoint.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Literal, TypeVar
 from weakref import WeakKeyDictionary
 
 from proctor.agents.agent import Usage
 from proctor.base.records import record
-from proctor.judging.context import waiting
+from proctor.judging.context import SentRequest, log_request, requests_told, waiting
 from proctor.judging.judge import EndpointFailed
 
 T = TypeVar("T")
@@ -28,6 +29,12 @@ RETRIES = 3
 REFUSALS = 10
 """How often an endpoint may refuse a request for its rate; such a refusal is no failure and counts as no retry."""
 LONGEST_BACKOFF = 20.0
+SLOW_SHARE = 0.25
+"""From this share of its time on, an answer that was slower than others lets the number of requests grow no further."""
+LATE_SHARE = 0.5
+"""From this share on it halves the number, as a refusal does: the next such request may get no answer in time."""
+SLOWER = 1.5
+"""How many times as long as the quickest answer makes a slow one; some models always take their time."""
 
 
 @record
@@ -71,11 +78,31 @@ class RequestSlot:
         self._queue = queue
         self._began = began
         self._went_well = True
+        self._sent_with = queue.under_way
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests were under way when this one was sent, or are now: the greater number."""
+        return max(self._sent_with, self._queue.under_way)
 
     def limited(self, retry_after: float | None = None) -> None:
         """The endpoint refused the request for its rate."""
         self._went_well = False
         self._queue.slow_down(self._began, retry_after)
+
+    def timed_out(self) -> None:
+        """No answer came in time."""
+        self._went_well = False
+        self._queue.narrow(self._began, self.in_flight)
+
+    def answered(self, timeout: float) -> None:
+        """An answer came; one that took long beside others means that the endpoint has a queue of its own."""
+        seconds = asyncio.get_running_loop().time() - self._began
+        if not self._queue.is_slow(seconds) or seconds < SLOW_SHARE * timeout:
+            return
+        self._went_well = False
+        if seconds >= LATE_SHARE * timeout:
+            self._queue.narrow(self._began, self.in_flight)
 
     def failed(self) -> None:
         """The endpoint had an error of its own."""
@@ -125,6 +152,8 @@ class _Queue:
         self._closed_until = 0.0
         self._slowed_at = float("-inf")
         self._refusals = 0
+        self._quickest = float("inf")
+        """Seconds of the quickest answer so far."""
         self._timer: asyncio.TimerHandle | None = None
 
     async def enter(self, tokens: int) -> None:
@@ -149,14 +178,28 @@ class _Queue:
             self._room = min(float(self._limits.most), self._room + (1.0 if self._doubling else 1.0 / self._room))
         self._admit()
 
+    @property
+    def under_way(self) -> int:
+        return self._under_way
+
+    def is_slow(self, seconds: float) -> bool:
+        """Whether an answer took much longer than the quickest one."""
+        self._quickest = min(self._quickest, seconds)
+        return seconds > SLOWER * self._quickest
+
+    def narrow(self, began: float, in_flight: float = float("inf")) -> bool:
+        """Halve the number of requests at once; requests that were under way together do so once."""
+        if began < self._slowed_at:
+            return False
+        self._room = max(1.0, min(self._room, in_flight) / 2)
+        self._doubling = False
+        self._slowed_at = asyncio.get_running_loop().time()
+        return True
+
     def slow_down(self, began: float, retry_after: float | None) -> None:
-        """Halve the rate; refusals of requests that were under way together count as one."""
+        """Halve the rate, and let all requests wait; refusals of requests that were under way together count as one."""
         now = asyncio.get_running_loop().time()
-        if began >= self._slowed_at:
-            self._room = max(1.0, self._room / 2)
-            self._doubling = False
-            self._slowed_at = now
-            self._refusals += 1
+        self._refusals += self.narrow(began)
         seconds = self._limits.pause * 2 ** (min(self._refusals, 10) - 1) if retry_after is None else retry_after
         self._close(now, seconds)
 
@@ -210,27 +253,39 @@ async def send_with_retries(
 ) -> T:
     """What `send` returns, tried again while it fails with a transient `EndpointFailed`; `tokens` is its size."""
     faults = refusals = 0
+    sent: list[SentRequest] = []
     while True:
         try:
-            return await _send_once(send, limiter, tokens)
+            return await _send_once(send, limiter, tokens, retry.timeout, sent)
         except EndpointFailed as failure:
             faults, refusals = faults + (not failure.limited), refusals + failure.limited
             is_last = faults > retry.retries or refusals > REFUSALS
             if not failure.transient or is_last or _asks_too_much(failure):
-                raise _final(failure, faults + refusals) from None
+                raise _final(failure, faults + refusals, sent) from None
             if not failure.limited:
                 with waiting():
                     await asyncio.sleep(backoff(retry.backoff, faults, failure.retry_after))
 
 
-async def _send_once(send: Callable[[], Awaitable[T]], limiter: RateLimiter, tokens: int) -> T:
+async def _send_once(
+    send: Callable[[], Awaitable[T]], limiter: RateLimiter, tokens: int, timeout: float, sent: list[SentRequest]
+) -> T:
     async with limiter.slot(tokens) as slot:
+        request = SentRequest(lambda: slot.in_flight)
+        sent.append(request)
+        log_request(request)
         try:
-            return await send()
+            answer = await send()
+            slot.answered(timeout)
+            return answer
         except EndpointFailed as error:
             failure = error
+        finally:
+            request.end()
         if failure.limited:
             slot.limited(failure.retry_after)
+        elif failure.timed_out:
+            slot.timed_out()
         elif failure.transient:
             slot.failed()
     raise failure
@@ -246,13 +301,15 @@ def _asks_too_much(failure: EndpointFailed) -> bool:
     return failure.retry_after is not None and failure.retry_after > NO_LIMITS.longest_pause
 
 
-def _final(failure: EndpointFailed, attempts: int) -> EndpointFailed:
+def _final(failure: EndpointFailed, attempts: int, sent: Sequence[SentRequest]) -> EndpointFailed:
     words = str(failure)
     if _asks_too_much(failure):
         words += f" (and not for {failure.retry_after:.0f} seconds, which is too long to wait)"
     elif attempts > 1:
-        words += f" (tried {attempts} times)"
-    return EndpointFailed(words, transient=failure.transient, limited=failure.limited, retry_after=failure.retry_after)
+        words += f" (tried {attempts} times{f': {requests_told(sent)}' if failure.timed_out else ''})"
+    elif failure.timed_out:
+        words += f" ({requests_told(sent)})"
+    return failure.saying(words)
 
 
 Payee = Literal["judge", "agent"]

@@ -130,7 +130,7 @@ class LocalEndpoint:
             return _completion(data, schema)
         except EndpointFailed as failure:
             words = mask(f"{self.name} {failure}", [self._spec.api_key or ""])
-            raise EndpointFailed(words, transient=failure.transient, limited=failure.limited) from None
+            raise failure.saying(words) from None
 
     @property
     def _longest_reason(self) -> int:
@@ -148,7 +148,7 @@ class LocalEndpoint:
             async with httpx2.AsyncClient(trust_env=False, headers=self._headers, timeout=timeout) as client:
                 response = await client.post(f"{await self._base()}/v1/chat/completions", json=body)
         except httpx2.TimeoutException:
-            raise EndpointFailed("did not answer in time", transient=True) from None
+            raise EndpointFailed("did not answer in time", transient=True, timed_out=True) from None
         except (httpx2.TransportError, httpx2.InvalidURL) as error:
             raise EndpointFailed(
                 f"cannot be reached, or broke off: {error or type(error).__name__}", transient=True

@@ -43,6 +43,7 @@ class _Cost:
     def __init__(self) -> None:
         self.usage = Usage()
         self.repaired = False
+        self.cut_off = self.cut_off_tokens = 0
         self.began = time.perf_counter()
 
     @property
@@ -112,6 +113,8 @@ class ModelJudge:
                 duration_ms=0.0 if cached else cost.duration_ms,
                 sample=sample,
                 repaired=cost.repaired,
+                cut_off=cost.cut_off,
+                cut_off_tokens=cost.cut_off_tokens,
             )
         )
 
@@ -146,7 +149,7 @@ class ModelJudge:
         """One completion, with retries; what it cost is counted also where its text turns out to be unusable."""
 
         async def send() -> Completion:
-            return await self._request(endpoint, prompt, schema)
+            return await self._request(endpoint, prompt, schema, cost)
 
         completion = await send_with_retries(send, self._rate_limiter, self._retry, _tokens(prompt))
         cost.usage = cost.usage + completion.usage
@@ -155,14 +158,29 @@ class ModelJudge:
             raise JudgeFailed(_withheld(self.name, completion.text))
         return completion
 
-    async def _request(self, endpoint: Endpoint, prompt: Prompt, schema: Mapping[str, Json]) -> Completion:
+    async def _request(self, endpoint: Endpoint, prompt: Prompt, schema: Mapping[str, Json], cost: _Cost) -> Completion:
         if self._budget.exhausted:
             raise JudgeFailed(f"the budget of ${self._budget.limit_usd:g} is spent; {self.name} was not asked")
         try:
             async with asyncio.timeout(self._retry.timeout + GRACE):
                 return await endpoint.complete(prompt, schema, timeout=self._retry.timeout)
         except TimeoutError:
-            raise EndpointFailed(f"{self.name} did not answer in time", transient=True) from None
+            self._count_cut_off(endpoint, prompt, cost)
+            raise EndpointFailed(f"{self.name} did not answer in time", transient=True, timed_out=True) from None
+        except EndpointFailed as failure:
+            if failure.timed_out:
+                self._count_cut_off(endpoint, prompt, cost)
+            raise
+        except asyncio.CancelledError:
+            self._count_cut_off(endpoint, prompt, cost)
+            raise
+
+    def _count_cut_off(self, endpoint: Endpoint, prompt: Prompt, cost: _Cost) -> None:
+        """Count a request that was sent and given up: it may have to be paid for, though nothing says how much."""
+        cost.cut_off += 1
+        cost.cut_off_tokens += _tokens(prompt)
+        if "model" not in endpoint.parameters:  # what runs on this machine costs nothing
+            self._budget.spend(None)
 
 
 def _sendable(prompt: Prompt) -> Prompt:

@@ -32,7 +32,7 @@ def endpoint_failure(error: Exception) -> EndpointFailed:
             retry_after=error.retry_after,
         )
     if isinstance(error, (known.ModelRequestTimeout, known.ModelTimeoutError)):
-        return EndpointFailed("did not answer in time", transient=True)
+        return EndpointFailed("did not answer in time", transient=True, timed_out=True)
     if isinstance(error, known.ModelConnectionError):
         return EndpointFailed(f"cannot be reached, or broke off: {_root(error)}", transient=True)
     if isinstance(error, known.ModelAuthenticationError):

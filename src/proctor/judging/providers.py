@@ -96,10 +96,7 @@ class ProviderEndpoint:
 
     def _named_failure(self, failure: EndpointFailed) -> EndpointFailed:
         """With the judge's name and without its key; the provider's exception, which holds the key, is dropped."""
-        words = mask(f"{self.name} {failure}", self._keys())
-        return EndpointFailed(
-            words, transient=failure.transient, limited=failure.limited, retry_after=failure.retry_after
-        )
+        return failure.saying(mask(f"{self.name} {failure}", self._keys()))
 
     def _without_key(self, completion: Completion) -> Completion:
         """Without the key, which a server may repeat in its reply: replies are shown and kept."""

@@ -15,6 +15,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from proctor.base.records import record
 from proctor.judging.judge import Question, Texts
+from proctor.judging.reply_sources import Listed, most_statements
 
 
 def bare_word(value: Any) -> Any:
@@ -45,6 +46,11 @@ class EachOnce:
     count: int
     field: str = "verdicts"
 
+    @property
+    def bounds(self) -> Mapping[str, tuple[int, int]]:
+        """The least and the greatest length of the list, for judges whose reply a grammar holds."""
+        return {self.field: (self.count, self.count)}
+
     def __call__(self, reply: Any) -> str | None:
         numbers = sorted(item.number for item in getattr(reply, self.field))
         if numbers == list(range(1, self.count + 1)):
@@ -70,6 +76,27 @@ def _every_passage(count: int) -> Any:
         )
 
     return check
+
+
+@record
+class FromEachPassage:
+    """A check that the sentences of a reply are from the passages they name."""
+
+    passages: tuple[str, ...]
+
+    @property
+    def bounds(self) -> Mapping[str, tuple[int, int]]:
+        return {"sentences": (len(self.passages), sum(map(most_statements, self.passages)))}
+
+    def __call__(self, reply: PassageSentences) -> str | None:
+        complaints = (
+            Listed("sentences", passage, name=f"passage {number}")(
+                PassageSentences(sentences=[each for each in reply.sentences if each.passage == number])
+            )
+            for number, passage in enumerate(self.passages, 1)
+            if passage.strip()
+        )
+        return next(filter(None, complaints), None)
 
 
 class Statement(Graded):
@@ -102,6 +129,7 @@ def statements(question: str, answer: str) -> Question[Statements]:
         ),
         material={"question": question, "answer": answer},
         reply=Statements,
+        origin=Listed("statements", answer, question, int(any(map(str.isalnum, answer))), most_statements(answer)),
     )
 
 
@@ -207,6 +235,7 @@ def attributions(expected: str, passages: Sequence[str]) -> Question[Attribution
         material={"expected": expected, "passage": list(passages)},
         reply=Attributions,
         check=_some("sentences", "the expected answer has at least one sentence"),
+        origin=Listed("sentences", expected, least=1, most=most_statements(expected), name="the expected answer"),
     )
 
 
@@ -234,6 +263,7 @@ def relevant_sentences(question: str, passages: Sequence[str]) -> Question[Passa
         material={"question": question, "passage": list(passages)},
         reply=PassageSentences,
         check=_every_passage(len(passages)),
+        origin=FromEachPassage(tuple(passages)),
     )
 
 
@@ -258,7 +288,33 @@ def comparison(question: str, reference: str, answer: str) -> Question[Compariso
         material={"question": question, "reference": reference, "answer": answer},
         reply=Comparison,
         check=_says_something,
+        origin=BothCompared(question, reference, answer),
     )
+
+
+@record
+class BothCompared:
+    """A check that every statement is from the text that it is said to be from."""
+
+    question: str
+    reference: str
+    answer: str
+
+    @property
+    def bounds(self) -> Mapping[str, tuple[int, int]]:
+        answer, reference = most_statements(self.answer), most_statements(self.reference)
+        longest = {"shared": max(answer, reference), "only_answer": answer, "only_reference": reference}
+        return {name: (0, most) for name, most in (longest | {"contradictions": answer}).items()}
+
+    def __call__(self, reply: Comparison) -> str | None:
+        return (
+            self._listed("shared", self.answer, f"{self.question} {self.reference}", "the answer")(reply)
+            or self._listed("only_answer", self.answer, self.question, "the answer")(reply)
+            or self._listed("only_reference", self.reference, self.question, "the reference")(reply)
+        )
+
+    def _listed(self, field: str, source: str, beside: str, name: str) -> Listed:
+        return Listed(field, source, beside, most=self.bounds[field][1], name=name)
 
 
 def _says_something(reply: Comparison) -> str | None:
@@ -288,6 +344,7 @@ def entities(expected: str, passages: Sequence[str]) -> Question[Entities]:
         ),
         material={"expected": expected, "passage": list(passages)},
         reply=Entities,
+        origin=Listed("entities", expected, most=most_statements(expected), name="the expected answer"),
     )
 
 

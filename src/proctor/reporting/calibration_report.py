@@ -163,7 +163,9 @@ def _line(title: str, value: Estimate | Interval | None, remark: str) -> str:
 def _retest_line(measured: Measurement, report: CalibrationReport) -> str:
     if report.retest is not None:
         flips = report.retest.flips
-        return _line("flips when retested", flips, f"of {counted(flips.count, 'row')} asked twice")
+        found, asked = measured.calibration, counted(flips.count, "row")
+        flipped = f"{found.flips_at(found.threshold):,} of {asked} asked twice"
+        return _line("flips when retested", flips, f"{flipped}; 95% of scores moved by {found.noise:.2f} or less")
     said = "never: it answers the same each time" if measured.again is None else "not measured"
     return f"  {'flips when retested':<20}{said}"
 

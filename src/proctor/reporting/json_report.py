@@ -9,7 +9,7 @@ from typing import TextIO
 from proctor.agents.agent import Reply, ToolCall, Usage
 from proctor.base.json_data import Json, plain
 from proctor.cases.formats.native.writer import write_case
-from proctor.results.judge_calibration import corrections
+from proctor.results.judge_calibration import corrections, uncalibrated
 from proctor.results.run import Outcome, Run, Score, SuiteInfo, TrialResult
 from proctor.results.statistics import Estimate
 from proctor.results.verdict import EvaluatorSummary, RunVerdict, SuiteVerdict
@@ -42,6 +42,7 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
 
 
 def run_data(run: Run) -> dict[str, Json]:
+    corrected = corrections(run)
     return {
         "id": run.id,
         "name": run.name,
@@ -55,7 +56,8 @@ def run_data(run: Run) -> dict[str, Json]:
         "git": plain(run.git),
         "judges": [plain(judge) | {"cost_usd": _finite(judge.cost_usd)} for judge in run.judges],
         "uncounted": run.uncounted,
-        "corrections": [plain(item) for item in corrections(run)],
+        "corrections": [plain(item) for item in corrected],
+        "uncalibrated": uncalibrated(run, corrected),
     }
 
 

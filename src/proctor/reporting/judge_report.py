@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from proctor.base.json_data import Json, plain, show
 from proctor.base.secrets import mask, mask_data
@@ -10,14 +11,18 @@ from proctor.reporting.explain import FULL, Fact
 from proctor.reporting.terminal.narration import tell_facts
 from proctor.reporting.terminal.screen import Screen
 from proctor.reporting.wording import SHORT, STYLES, counted, money, score_value, trial_name
-from proctor.results.judge_calibration import Correction, corrections
-from proctor.results.judge_calls import EMBEDDED, JudgeSummary, account_of, calls_of, player_of
+from proctor.results.judge_calibration import Correction, corrections, uncalibrated
+from proctor.results.judge_calls import EMBEDDED, JudgeSummary, account_of, calls_of, judge_name, player_of
 from proctor.results.run import Run, Score, TrialResult
 
 Find = Callable[[str], Mapping[str, Json] | None]
 """The kept words of a call, by its key."""
 
 WORDS = ("system", "user", "reply", "unfit")
+NAMED = 5
+"""How many verdicts near their threshold are named; JSON has them all."""
+STEPS = "geval-steps"
+"""The kind of question by which a judge works out its own steps."""
 
 
 def judged_scores(trials: Iterable[TrialResult], find: Find) -> Iterator[dict[str, Json]]:
@@ -172,14 +177,56 @@ def _cost(usage: Mapping[str, Json]) -> str:
 
 
 def judge_lines(run: Run) -> list[tuple[str, str]]:
-    """Each judge of a run with what it did; and what a budget did not cover."""
-    lines = [(judge.model, judge_text(judge)) for judge in run.judges]
+    """Each judge of a run with what it did, and whether it was compared with people; and what a budget left out."""
+    missing = uncalibrated(run, corrections(run))
+    lines = [(judge.model, judge_text(judge) + _uncalibrated_text(missing.get(judge.model))) for judge in run.judges]
     return [*lines, ("not counted", run.uncounted)] if run.uncounted else lines
 
 
-def correction_lines(run: Run) -> list[str]:
-    """For each evaluator whose judge was compared with people: its pass rate, and what is left of it."""
-    return [correction_text(item) for item in corrections(run)]
+def _uncalibrated_text(evaluators: Sequence[str] | None) -> str:
+    if evaluators is None:
+        return ""
+    return "; not calibrated" + (f" for {', '.join(evaluators)}" if evaluators else "")
+
+
+def doubt_lines(run: Run) -> list[tuple[str, str]]:
+    """What to doubt about judged scores, each with its title: corrected pass rates, verdicts near their threshold.
+
+    And the steps that a judge worked out for itself, since every mark rests on them.
+    """
+    found = corrections(run)
+    lines = [("Corrected pass rate", correction_text(item)) for item in found]
+    lines += [("Near the threshold", near_text(item)) for item in found if item.near]
+    return lines + [("Steps", text) for text in _steps_texts(run)]
+
+
+def near_text(item: Correction) -> str:
+    """The verdicts that may be another one when the judge is asked again."""
+    named = [
+        f"{each.suite}/{trial_name(each.case, each.number)}{'' if each.turn is None else f' at turn {each.turn + 1}'} "
+        f"{each.value:.2f}"
+        for each in item.near[:NAMED]
+    ]
+    more = f" and {len(item.near) - NAMED:,} more" if len(item.near) > NAMED else ""
+    count = counted(len(item.near), "verdict")
+    return (
+        f"{count} of {item.evaluator} within {item.noise:.2f} of {item.threshold:g}, as far as scores of {item.judge} "
+        f"move when it is asked again: {', '.join(named)}{more}"
+    )
+
+
+def _steps_texts(run: Run) -> list[str]:
+    """For each evaluator whose steps the judge made of the criteria: the steps, once."""
+    if not run.judges:
+        return []
+    told: dict[str, str] = {}
+    for trial in run.trials:
+        for score in trial.scores:
+            steps = score.details.get("steps") if score.evaluator not in told else None
+            if isinstance(steps, list) and any(call.get("kind") == STEPS for call in calls_of(account_of(score) or {})):
+                numbered = " ".join(f"{number}. {show(step, 200)}" for number, step in enumerate(steps, 1))
+                told[score.evaluator] = f"{score.evaluator} by {judge_name(score)}: {mask(numbered)}"
+    return list(told.values())
 
 
 def correction_text(item: Correction) -> str:
@@ -188,8 +235,18 @@ def correction_text(item: Correction) -> str:
     by = f"by {item.judge}'s agreement with people on {counted(item.rows, 'row')}"
     rate = item.corrected
     if rate.value is None:
-        return f"{seen}; cannot be corrected {by}: {rate.reason}"
-    return f"{seen}; corrected {by}: {rate.value:.1%} [{rate.low:.1%}, {rate.high:.1%}]"
+        return f"{seen}; cannot be corrected {by}: {rate.reason}{_measured_text(item)}"
+    return f"{seen}; corrected {by}: {rate.value:.1%} [{rate.low:.1%}, {rate.high:.1%}]{_measured_text(item)}"
+
+
+def _measured_text(item: Correction) -> str:
+    """What the judge got right, when that was measured, and how often it changed its verdict."""
+    rates = (("true-positive", item.true_positive_rate), ("true-negative", item.true_negative_rate))
+    said = [f"{name} rate {'not known' if rate is None else rate}" for name, rate in rates]
+    if item.retested:
+        said.append(f"{item.flipped:,} of {counted(item.retested, 'verdict')} flipped when asked again")
+    day = time.strftime("%Y-%m-%d", time.localtime(item.measured_at))
+    return f" (calibrated {day}: {', '.join(said)})"
 
 
 def judge_text(judge: JudgeSummary) -> str:
@@ -208,4 +265,7 @@ def judge_text(judge: JudgeSummary) -> str:
         parts.append(money(judge.cost_usd))
     elif judge.calls:
         parts.append("cost not known")
+    if judge.cut_off:
+        sent = f"about {counted(judge.cut_off_tokens, 'token')} sent and not counted"
+        parts.append(f"{counted(judge.cut_off, 'request')} given up without an answer ({sent})")
     return ", ".join(parts) + open_

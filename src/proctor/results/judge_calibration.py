@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 from proctor.base.errors import StoreError
 from proctor.base.json_data import Json
 from proctor.base.records import record
-from proctor.cases.suite import passes
+from proctor.cases.suite import TOLERANCE, passes
 from proctor.results.agreement import (
     CorrectedRate,
     JudgeAgreement,
@@ -24,8 +25,8 @@ from proctor.results.agreement import (
 from proctor.results.case_encoding import dumps
 from proctor.results.database import Database
 from proctor.results.encoding import decode_text, encode_text
-from proctor.results.judge_calls import DETAIL, calls_of
-from proctor.results.run import Outcome, Run
+from proctor.results.judge_calls import DETAIL, calls_of, judge_name
+from proctor.results.run import Outcome, Run, Score, TrialResult
 from proctor.results.statistics import Estimate, estimate
 from proctor.results.store import FILE
 
@@ -58,6 +59,8 @@ class Calibration:
     source: str
     rows: tuple[Measured, ...]
     created_at: float = 0.0
+    again: tuple[tuple[float, float], ...] | None = ()
+    """Both scores of rows that were asked twice; `None` for a judge that answers the same each time."""
 
     @property
     def scores(self) -> list[float]:
@@ -80,6 +83,16 @@ class Calibration:
         if suggested is not None and abs(suggested.value - threshold) <= NEAR and threshold != self.threshold:
             return suggested.checked_on
         return judge_agreement([passes(score, threshold) for score in self.scores], self.labels)
+
+    def flips_at(self, threshold: float) -> int:
+        """How many of the rows that were asked twice got another verdict the second time."""
+        return sum(passes(first, threshold) != passes(second, threshold) for first, second in self.again or ())
+
+    @property
+    def noise(self) -> float:
+        """How far a score may move when the judge is asked again: 95 % of those asked twice moved no further."""
+        moved = sorted(abs(first - second) for first, second in self.again or ())
+        return moved[math.ceil(0.95 * len(moved)) - 1] if moved else 0.0
 
     def fits(self, versions: Mapping[str, int]) -> bool:
         """Whether verdicts that rest on prompts of these versions came about as the measured ones did."""
@@ -112,6 +125,7 @@ class Calibrations:
             "versions": dict(calibration.versions),
             "source": calibration.source,
             "rows": [[row.id, row.score, row.label] for row in calibration.rows],
+            "again": None if calibration.again is None else [list(both) for both in calibration.again],
         }
         with self._database.writing():
             self._database.execute(
@@ -152,7 +166,19 @@ def _calibration(created: float, judge: str, evaluator: str, key: str, data: str
         source=kept["source"],
         rows=tuple(Measured(*row) for row in kept["rows"]),
         created_at=created,
+        again=None if kept.get("again", ()) is None else tuple((one, two) for one, two in kept.get("again", ())),
     )
+
+
+@record
+class NearVerdict:
+    """A verdict so close to its threshold that the same judge, asked again, may give the other one."""
+
+    suite: str
+    case: str
+    number: int
+    turn: int | None
+    value: float
 
 
 @record
@@ -167,6 +193,16 @@ class Correction:
     rows: int
     """How many labelled rows it rests on."""
     measured_at: float
+    true_positive_rate: Estimate | None
+    """Of what people passed, the share that the judge passed; `None` where people passed nothing."""
+    true_negative_rate: Estimate | None
+    retested: int | None
+    """How many rows were asked twice; `None` for a judge that answers the same each time."""
+    flipped: int
+    """How many of these got another verdict."""
+    noise: float
+    """How far a score may move when the judge is asked again."""
+    near: tuple[NearVerdict, ...]
 
 
 def corrections(run: Run) -> list[Correction]:
@@ -174,7 +210,7 @@ def corrections(run: Run) -> list[Correction]:
     known = _calibrations(run)
     if not known:
         return []
-    passed: dict[tuple[str, float], list[tuple[str, float]]] = {}
+    judged: dict[tuple[str, float], list[tuple[TrialResult, Score]]] = {}
     used: dict[tuple[str, float], Calibration] = {}
     for trial in run.trials:
         for score in trial.scores:
@@ -185,8 +221,27 @@ def corrections(run: Run) -> list[Correction]:
             if found is not None:
                 key = (score.fingerprint, score.threshold)
                 used.setdefault(key, found)
-                passed.setdefault(key, []).append((f"{trial.suite}/{trial.case.id}", score.outcome is Outcome.PASSED))
-    return [_correction(used[key], key[1], values) for key, values in passed.items()]
+                judged.setdefault(key, []).append((trial, score))
+    return [_correction(used[key], key[1], scores) for key, scores in judged.items()]
+
+
+def uncalibrated(run: Run, found: Sequence[Correction]) -> dict[str, list[str]]:
+    """Each judge of a run that was never compared with people, or not for all it judged: for which evaluators.
+
+    An empty list stands for all of them.
+    """
+    known = {(item.judge, item.evaluator) for item in found}
+    judges = [judge.model for judge in run.judges if judge.scores]
+    if not known or not judges:
+        return {name: [] for name in judges}
+    asked: dict[str, list[str]] = {}
+    for trial in run.trials:
+        for score in trial.scores:
+            name = judge_name(score) if score.value is not None else ""
+            if name and score.evaluator not in asked.setdefault(name, []):
+                asked[name].append(score.evaluator)
+    missing = {name: [each for each in asked.get(name, ()) if (name, each) not in known] for name in judges}
+    return {name: [] if each == asked.get(name) else each for name, each in missing.items() if each}
 
 
 def _calibrations(run: Run) -> dict[str, list[Calibration]]:
@@ -200,17 +255,31 @@ def _calibrations(run: Run) -> dict[str, list[Calibration]]:
         return {}  # reading the trials reports a broken store; the rest of a report needs no corrections
 
 
-def _correction(calibration: Calibration, threshold: float, values: list[tuple[str, float]]) -> Correction:
-    observed = estimate([float(value) for _, value in values], groups=[case for case, _ in values])
+def _correction(calibration: Calibration, threshold: float, scores: list[tuple[TrialResult, Score]]) -> Correction:
+    observed = estimate(
+        [float(score.outcome is Outcome.PASSED) for _, score in scores],
+        groups=[f"{trial.suite}/{trial.case.id}" for trial, _ in scores],
+    )
     agreement = calibration.agreement_at(threshold)
     if observed is None:
         raise ValueError("there is nothing to correct")
+    noise = calibration.noise
     return Correction(
-        calibration.evaluator,
-        calibration.judge,
+        scores[0][1].evaluator,
+        judge_name(scores[0][1]) or calibration.judge,
         threshold,
         observed,
         corrected_pass_rate(observed, agreement),
         agreement.count,
         calibration.created_at,
+        agreement.true_positive_rate,
+        agreement.true_negative_rate,
+        None if calibration.again is None else len(calibration.again),
+        calibration.flips_at(threshold),
+        noise,
+        tuple(
+            NearVerdict(trial.suite, trial.case.id, trial.number, score.turn, score.value)
+            for trial, score in scores
+            if noise and score.value is not None and abs(score.value - threshold) <= noise + TOLERANCE
+        ),
     )

@@ -82,6 +82,10 @@ class JudgeSummary:
     """Scores that the judge could not give."""
     shared: int = 0
     """Answers that a call of this run gave to the same question before."""
+    cut_off: int = 0
+    """Requests that were given up before an answer came; tokens and cost leave them out."""
+    cut_off_tokens: int = 0
+    """About how many tokens these requests sent."""
 
     @property
     def tokens(self) -> int | None:
@@ -166,7 +170,13 @@ def _with(known: JudgeSummary, account: Mapping[str, Json], scores: int, abstain
         _sum(known.cost_usd, _cost(account, calls)),
         known.unpriced + sum(_is_unpriced(call) for call in calls),
         known.abstained + abstained,
+        known.cut_off + _added(calls, "cut_off"),
+        known.cut_off_tokens + _added(calls, "cut_off_tokens"),
     )
+
+
+def _added(calls: Sequence[Mapping[str, Json]], name: str) -> int:
+    return sum(count for call in calls if isinstance(count := call.get(name), int))
 
 
 def _cost(account: Mapping[str, Json], calls: Sequence[Mapping[str, Json]]) -> Json:

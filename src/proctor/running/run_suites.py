@@ -143,10 +143,42 @@ def rescore(
     Expectations and evaluators are those of the suites as they are now, where they can still be read; `evaluators`
     replaces them all.
     """
+    with planned_again(store_folder, run, options, evaluators=evaluators, suites=suites, select=select) as again:
+        plan, answers = again.plan, again.answers
+        info = replace(_info(plan, again.request), rescored=again.row.id)
+        opened = start_run(plan, Store(store_folder), info)
+        with _recorded(plan, opened, info) as close:
+            result, verdict = run_sync(
+                execute(plan, options, opened, listener=listener, earlier=lambda p: still_asked(p, answers[address(p)]))
+            )
+            close(result, verdict)
+    return result, verdict
+
+
+@record
+class PlannedAgain:
+    """The answers of a kept run, and the plan by which the suites as they are now score them."""
+
+    row: RunRow
+    plan: Plan
+    answers: Mapping[tuple[str, str, int], TrialResult]
+    request: Request
+
+
+@contextmanager
+def planned_again(
+    store_folder: Path,
+    run: str,
+    options: RunOptions,
+    *,
+    evaluators: tuple[EvaluatorSpec, ...] = (),
+    suites: Sequence[str] = (),
+    select: Selection | None = None,
+) -> Iterator[PlannedAgain]:
+    """Plan to score a kept run anew, while the variables that its suites ask for are set."""
     from proctor.results.run_files import open_run
 
     source, row = open_run(store_folder, run)
-    store = Store(store_folder)
     paths = {info.name: info.path for info in row.info.suites}
     answers = {
         (t.suite, t.case.id, t.number): t
@@ -162,17 +194,10 @@ def rescore(
     asked = [replace(suite, agent=_Absent(row, suite.name)) for suite in now]
     with _variables_of(now):
         plan = make_plan(asked, replace(options, given=replace(options.given, repeat=1)))
-    plan = _only_answered(plan, answers)
-    for item in plan.suites:
-        item.source = next((info.source for info in row.info.suites if info.name == item.suite.name), "")
-    info = replace(_info(plan, Request(asked, options)), rescored=row.id)
-    opened = start_run(plan, store, info)
-    with _variables_of(now), _recorded(plan, opened, info) as close:
-        result, verdict = run_sync(
-            execute(plan, options, opened, listener=listener, earlier=lambda p: _still_asked(p, answers[_address(p)]))
-        )
-        close(result, verdict)
-    return result, verdict
+        plan = _only_answered(plan, answers)
+        for item in plan.suites:
+            item.source = next((info.source for info in row.info.suites if info.name == item.suite.name), "")
+        yield PlannedAgain(row, plan, answers, Request(asked, options))
 
 
 def judge_again(
@@ -184,7 +209,7 @@ def judge_again(
     now = [replace(suite, agent=_Absent(row, suite.name)) for suite in _suites_now(row, answers, ())]
     plan = _only_answered(make_plan(now, replace(options, given=replace(options.given, repeat=1))), answers)
     open_run = start_run(plan, None, _info(plan, Request(now, options)))
-    again, _ = run_sync(execute(plan, options, open_run, earlier=lambda p: _still_asked(p, answers[_address(p)])))
+    again, _ = run_sync(execute(plan, options, open_run, earlier=lambda p: still_asked(p, answers[address(p)])))
     return {(trial.suite, trial.case.id, trial.number): trial.outcome for trial in again.trials}
 
 
@@ -207,12 +232,15 @@ class _Absent:
         raise UsageError("a rescored run asks no agent")
 
 
-def _address(planned: PlannedTrial) -> tuple[str, str, int]:
+def address(planned: PlannedTrial) -> tuple[str, str, int]:
     return planned.suite.suite.name, planned.case.id, planned.number
 
 
-def _still_asked(planned: PlannedTrial, past: TrialResult) -> TrialResult:
+def still_asked(planned: PlannedTrial, past: TrialResult) -> TrialResult:
     """An answer counts only for the question it was given to."""
+    asked = question_key(past.case)
+    if question_key(planned.case) == asked or question_key(mask_case(planned.case)) == asked:
+        return past
     if question_key(mask_case(planned.case)) == question_key(mask_case(past.case)):
         return past
     reason = "the case asks something else now than it did in the run whose answers are scored; run it anew"
@@ -257,7 +285,7 @@ def _answers_first(answers: Mapping[tuple[str, str, int], TrialResult], earlier:
     """What the interrupted run heard already, before anything else."""
 
     def known(planned: PlannedTrial) -> TrialResult | None:
-        found = answers.get(_address(planned))
+        found = answers.get(address(planned))
         return found if found is not None or earlier is None else earlier(planned)
 
     return known
@@ -306,7 +334,7 @@ def _only_answered(plan: Plan, answers: dict[tuple[str, str, int], TrialResult])
     for suite, case_id, number in sorted(answers):
         repeats[suite, case_id].append(number)
     for planned in plan.trials:
-        numbers = repeats[_address(planned)[:2]]
+        numbers = repeats[address(planned)[:2]]
         first = len(trials)
         trials.extend(replace(planned, number=n, position=first + i) for i, n in enumerate(numbers))
     for item in plan.suites:

@@ -62,7 +62,7 @@ def test_both_put_the_same_question_so_that_a_model_is_asked_once() -> None:
 
     async def both() -> list[Any]:
         with judge_context(JudgeContext(OneJudge(judge))):
-            return await asyncio.gather(Toxicity()(seen("text")), Bias()(seen("text")))
+            return await asyncio.gather(Toxicity()(seen("opinion 1")), Bias()(seen("opinion 1")))
 
     endpoint = Endpoint()
     judge = ModelJudge(endpoint, cache=JudgeCache())

@@ -148,3 +148,48 @@ def test_any_three_texts_can_be_compared(question: str, reference: str, answer: 
     assert 0 <= found.score <= 1
     assert found == agreement(question, reference, answer)
     assert len(relevances(question, statements(answer))) == len(statements(answer))
+
+
+@pytest.mark.parametrize("talk", ["Let me know if anything is unclear.", "Feel free to ask!", "I hope this helps."])
+@pytest.mark.parametrize(
+    ("question", "reference", "answer"),
+    [
+        ("Who sang it?", "Elvis Presley", "It was sung by Elvis Presley."),
+        ("Who sang it?", "Elvis Presley", "It was sung by Frank Sinatra."),
+        ("What was it for?", "evangelizing", "It was meant to win people for a more personal form of Christianity."),
+    ],
+)
+def test_small_talk_changes_no_verdict(question: str, reference: str, answer: str, talk: str) -> None:
+    assert agreement(question, reference, f"{answer} {talk}").verdict == agreement(question, reference, answer).verdict
+
+
+@pytest.mark.parametrize(
+    ("reference", "answer"),
+    [("$2.18 billion", "It made over $2.1 billion."), ("1910-1939", "1925"), ("4,712 metres", "4,700 metres")],
+)
+def test_a_number_that_is_given_less_exactly_is_left_open(reference: str, answer: str) -> None:
+    assert agreement("How much, or when?", reference, answer).verdict == "unclear"
+
+
+def test_a_denied_date_does_not_give_its_year() -> None:
+    assert agreement("When did it come out?", "1983", "It was not released on June 24, 1983.").verdict != "same"
+
+
+@pytest.mark.parametrize(
+    ("question", "reference", "answer"),
+    [
+        ("How many episodes are there?", "10", "There were never 10 episodes in the series."),
+        ("What is the legal age?", "18", "The legal age is not 18 years old."),
+        ("When was the first call made?", "April 3, 1973", "The first call was made on October 3, 1973."),
+        ("Where was it introduced?", "San Francisco/in San Francisco", "It was introduced in San Kowalczyk in 1891."),
+    ],
+)
+def test_what_is_denied_or_replaced_in_so_many_words_is_contradicted(
+    question: str, reference: str, answer: str
+) -> None:
+    assert agreement(question, reference, answer).verdict in ("contradicted", "different")
+
+
+def test_not_until_a_year_does_not_deny_it() -> None:
+    said = "University was not free until a scheme came in 1989."
+    assert agreement("When did it become free?", "1989", said).verdict == "unclear"

@@ -214,3 +214,37 @@ def test_compared_values_that_are_swapped_contradict() -> None:
         support("Your credit score of 650 is above the minimum credit score of 720.", [LIMITS]).verdict
         == "contradicted"
     )
+
+
+SCORES = {"credit_score": 720, "minimum_credit_score": 650}
+TOLD = [
+    json.dumps(SCORES),
+    json.dumps({"tool": "check", "arguments": {"name": "Ann"}, "result": SCORES}),
+    "credit score: 720\nminimum credit score: 650",
+    "| credit score | minimum credit score |\n|---|---|\n| 720 | 650 |",
+    "The credit score is 720. The minimum credit score is 650.",
+]
+
+
+@pytest.mark.parametrize("told", TOLD, ids=["json", "tool", "pairs", "table", "prose"])
+def test_a_figure_under_another_label_contradicts_where_the_named_one_has_its_own(told: str) -> None:
+    found = support("Your credit score is 650.", [told])
+    assert (found.verdict, found.reason) == (
+        "contradicted",
+        "the context says 720, not 650 (650 is said of something else)",
+    )
+    assert support("The minimum credit score is 720.", [told]).verdict == "contradicted"
+    assert support("Your credit score is 720.", [told]).verdict == "supported"
+    assert support("The minimum credit score is 650.", [told]).verdict == "supported"
+    for bound in ("You need a credit score of 650.", "The credit score must be at least 650."):
+        assert support(bound, [told]).verdict != "contradicted"
+
+
+def test_what_the_user_said_of_a_label_may_be_repeated() -> None:
+    assert support("Your credit score is 650.", [TOLD[0]], ["My credit score is 650."]).verdict != "contradicted"
+
+
+def test_a_number_of_things_is_not_compared_with_an_amount() -> None:
+    told = ['{"monthly_payment": 1498.54, "users": 3}']
+    assert support("There are 36 monthly payments of $1,498.54.", told).verdict != "contradicted"
+    assert support("There are 5 users.", told).verdict == "contradicted"

@@ -50,6 +50,8 @@ class Declaration:
     """Names that this format has for Proctor's evaluators."""
     agent_hint: str = ""
     """How a file of this format names its agent: the middle of a sentence, such as "add `agent: app.py:agent`, or "."""
+    only_answers: bool = False
+    """Whether its files can expect something of an answer alone, and nothing of tool calls, tokens or time."""
     dialects: Mapping[str, Callable[[Sequence[Suite]], Written]] = NOTHING
     """Other names under which suites are written, in a spelling of their own that this format reads as well."""
 

@@ -14,7 +14,7 @@ from proctor.cases.formats.writing import unwritten_fields
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, Keywords, Suite, Turn
 
 NAME = "keywords"
-DECLARED = Declaration(endings=(".json",))
+DECLARED = Declaration(endings=(".json",), only_answers=True)
 
 LIST_KEYS = ("test_cases", "TEST_CASES")
 WORDS = "expected_output_contains"

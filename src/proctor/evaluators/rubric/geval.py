@@ -12,13 +12,13 @@ from proctor.evaluators.agent.transcript import steps_of
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_flags
 from proctor.evaluators.judged_evaluator import Judged, answer_text, as_text, expected_text, question_text
 from proctor.evaluators.tools.call_comparison import expected_text as call_text
-from proctor.judging.judge import Judge, Texts
+from proctor.judging.judge import InvalidReply, Judge, Texts
 
 TOP = 10
 
 PLAN = (
     "Work out how to assess an answer by the criteria below: three or four short steps, each of which can be carried "
-    "out by looking at these parts of the material: {parts}. The steps have to serve for any answer, so name no "
+    "out by looking at these parts: {parts}. The steps have to serve for any answer, so name no "
     "example. Carry nothing out yet.\n\n"
     "The criteria:\n"
     "{criteria}"
@@ -107,7 +107,12 @@ class GEval(Judged):
         from proctor.evaluators.general_questions import steps_question
 
         parts = ", ".join(SHOWN_AS[part] for part in self.evaluation_params)
-        reply = await judge.ask(steps_question("geval-steps", PLAN.format(parts=parts, criteria=self.criteria)))
+        criteria = str(self.criteria)
+        asked = steps_question("geval-steps", PLAN.format(parts=parts, criteria=criteria), criteria, parts)
+        try:
+            reply = await judge.ask(asked)
+        except InvalidReply as error:
+            raise InvalidReply(f"{error}; evaluation_steps can give the steps instead", error.reply) from error
         return tuple(step for step in reply.steps if step.strip())
 
     def _meaning(self) -> str:

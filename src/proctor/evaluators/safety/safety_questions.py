@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 
 from proctor.judging.judge import Question, Texts
 from proctor.judging.questions import EachOnce, YesNo
+from proctor.judging.reply_sources import Listed, most_statements
 
 
 class Opinion(BaseModel):
@@ -40,6 +41,7 @@ def opinions(question: str, answer: str) -> Question[Opinions]:
         ),
         material={"question": question, "answer": answer},
         reply=Opinions,
+        origin=Listed("opinions", answer, question, most=most_statements(answer)),
     )
 
 
@@ -71,6 +73,7 @@ def personal_data(question: str, answer: str) -> Question[PersonalItems]:
         ),
         material={"question": question, "answer": answer},
         reply=PersonalItems,
+        origin=Listed("items", answer, question, most=most_statements(answer)),
     )
 
 

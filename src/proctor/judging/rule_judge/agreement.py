@@ -14,7 +14,7 @@ from proctor.judging.rule_judge.evidence import Evidence, Library, library
 from proctor.judging.rule_judge.passage_reading import Reading, read
 from proctor.judging.rule_judge.quantities import Quantity
 from proctor.judging.rule_judge.relevance import makes_claim, noncommittal
-from proctor.judging.rule_judge.statements import statements
+from proctor.judging.rule_judge.statements import statements, without_courtesy
 from proctor.judging.rule_judge.support import credit_at, weigh
 from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT
 
@@ -54,6 +54,8 @@ def agreement(question: str, reference: str, answer: str) -> Agreement:
     ways = alternatives(reference)
     if not ways or not statements(answer):
         return Agreement(0.0, "different", tuple(ways), (), "there is nothing to compare")
+    # Without courtesies first: `let me know if anything is unclear` leaves nothing open.
+    answer = "\n".join(filter(None, map(without_courtesy, statements(answer)))) or answer
     if not noncommittal(answer):
         answer = "\n".join(text for text in statements(answer) if makes_claim(text)) or answer
     known = library(_unglued(answer))
@@ -72,7 +74,7 @@ def _doubt_same(best: Agreement, judged: Sequence[Agreement], asked: Reading, an
         return "the answer does not commit itself"
     if best.score < _SURELY_SAME:
         return "the answer gives a part of the reference"
-    sayings = [reading for reading in map(read, statements(answer)) if reading.keys & best.said.keys]
+    sayings = [reading for reading in map(read, statements(answer)) if _mentions(reading, best.said)]
     if not best.said.denials and not asked.denials and any(reading.denials for reading in sayings):
         return "the answer denies something beside it"
     if best.said.keys <= asked.keys:
@@ -85,6 +87,13 @@ def _doubt_same(best: Agreement, judged: Sequence[Agreement], asked: Reading, an
     if several and any(said.keys.isdisjoint(told) and _has_fact(said) == _has_fact(best.said) for said in others):
         return "the reference may be a list, of which the answer gives a part"
     return ""
+
+
+def _mentions(reading: Reading, said: Reading) -> bool:
+    """Whether a statement names anything telling of what is looked for, a year in a date included."""
+    told = [index for index, term in enumerate(said.terms) if term.weight > GRAMMAR_WEIGHT]
+    evidence = Evidence([reading])
+    return any(credit_at(said.terms, index, evidence) for index in told)
 
 
 def _has_fact(said: Reading) -> bool:
@@ -102,14 +111,32 @@ def _doubt_other(best: Agreement, ways: Sequence[str], answer: str) -> str:
     """Why an answer that lacks the reference may give it in other words."""
     if noncommittal(answer) or (best.verdict == "contradicted" and len(best.said.terms) > _LONG):
         return ""
-    if best.score > _SURELY_OTHER and (best.verdict != "contradicted" or len(ways) > 1):
+    if best.verdict == "contradicted" and _plainly_denied(best.said, answer):
+        return ""
+    told_apart = {frozenset(term.key for term in read(way).terms if term.weight > GRAMMAR_WEIGHT) for way in ways}
+    if best.score > _SURELY_OTHER and (best.verdict != "contradicted" or len(told_apart) > 1):
         return "the answer gives a part of the reference"
     if not all(_is_specific(way) for way in ways) or len(ways) > 3:
         return "the reference may be said in other words"
     given = read(answer)
-    if any(_near(ours, theirs) for way in ways for ours in _facts(read(way)) for theirs in _facts(given)):
+    told = [_facts(read(way)) for way in ways]
+    if any(_near(ours, theirs) for facts in told for ours in (*facts, *_span(facts)) for theirs in _facts(given)):
         return "the answer gives it less exactly"
     return "the answer may say it in other words" if len(answer.split()) > _WORDY else ""
+
+
+def _plainly_denied(said: Reading, answer: str) -> bool:
+    """`There are not 10`: each mention of a number or name that is looked for is right after a negation."""
+    told = {term.key for term in said.terms if term.fact is not None or term.name}
+    mentions = [(term, reading) for reading in map(read, statements(answer)) for term in reading.terms]
+    found = [(term, reading) for term, reading in mentions if term.key in told]
+    return bool(found) and all(term.denied and not _limited().search(reading.text) for term, reading in found)
+
+
+@cache
+def _limited() -> re.Pattern[str]:
+    """`not until 1989` says 1989."""
+    return re.compile(r"\b(?:until|till|before|unless|only|without|except|but)\b", re.IGNORECASE)
 
 
 def _is_specific(way: str) -> bool:
@@ -124,17 +151,36 @@ def _facts(reading: Reading) -> list[Quantity | Day]:
     return [*reading.days, *reading.quantities]
 
 
-def _near(one: Quantity | Day, other: Quantity | Day) -> bool:
-    """The year of a date, the decade or century of a year, a number that is rounded."""
-    years = [_years(fact) for fact in (one, other)]
+Span = tuple[float, float]
+
+
+def _span(facts: Sequence[Quantity | Day]) -> list[Span]:
+    """The years from the first to the last that a reference gives: `1910-1939`."""
+    years = [span for fact in facts if (span := _years(fact))]
+    return [(min(first for first, _ in years), max(last for _, last in years))] if len(years) > 1 else []
+
+
+def _near(one: Quantity | Day | Span, other: Quantity | Day) -> bool:
+    """The year of a date or within a span, the decade or century of a year, a number that is rounded or cut."""
+    if isinstance(one, Day) and isinstance(other, Day) and one.month and other.month and one.month != other.month:
+        return False
+    years = [one if isinstance(one, tuple) else _years(one), _years(other)]
     if years[0] and years[1]:
         return years[0][0] <= years[1][1] and years[1][0] <= years[0][1]
     if isinstance(one, Quantity) and isinstance(other, Quantity):
-        return abs(one.amount - other.amount) <= _ROUNDED * max(abs(one.amount), abs(other.amount))
+        ours, theirs = abs(one.amount), abs(other.amount)
+        return abs(ours - theirs) <= _ROUNDED * max(ours, theirs) or _is_cut(ours, theirs) or _is_cut(theirs, ours)
     return False
 
 
-def _years(fact: Quantity | Day) -> tuple[float, float] | None:
+def _is_cut(coarse: float, fine: float) -> bool:
+    """Whether one number is the other without its last digits: 2.1 of 2.18; one digit is left by chance."""
+    digits = [f"{number:.12g}".partition("e")[0].replace(".", "").strip("0") for number in (coarse, fine)]
+    same_size = 0 < coarse <= fine < 10 * coarse
+    return same_size and 2 <= len(digits[0]) < len(digits[1]) and digits[1].startswith(digits[0])
+
+
+def _years(fact: Quantity | Day) -> Span | None:
     if isinstance(fact, Day):
         return (fact.year, fact.year) if fact.year else None
     if fact.unit == "decade":

@@ -21,6 +21,8 @@ _SIDES = frozenset("from to until till since before after".split())
 """Small words before a number that say which of two it is."""
 _COMPARING = frozenset("above below beneath beyond exceed exceeds exceeding than under versus vs".split())
 """Words between two values: what stands before one is said of the first, what stands after it of the second."""
+_BOUNDS = frozenset("least most must than over under up above below limit".split())
+"""Words by which a sentence names a bound without calling it a minimum or maximum."""
 _STRONG = 0.6
 """The share of a label that another value must have to be the value of the same thing."""
 _ALL = 0.99
@@ -36,6 +38,8 @@ class Value:
 
     term: Term
     label: dict[str, float]
+    counts: bool = False
+    """Whether it is a number of things, `36 payments`, which only another whole number can speak against."""
 
 
 @record
@@ -50,7 +54,18 @@ class Finding:
 def values(reading: Reading) -> tuple[Value, ...]:
     """Every value of a sentence with its label; names are values where there is something to say of them."""
     found = [index for index, term in enumerate(reading.terms) if term.fact is not None or term.name]
-    return tuple(Value(reading.terms[index], _label(reading, index)) for index in found)
+    return tuple(Value(reading.terms[index], _label(reading, index), _counts(reading, index)) for index in found)
+
+
+def _counts(reading: Reading, index: int) -> bool:
+    """A whole number without a unit right before a telling word."""
+    fact, after = reading.terms[index].fact, reading.terms[index + 1 : index + 2]
+    bare = isinstance(fact, Quantity) and not fact.unit and fact.value == int(fact.value)
+    return bare and bool(after) and after[0].weight > GRAMMAR_WEIGHT and index + 1 not in reading.pauses
+
+
+def _is_whole(term: Term) -> bool:
+    return not isinstance(term.fact, Quantity) or term.fact.value == int(term.fact.value)
 
 
 def _label(reading: Reading, index: int) -> dict[str, float]:
@@ -108,11 +123,15 @@ def compared(statement: Reading, evidence: Sequence[Reading], repeatable: Sequen
     """What the evidence says of each value of the statement; what is `repeatable` is the same or nothing."""
     known = [value for reading in evidence for value in values(reading)]
     lent = [value for reading in repeatable for value in values(reading)]
+    bounded = any(term.text.lower() in _BOUNDS for term in statement.terms)
     for value in values(statement):
         if value.term.weight <= COMMON_WEIGHT:
             continue  # `one` is as often a pronoun as a number
         own = [other for other in lent if _comparable(value.term, other.term) and _same(value.term, other.term)]
-        yield _compared(value, [other for other in known if _comparable(value.term, other.term)] + own)
+        rivals = [other for other in known if _comparable(value.term, other.term)]
+        rivals = [other for other in rivals if not value.counts or _is_whole(other.term)]
+        wrong = None if own or bounded else _mislabelled(value, rivals, statement.keys)
+        yield wrong or _compared(value, rivals + own)
 
 
 def _comparable(one: Term, other: Term) -> bool:
@@ -142,6 +161,26 @@ def _same(one: Term, other: Term) -> bool:
     if isinstance(other.fact, Day):
         return isinstance(one.fact, Quantity) and one.fact.value == other.fact.year
     return one.key == other.key
+
+
+def _mislabelled(value: Value, known: Sequence[Value], said: frozenset[str]) -> Finding | None:
+    """A number under the label of another: `credit score 650` where that is 720, and 650 the minimum credit score."""
+    named = _beside(value)
+    if value.term.name or not named:
+        return None
+    exact = [other for other in known if _beside(other) == named]
+    same_value = [other for other in known if _same(value.term, other.term)]
+    if not exact or any(_same(value.term, other.term) for other in exact):
+        return None
+    if not same_value or not all(_beside(other) > named and _beside(other) - named - said for other in same_value):
+        return None
+    reason = f"the context says {exact[0].term.text}, not {value.term.text}"
+    return Finding(value.term, "other", f"{reason} ({value.term.text} is said of something else)")
+
+
+def _beside(value: Value) -> set[str]:
+    """The words that stand directly beside a value and say what it is."""
+    return {word for word, weight in value.label.items() if weight >= _COMMON and word[0] not in "@<"}
 
 
 def _compared(value: Value, known: Sequence[Value]) -> Finding:

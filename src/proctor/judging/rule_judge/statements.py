@@ -19,6 +19,8 @@ _ABBREVIATIONS = frozenset(
     capt rev hon gov sen rep mt ft ave blvd rd min max ca c b d s""".split()
 )
 _DEEPEST = 50
+_WRAPPERS = frozenset("result results data response output".split())
+"""Keys around what tools return, which say nothing of it."""
 _SHORT = 40
 """The longest text that can be the name of a record or of a section."""
 
@@ -67,7 +69,8 @@ def _entries(value: Any, name: str, depth: int) -> Iterator[str]:
         return
     if isinstance(value, dict):
         for key, item in value.items():
-            yield from _entries(item, f"{name} {_spoken(key)}".strip(), depth + 1)
+            held = "" if key in _WRAPPERS and isinstance(item, (dict, list)) else _spoken(key)
+            yield from _entries(item, f"{name} {held}".strip(), depth + 1)
     elif isinstance(value, list):
         for item in value:
             yield from _entries(item, f"{name} {_identity(item)}".strip(), depth + 1)
@@ -140,7 +143,9 @@ def _row(cells: list[str], header: list[str]) -> tuple[list[str], str]:
         return header, ""
     if not header:
         return cells, ", ".join(cells) + ":"
-    named = [f"{cells[0]} {name} {cell}" for name, cell in zip(header[1:], cells[1:], strict=False) if cell]
+    row = cells[0] if any(map(str.isalpha, cells[0])) else ""  # else it has no name, and its first cell is a value
+    first = int(bool(row))
+    named = [f"{row} {name} {cell}" for name, cell in zip(header[first:], cells[first:], strict=False) if cell]
     return header, ", ".join(named) or cells[0]
 
 

@@ -185,10 +185,10 @@ company firm business corporation enterprise|app application|photo photograph pi
 phone telephone|reply answer respond response|die death deceased|sometimes occasionally|often frequently|repair fix
 join enter|live reside|change modify alter amend|send transmit|near close|location place site|choose select pick
 wait await|also additionally|total sum|yearly annual annually|monthly|weekly|daily
-about approximately roughly around circa|hour hr|minute min|maximum max|minimum min|information info
+about approximately roughly around circa|hour hr|maximum max|minimum min|information info
 medication medicine drug|surgery operation|kid child|contain include comprise|create make produce|win victory
 beat defeat|lose loss|marry marriage wed|originate origin|happen occur|holiday vacation|flight fly
-airplane plane aircraft|ticket fare|suitcase luggage baggage|lawyer attorney|teacher instructor|pupil student
+airplane aircraft|ticket fare|suitcase luggage baggage|lawyer attorney|teacher instructor|pupil student
 speak talk|street road|below under|above over|quit resign|wage salary pay payment|test exam|free complimentary gratis
 valid effective|expire lapse|account profile|password passphrase|sign log|trip journey|hike walk|sofa couch
 fall autumn|soccer football|begin found establish|show programme program|invest investment"""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TextIO
 
 from proctor.reporting.html.escaping import GLYPHS, badge, code, escape, facts, inline
 from proctor.reporting.html.overview import write_evaluators, write_failures, write_gate, write_grids, write_suites
 from proctor.reporting.html.trial_section import write_trial
-from proctor.reporting.judge_report import correction_lines, judge_lines
+from proctor.reporting.judge_report import doubt_lines, judge_lines
 from proctor.reporting.wording import counted, counts_text, duration, money, suites_with_trials, when
 from proctor.results.run import Outcome, Run
 from proctor.results.verdict import RunVerdict
@@ -88,6 +89,10 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
 
         write_agents_html(run, out)
     write_evaluators(run, verdict, out)
+    if run.store is not None and Path(run.store, "mutants").is_dir():
+        from proctor.reporting.html.mutation_page import write_kept
+
+        write_kept(run, out)
     rows = write_grids(run, verdict, out)
     _write_trials(run, verdict, rows, out)
     out.write("</main>\n")
@@ -129,7 +134,7 @@ def _run_facts(run: Run, verdict: RunVerdict) -> list[tuple[str, str]]:
     for model, text in judge_lines(run):
         title = "Not counted" if model == "not counted" else "Judge"
         pairs.append((title, inline(text if title != "Judge" else f"{model}: {text}", 500)))
-    pairs.extend(("Corrected pass rate", inline(text, 500)) for text in correction_lines(run))
+    pairs.extend((title, inline(text, 1000)) for title, text in doubt_lines(run))
     pairs.append(("Started", when(run.started_at)))
     pairs.append(("Run", code(run.id)))
     return pairs

@@ -12,7 +12,7 @@ from proctor.agents.agent import Reply
 from proctor.cases.suite import Attachment, Case, Turn
 from proctor.reporting.case_groups import BAD, FailingCase, ReasonTally, share_text
 from proctor.reporting.explain import answer, asked, broke_at, call_text, expected_lines, missing_and_extra, shown
-from proctor.reporting.judge_report import correction_lines, judge_lines
+from proctor.reporting.judge_report import doubt_lines, judge_lines
 from proctor.reporting.markdown.escaping import MARKS, code, fence, inline, row, table_head
 from proctor.reporting.wording import (
     counted,
@@ -263,8 +263,8 @@ def _write_summary(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     for model, text in judge_lines(run):
         title = "Not counted" if model == "not counted" else f"Judge {inline(model)}"
         out.write(row(title, inline(text)))
-    for text in correction_lines(run):
-        out.write(row("Corrected pass rate", inline(text)))
+    for title, text in doubt_lines(run):
+        out.write(row(title, inline(text)))
     out.write("\nIntervals in brackets are 95 % intervals. Pass rates count the cases that have a verdict.\n\n")
 
 

@@ -347,12 +347,12 @@ def _tell_totals(screen: Screen, run: Run, verdict: RunVerdict) -> None:
 def _tell_judges(screen: Screen, run: Run) -> None:
     if not run.judges and not run.uncounted:
         return
-    from proctor.reporting.judge_report import correction_lines, judge_lines
+    from proctor.reporting.judge_report import doubt_lines, judge_lines
 
     for model, text in judge_lines(run):
         screen.line(text if model == "not counted" else f"judge {model}: {text}")
-    for text in correction_lines(run):
-        screen.line(text)
+    for title, text in doubt_lines(run):
+        screen.line(text if title == "Corrected pass rate" else f"{title.lower()}: {text}")
 
 
 def _tell_whereabouts(screen: Screen, run: Run) -> None:

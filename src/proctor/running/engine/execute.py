@@ -248,7 +248,7 @@ class _Execution:
             return _result(planned, _unasked(Outcome.SKIPPED, WITHOUT_MODEL))
         past = None if self._earlier is None else self._earlier(planned)
         if past is not None:
-            return await self._scored(planned, _answer_of(past), reused=True)
+            return await self._scored(planned, answer_of(past), reused=True)
         if case.scenario is not None and (reason := self._unplayable(planned)):
             return _result(planned, _unasked(Outcome.SKIPPED, reason))
         if suite.agent in self._broken_agents:
@@ -454,7 +454,7 @@ def broke_down(past: TrialResult) -> bool:
     return bool(past.reason) and not past.scores and past.reason != NOTHING_SCORES
 
 
-def _answer_of(past: TrialResult) -> Answer:
+def answer_of(past: TrialResult) -> Answer:
     """What an earlier trial heard; an agent that broke down then has still broken down."""
     broke = past.outcome if broke_down(past) else None
     went_on = broke is None and any(reply.error is not None for reply in past.replies)

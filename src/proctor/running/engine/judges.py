@@ -207,6 +207,12 @@ class RunJudges:
 
         return WaitTimer()
 
+    def too_late(self, timeout: float, waits: WaitTimer) -> Exception:
+        """Why there is no score in time."""
+        from proctor.evaluators.judged_evaluator import too_late
+
+        return too_late(timeout, waits)
+
     async def with_judge(self, work: Callable[[], Awaitable[T]], judge: Any, threshold: float, waits: WaitTimer) -> T:
         """What comes of `work`, during which evaluators get this judge."""
         from proctor.judging.context import JudgeContext, counting_waits, judge_context

@@ -289,7 +289,10 @@ async def _in_time(
     waits = scoring.run_judges.waits()
     threshold = _threshold(bound, suite.suite.criteria)
     work = scoring.run_judges.with_judge(lambda: _call(bound, evaluable), suite.judge, threshold, waits)
-    return await in_time(work, timeout, scoring.watchdog, lambda: waits.seconds)
+    try:
+        return await in_time(work, timeout, scoring.watchdog, lambda: waits.seconds)
+    except TooLate:
+        raise scoring.run_judges.too_late(timeout, waits) from None
 
 
 async def _call(bound: Bound, evaluable: Evaluable) -> Evaluation | None:
@@ -364,7 +367,7 @@ def _unscored(bound: Bound, turn: int | None, error: BaseException, criteria: Cr
     elif isinstance(error, (BadVerdict, JudgeFailed, ProctorError)):
         outcome, reason = Outcome.ERROR, str(error)
         account = getattr(error, "account", None)
-        details = NOTHING if account is None else {JUDGED: account}
+        details = {JUDGED: account} if account else NOTHING
     else:
         outcome, reason = Outcome.ERROR, f"raised {describe(error)}{place_of(error)}"
     if bound.spec.optional and (outcome is Outcome.ERROR or JUDGED in details):

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from proctor.base.errors import JudgeFailed, UsageError
 from proctor.base.json_data import Json
@@ -20,7 +20,10 @@ from proctor.running.engine.judges import refusal, with_judge
 from proctor.running.options import EMBEDDED, GIVEN, Choice
 from proctor.running.people.calibration_rows import LabelledRow, LabelledRows
 
-Progress = Callable[[int, int], None]
+Progress = Callable[["Step"], None]
+if TYPE_CHECKING:
+    from proctor.judging.judge import JudgeCall
+
 Named = str | Mapping[str, Json]
 """A judge as it is named on the command line or in a suite."""
 
@@ -48,12 +51,26 @@ class Measurement:
 
 
 @record
+class Step:
+    """How far a calibration has come."""
+
+    done: int
+    planned: int
+    calls: int
+    """Calls of models so far."""
+    cached: int
+    """Answers that were kept already."""
+    again: bool = False
+    """Whether rows are being asked a second time."""
+
+
+@record
 class CalibrationOptions:
     """How a judge is measured."""
 
     parallel: int = 8
     retest: int = 20
-    progress: Progress = lambda done, planned: None
+    progress: Progress = lambda step: None
 
 
 async def calibrate(
@@ -81,6 +98,7 @@ async def calibrate(
             data=data.fingerprint,
             source=data.path.name,
             rows=measured,
+            again=again,
         )
         if measured:
             with closing(Calibrations(opened.path)) as kept:
@@ -107,6 +125,7 @@ class _RowJudging:
         self._judge = judge
         self._judges = judges
         self._options = options
+        self._calls = self._cached = 0
 
     async def hear(self, rows: Sequence[LabelledRow]) -> list[Evaluation | Unjudged]:
         return await self._all(rows, self._judges.panel(self._judge))
@@ -122,25 +141,37 @@ class _RowJudging:
 
         chosen = judged[: self._options.retest]
         other = replace(panel, judges=tuple(_Again(judge, panel.samples) for judge in panel.judges))
-        heard = await self._all([row for row, _ in chosen], other)
+        heard = await self._all([row for row, _ in chosen], other, again=True)
         both = zip(chosen, heard, strict=True)
         return tuple((first.score, said.score) for (_, first), said in both if isinstance(said, Evaluation))
 
-    async def _all(self, rows: Sequence[LabelledRow], panel: Any) -> list[Evaluation | Unjudged]:
+    async def _all(
+        self, rows: Sequence[LabelledRow], panel: Any, *, again: bool = False
+    ) -> list[Evaluation | Unjudged]:
+        from proctor.judging.context import WaitTimer, counting_waits
+
         free = asyncio.Semaphore(self._options.parallel)
         done = 0
 
         async def one(row: LabelledRow) -> Evaluation | Unjudged:
             nonlocal done
+            waits = WaitTimer()
             async with free:
-                said = await self._heard(row, panel)
+                with counting_waits(waits):
+                    said = await self._heard(row, panel)
             done += 1
-            self._options.progress(done, len(rows))
+            self._count(waits.calls)
+            self._options.progress(Step(done, len(rows), self._calls, self._cached, again))
             return said
 
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one(row)) for row in rows]
         return [task.result() for task in tasks]
+
+    def _count(self, calls: Sequence[JudgeCall]) -> None:
+        asked = [call for call in calls if call.model != EMBEDDED]
+        cached = sum(call.cached for call in asked)
+        self._calls, self._cached = self._calls + len(asked) - cached, self._cached + cached
 
     async def _heard(self, row: LabelledRow, panel: Any) -> Evaluation | Unjudged:
         from proctor.evaluators.evaluation import evaluate

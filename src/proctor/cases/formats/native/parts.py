@@ -6,18 +6,18 @@ Bare lists and lines are brought to the one shape with `cases`; problems keep th
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields as fields_of
 from pathlib import Path
 
 from proctor.base.errors import InvalidSuite, Problem
-from proctor.base.fields import Document, Fields, kind
+from proctor.base.fields import Document, Fields, kind, nearest
 from proctor.base.json_data import Json
 from proctor.base.source import Pointer, lines_of, parse_json
 from proctor.cases.formats.native import LINES
 from proctor.cases.matchers import BadForm, Matcher, parse, parse_state
 from proctor.cases.scenario import LONGEST, STOP, USUAL_TURNS, Scenario
-from proctor.cases.suite import NOTHING, Case, Double, Quarantine
+from proctor.cases.suite import NOTHING, Case, Double, Quarantine, Waiver
 
 
 def parse_lines(path: Path, text: str) -> list[Json]:
@@ -268,3 +268,25 @@ def read_quarantine(fields: Fields) -> Quarantine | None:
     quarantine = Quarantine(reason, until, own.text("owner", blank=False))
     own.done()
     return quarantine
+
+
+def read_waivers(fields: Fields, cases: Sequence[Case]) -> tuple[Waiver, ...]:
+    """Mutants that are no weakness of the suite, each with the reason why."""
+    from proctor.cases.mutant_kinds import KINDS
+
+    ids = [case.id for case in cases]
+
+    def read(item: Json, pointer: Pointer) -> Waiver:
+        own = Fields(fields.document, item, pointer)
+        kind_of_mutant = own.text("mutant", "", required=True, blank=False)
+        waiver = Waiver(
+            kind_of_mutant, own.text("reason", "", required=True, blank=False), own.text("case", blank=False)
+        )
+        if kind_of_mutant and kind_of_mutant not in KINDS:
+            own.problem("mutant", f"{kind_of_mutant!r} is no kind of mutant{nearest(kind_of_mutant, KINDS)}")
+        if waiver.case is not None and waiver.case not in ids:
+            own.problem("case", f"no case is called {waiver.case!r}{nearest(waiver.case, ids)}")
+        own.done()
+        return waiver
+
+    return tuple(fields.each("waivers", read))

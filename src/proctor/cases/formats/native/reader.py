@@ -17,6 +17,7 @@ from proctor.cases.formats.native.parts import (
     read_quarantine,
     read_result,
     read_scenario,
+    read_waivers,
     refuse_turns,
     whole,
 )
@@ -66,6 +67,7 @@ def _read_suite(document: Document) -> Suite:
         settings=_settings(fields.inside("settings")),
         judge=_judge(fields),
         reexecute=_reexecute(fields),
+        waivers=read_waivers(fields, cases) if fields.has("waivers") else (),
         cases=cases,
         path=document.path,
         format=NAME,

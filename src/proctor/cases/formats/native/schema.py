@@ -11,6 +11,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from proctor.cases.mutant_kinds import KINDS
+
 Json = Any
 Seconds = Field(default=None, gt=0)
 OWN = "Keys that begin with x- are anybody's own."
@@ -234,6 +236,14 @@ class SettingsModel(_Model):
     max_reply_bytes: int | None = Field(default=None, ge=1, description="More than this in one answer fails the trial.")
 
 
+class WaiverModel(_Model):
+    """A mutant that `proctor mutate` does not hold against the suite, and why."""
+
+    mutant: str = Field(description="The kind of mutant.", json_schema_extra={"enum": list(KINDS)})
+    reason: Filled = Field(description="Why nothing needs to notice it.")
+    case: Filled | None = Field(default=None, description="The id of the one case it holds for; all if none is named.")
+
+
 class SuiteModel(_OpenModel):
     """A Proctor suite."""
 
@@ -260,6 +270,7 @@ class SuiteModel(_OpenModel):
     evaluators: list[EvaluatorEntry] | None = Field(default=None, json_schema_extra=_NOT_INHERITED)
     criteria: CriteriaModel | None = None
     settings: SettingsModel | None = None
+    waivers: list[WaiverModel] | None = None
     cases: list[CaseModel] = Field(min_length=1)
 
 

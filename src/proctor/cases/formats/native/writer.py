@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields as fields_of
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from proctor.base.json_data import UNSET, Json, json_text, plain
 from proctor.base.names import UniqueIds
@@ -27,9 +28,11 @@ from proctor.cases.suite import (
     Settings,
     Suite,
     Turn,
+    Waiver,
 )
 
-OF_A_SUITE = ("description", "agent", "agents", "judge", "reexecute", "criteria", "settings", "extra")
+_Simple: TypeAlias = Criteria | Settings | Quarantine | Waiver
+OF_A_SUITE = ("description", "agent", "agents", "judge", "reexecute", "criteria", "settings", "waivers", "extra")
 
 
 def write_text(suites: Sequence[Suite], ending: str = ".yaml") -> Written:
@@ -80,6 +83,21 @@ def _json_lines(data: Json, losses: list[str]) -> str:
     return "".join(json.dumps(row) + "\n" for row in ({"suite": data}, *cases))
 
 
+def yaml_lines(data: Mapping[str, Json]) -> str:
+    """Keys of a native file as they are written by hand: short lists and objects on one line."""
+    import yaml
+
+    lines = []
+    for key, value in plain(data).items():
+        if key == "expected" and isinstance(value, dict):
+            lines.append(f"{key}:\n" + textwrap.indent(yaml_lines(value), "  "))
+            continue
+        flow = None if isinstance(value, (dict, list)) else False
+        options: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": 64, "default_flow_style": flow}
+        lines.append(str(yaml.dump({key: value}, Dumper=yaml_dumper(), **options)))
+    return "".join(lines)
+
+
 def _yaml(data: Json, losses: list[str]) -> str:
     import yaml
 
@@ -128,6 +146,7 @@ def suite_to_json(suite: Suite) -> dict[str, Json]:
     _put(data, "evaluators", write_specs(suite.evaluators, defaults=()))
     _put(data, "criteria", _changed(suite.criteria, Criteria()))
     _put(data, "settings", _changed(suite.settings, Settings()))
+    _put(data, "waivers", [_changed(waiver, Waiver("", "")) for waiver in suite.waivers])
     data.update(suite.extra)
     data["cases"] = [write_case(case, suite.evaluators) for case in suite.cases]
     return data
@@ -198,7 +217,7 @@ def _turn(turn: Turn) -> dict[str, Json]:
 def _put_turn(data: dict[str, Json], turn: Turn) -> None:
     data["input"] = turn.input
     if turn.expected != NO_EXPECTATION:
-        data["expected"] = _expected(turn.expected)
+        data["expected"] = write_expected(turn.expected)
     if turn.retrieval_context is not None:
         data["retrieval_context"] = list(turn.retrieval_context)
     if turn.attachments:
@@ -218,7 +237,8 @@ def _put_turn(data: dict[str, Json], turn: Turn) -> None:
         ]
 
 
-def _expected(expected: Expected) -> Json:
+def write_expected(expected: Expected) -> Json:
+    """What is expected of a turn, as data; an answer alone stands for itself."""
     only_output = expected == Expected(output=expected.output)
     if only_output and not isinstance(expected.output, dict):
         return expected.output
@@ -258,6 +278,6 @@ def _put(data: dict[str, Json], name: str, value: Json) -> None:
         data[name] = value
 
 
-def _changed(value: Criteria | Settings | Quarantine, default: Criteria | Settings | Quarantine) -> dict[str, Json]:
+def _changed(value: _Simple, default: _Simple) -> dict[str, Json]:
     names = (field.name for field in fields_of(value))
     return {name: getattr(value, name) for name in names if getattr(value, name) != getattr(default, name)}

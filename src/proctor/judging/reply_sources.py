@@ -1,0 +1,145 @@
+"""Checks that what a model lists was said in the material.
+
+A small model lists what stands nearest instead: the shape of the reply with its `...`, the question, the rules of the
+prompt. A score must not rest on that, so such a reply is sent back, and is an error the second time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from proctor.base.json_data import show
+from proctor.base.records import record
+from proctor.judging.rule_judge.words import fold, key, weight
+
+SHARE = 0.5
+"""The least share of a text's telling words that must be in the material; models put some things in other words."""
+TERSE = 3
+"""An answer of no more telling words says the rest through its question: "Yes.", "42 days"."""
+RUN = 5
+"""So many of our own words in a row, and no others of the user's, are an echo of the prompt."""
+SHOWN = 120
+
+
+@record
+class Listed:
+    """A check that a list has neither too few nor too many items, none twice, and each in the words of `source`."""
+
+    field: str
+    source: str
+    """The text that the items are taken from."""
+    beside: str = ""
+    """What completes them: an answer of one word is understood by its question. Repeating it alone is no item."""
+    least: int = 0
+    most: int = 100
+    name: str = "the answer"
+    """What `source` is called in the complaint."""
+
+    @property
+    def bounds(self) -> Mapping[str, tuple[int, int]]:
+        """For each list its least and greatest number of items, so that a grammar can hold a model to them."""
+        return {self.field: (self.least, self.most)}
+
+    def __call__(self, reply: Any) -> str | None:
+        texts = [item if isinstance(item, str) else item.text for item in getattr(reply, self.field)]
+        if not self.least <= len(texts) <= self.most:
+            return f"{self.field} must have {self.least} to {self.most} entries, and it has {len(texts)}"
+        return repeated(self.field, texts) or self._foreign(texts)
+
+    def _foreign(self, texts: Iterable[str]) -> str | None:
+        for text in texts:
+            if not said_in(text, self.source, self.beside):
+                shown = show(" ".join(text.split()), SHOWN)
+                return f"{self.field} has “{shown}”, which {self.name} does not say; keep to the words of {self.name}"
+        return None
+
+
+def most_statements(text: str) -> int:
+    """How many statements a text can make at most: one for each telling word would be far too many already."""
+    return max(3, min(100, len(_telling(text))))
+
+
+def repeated(field: str, texts: Sequence[str]) -> str | None:
+    """What is wrong with a list that says the same twice: it would count twice."""
+    seen: set[str] = set()
+    for text in texts:
+        plain = " ".join(text.casefold().split())
+        if plain in seen:
+            return f"{field} has “{show(text.strip(), SHOWN)}” more than once; name each once"
+        seen.add(plain)
+    return None
+
+
+def said_in(text: str, source: str, beside: str = "") -> bool:
+    """Whether `text` can have been taken from `source`, where `beside` may complete it."""
+    if is_placeholder(text):
+        return False
+    own, other = _keys(_words(source)), _keys(_words(beside))
+    if _words(text) == _words(beside) and f" {' '.join(_words(text))} " not in f" {' '.join(_words(source))} ":
+        return False
+    telling = [key(word) for word in _telling(text) or _words(text)]
+    if sum(word in own or word in other for word in telling) < SHARE * len(telling):
+        return False
+    if not _figures(text) <= _figures(f"{source} {beside}") | _spelled_figures(f"{source} {beside}"):
+        return False
+    return len(_telling(source)) <= TERSE or not own.isdisjoint(telling)
+
+
+def is_placeholder(text: str) -> bool:
+    """Whether there is no word in it: `...`, which stands in the shape of a reply, or nothing at all."""
+    return not any(character.isalnum() for character in text)
+
+
+def echoes(text: str, prompt: str, own: str = "") -> bool:
+    """Whether `text` repeats `prompt`, which the model was to follow; words of `own`, the user's part, are no echo."""
+    said, given = _words(text), f" {' '.join(_words(prompt))} "
+    allowed = f" {' '.join(_words(own))} "
+    run = min(RUN, len(said))
+    for start in range(len(said) - run + 1):
+        words = f" {' '.join(said[start : start + run])} "
+        if words in given and words not in allowed:
+            return True
+    return False
+
+
+def shares_word(text: str, others: str) -> bool:
+    """Whether two texts have a telling word in common."""
+    return not _keys(_telling(text)).isdisjoint(_keys(_words(others)))
+
+
+def _telling(text: str) -> list[str]:
+    return [word for word in _words(text) if weight(word)]
+
+
+def _words(text: str) -> list[str]:
+    return _word().findall(fold(text).casefold())
+
+
+def _keys(words: Iterable[str]) -> set[str]:
+    return {key(word) for word in words}
+
+
+def _figures(text: str) -> set[str]:
+    """The numbers of a text, without separators and leading zeros; the number of an entry in a list is none."""
+    figures = re.findall(r"\d+(?:[.,]\d+)*", re.sub(r"^\s*\d{1,2}[.)]\s", "", text))
+    return {figure.replace(",", "").lstrip("0") for figure in figures}
+
+
+def _spelled_figures(text: str) -> set[str]:
+    return {NUMBERS[word] for word in _words(text) if word in NUMBERS}
+
+
+NUMBERS = {
+    word: str(number)
+    for number, word in enumerate("one two three four five six seven eight nine ten eleven twelve".split(), 1)
+}
+
+
+@cache
+def _word() -> re.Pattern[str]:
+    """Words; characters of scripts that put no spaces between words count as one each."""
+    alone = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff"
+    return re.compile(rf"[{alone}]|[^\W_{alone}]+")

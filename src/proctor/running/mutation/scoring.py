@@ -1,0 +1,143 @@
+"""Scores mutants by the engine's own scoring, and knows what of a change an evaluator can see."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from proctor.agents.agent import Reply
+from proctor.base.records import record
+from proctor.cases.suite import Case
+from proctor.evaluators.registry import SHIPPED, Bound
+from proctor.results.run import Outcome, Score
+from proctor.running.engine.ask import Answer
+from proctor.running.engine.deadline import Watchdog
+from proctor.running.engine.judges import RunJudges, needs_model
+from proctor.running.engine.plan import PlannedSuite
+from proctor.running.engine.score import ScoringContext, score, settled
+from proctor.running.engine.tool_reruns import answering_for_tools
+
+EVERYTHING = frozenset({"answer", "calls", "tokens", "time"})
+_ANSWER = frozenset({"answer"})
+_SIGHT: Mapping[str, frozenset[str]] = {
+    "text": _ANSWER,
+    "data": _ANSWER,
+    "semantic": _ANSWER,
+    "choice": _ANSWER,
+    "rag": _ANSWER,
+    "rubric": _ANSWER,
+    "safety": frozenset(),
+    "tools": frozenset({"calls"}),
+}
+"""What the evaluators of a family look at; any other may look at everything. No mutant does harm: what looks for harm
+has nothing to see."""
+_OWN_SIGHT: Mapping[str, frozenset[str]] = {
+    "MaxLatency": frozenset({"time"}),
+    "MaxTokens": frozenset({"tokens"}),
+    "MaxCost": frozenset({"tokens"}),
+    "MaxSteps": frozenset({"calls"}),
+    "Measured": frozenset(),
+    "FinalState": frozenset(),
+}
+NOT_ASKED = "is spent; "
+"""How a judge says that the budget did not reach for a question."""
+
+
+def sight(bound: Bound) -> frozenset[str]:
+    """Which parts of what an agent did can change the score of an evaluator."""
+    name = bound.spec.name
+    if name in _OWN_SIGHT:
+        return _OWN_SIGHT[name]
+    family = SHIPPED.get(name, "").removeprefix("proctor.evaluators.").partition(".")[0]
+    return _SIGHT.get(family, EVERYTHING)
+
+
+@record
+class Verdict:
+    """What the suite says of one conversation."""
+
+    outcome: Outcome
+    scores: tuple[Score, ...]
+    why: str = ""
+
+    @property
+    def was_not_asked(self) -> bool:
+        """Whether a judge was not asked for want of money."""
+        return any(item.value is None and NOT_ASKED in item.reasoning for item in self.scores)
+
+
+class Scorer:
+    """Scores conversations within one run of the event loop."""
+
+    def __init__(self, watchdog: Watchdog, parallel: int, run_judges: RunJudges | None) -> None:
+        gate = asyncio.Semaphore(parallel)
+        self._without_models = ScoringContext(gate, watchdog, True, run_judges)
+        self._with_models = ScoringContext(gate, watchdog, False, run_judges)
+
+    async def score(
+        self, suite: PlannedSuite, case: Case, answer: Answer, replies: tuple[Reply, ...], *, models: bool = False
+    ) -> Verdict:
+        """What the suite says of these replies; without `models`, of what needs none."""
+        given = replace(answer, replies=replies)
+        context = self._with_models if models else self._without_models
+        with answering_for_tools(case) if case.doubles else contextlib.nullcontext():
+            scores, _ = await score(suite, case, given, context)
+        done = settled(suite.suite, given, scores)
+        return Verdict(done.outcome or Outcome.ERROR, scores, done.reason or _why(scores))
+
+
+def _why(scores: Sequence[Score]) -> str:
+    """The first score that is no verdict, in its words."""
+    for outcome in (Outcome.ERROR, Outcome.PENDING):
+        for item in scores:
+            if item.gates and item.outcome is outcome:
+                return f"{item.evaluator}: {item.reasoning}"
+    return ""
+
+
+def failed_by(scores: Sequence[Score]) -> list[str]:
+    return list(dict.fromkeys(item.evaluator for item in scores if item.outcome is Outcome.FAILED))
+
+
+def said_of(parts: frozenset[str], scores: Sequence[Score], sights: Mapping[str, frozenset[str]]) -> dict[str, bool]:
+    """By evaluator that could see one of these parts and came to a verdict: whether it failed the answer."""
+    said: dict[str, bool] = {}
+    for item in scores:
+        failed = item.outcome is Outcome.FAILED
+        sees = bool(parts & sights.get(item.evaluator, EVERYTHING))
+        if failed or (sees and item.outcome is Outcome.PASSED):
+            said[item.evaluator] = said.get(item.evaluator, False) or failed
+    return said
+
+
+def asks_models(suite: PlannedSuite, case: Case) -> bool:
+    """Whether an evaluator of the case needs a language model."""
+    lists = [case.evaluators or (), *(turn.evaluators or () for turn in case.turns)]
+    return any(needs_model(bound, suite.judge) for specs in lists for bound in suite.evaluators(specs))
+
+
+@contextmanager
+def judges_within(
+    budget_usd: float | None, store: Path | None, suites: Sequence[PlannedSuite]
+) -> Iterator[RunJudges | None]:
+    """Judges that answer from what is kept, and beyond that until the budget is spent; nothing where none is asked."""
+    if not any(item.asks_models for item in suites):
+        yield None
+        return
+    from proctor.judging.judge_cache import JudgeCache
+    from proctor.judging.judge_factory import SharedJudges
+    from proctor.judging.limits import Budget
+    from proctor.results.judge_calls import JudgeCalls
+
+    calls: Any = None if store is None else JudgeCalls(store)
+    budget = Budget(budget_usd or 0.0)
+    try:
+        yield RunJudges(SharedJudges(call_store=calls, budget=budget), JudgeCache(calls), budget)
+    finally:
+        if calls is not None:
+            calls.close()

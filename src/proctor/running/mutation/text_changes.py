@@ -1,0 +1,207 @@
+"""One small wrong change in a text: a digit, a date, a unit, a name, a negation. Only what is there can be changed."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Mapping
+
+from proctor.base.records import record
+
+NUMBER = r"\d+(?:[.,]\d+)*"
+MONTHS = "January February March April May June July August September October November December".split()
+_MONTH = "|".join(MONTHS)
+DATE = (
+    rf"\b\d{{4}}-\d{{2}}-\d{{2}}\b|\b(?:{_MONTH}) \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}\b"
+    rf"|\b\d{{1,2}}\.? (?:{_MONTH}) \d{{4}}\b"
+)
+_UNITS: Mapping[str, str] = {
+    "month": "year",
+    "months": "years",
+    "year": "month",
+    "years": "months",
+    "day": "week",
+    "days": "weeks",
+    "week": "day",
+    "weeks": "days",
+    "hour": "minute",
+    "hours": "minutes",
+    "minute": "hour",
+    "minutes": "hours",
+    "seconds": "minutes",
+    "ms": "s",
+    "km": "miles",
+    "miles": "km",
+    "kg": "pounds",
+    "pounds": "kg",
+    "MB": "GB",
+    "GB": "MB",
+    "°C": "°F",
+    "°F": "°C",
+    "percent": "per mille",
+    "%": "‰",
+    "dollars": "euros",
+    "euros": "dollars",
+    "USD": "EUR",
+    "EUR": "USD",
+}
+_WORDS_OF_UNITS = "|".join(sorted(map(re.escape, _UNITS), key=len, reverse=True))
+UNIT = rf"(?P<sign>[$€£](?=\s?\d))|(?<=\d)(?P<gap>[ -]?)(?P<unit>{_WORDS_OF_UNITS})(?!\w)"
+_NAME = r"(?<=[a-z,;:] )(?!I\b)[A-Z][a-z]{2,}\b"
+_NAMES = ("Northfield", "Lisbon", "Kestrel", "Marlowe")
+_DENIED = r"\bcannot\b|\bcan't\b|\b\w+n't\b|\bnot |\bnever |^No\b|^Yes\b"
+_SAID = r"\b(?:is|are|was|were|can|will|would|should|has|have|does|do|did)\b"
+_OPPOSITES: Mapping[str, str] = {
+    "cannot": "can",
+    "can't": "can",
+    "won't": "will",
+    "not ": "",
+    "never ": "always ",
+    "No": "Yes",
+    "Yes": "No",
+}
+
+
+@record
+class Edit:
+    """What stands between two places of a text becomes something else."""
+
+    start: int
+    end: int
+    new: str
+
+    def applied(self, text: str) -> str:
+        return text[: self.start] + self.new + text[self.end :]
+
+
+class Choices:
+    """Chance that is the same every time: for each kind of mutant its own, whatever else is made before it."""
+
+    def __init__(self, *place: object) -> None:
+        self._place = "/".join(map(str, place))
+        self._rng = random.Random()  # noqa: S311  a choice, and no secret
+
+    def of(self, kind: str) -> random.Random:
+        """To be used up before the next kind is asked for."""
+        self._rng.seed(f"{self._place}/{kind}")
+        return self._rng
+
+
+Change = Callable[[str, random.Random], Edit | None]
+
+
+def whole(text: str, new: str) -> Edit:
+    return Edit(0, len(text), new)
+
+
+def number_changed(text: str, rng: random.Random) -> Edit | None:
+    """One digit of one number, which is no part of a date."""
+    dates = [match.span() for match in re.finditer(DATE, text)]
+    found = [m for m in re.finditer(NUMBER, text) if not any(start <= m.start() < end for start, end in dates)]
+    if not found:
+        return None
+    match = rng.choice(found)
+    places = [match.start() + at for at, sign in enumerate(match.group()) if sign.isdigit()]
+    at = rng.choice(places)
+    lowest = 1 if at == match.start() and len(places) > 1 else 0
+    digit = rng.choice([str(d) for d in range(lowest, 10) if str(d) != text[at]])
+    return Edit(at, at + 1, digit)
+
+
+def date_changed(text: str, rng: random.Random) -> Edit | None:
+    """Another month where it has a name, else another day."""
+    found = list(re.finditer(DATE, text))
+    if not found:
+        return None
+    match = rng.choice(found)
+    named = re.search(_MONTH, match.group())
+    if named is not None:
+        start = match.start() + named.start()
+        return Edit(start, start + len(named.group()), rng.choice([m for m in MONTHS if m != named.group()]))
+    old = match.group()[-2:]
+    return Edit(match.end() - 2, match.end(), rng.choice([f"{d:02d}" for d in range(1, 29) if f"{d:02d}" != old]))
+
+
+def unit_changed(text: str, rng: random.Random) -> Edit | None:
+    """Months become years, dollars euros, and the like."""
+    found = list(re.finditer(UNIT, text))
+    if not found:
+        return None
+    match = rng.choice(found)
+    if match["sign"]:
+        return Edit(match.start(), match.end(), "$" if match["sign"] != "$" else "€")
+    return Edit(match.start("unit"), match.end("unit"), _UNITS[match["unit"]])
+
+
+def name_changed(text: str, rng: random.Random) -> Edit | None:
+    """A word with a capital inside of a sentence."""
+    found = [match for match in re.finditer(_NAME, text) if match.group() not in MONTHS]
+    if not found:
+        return None
+    match = rng.choice(found)
+    return Edit(match.start(), match.end(), rng.choice([name for name in _NAMES if name != match.group()]))
+
+
+def negation_changed(text: str, rng: random.Random) -> Edit | None:
+    """A negation is left out, or one is put in where there is none."""
+    denied = list(re.finditer(_DENIED, text))
+    if denied:
+        match = rng.choice(denied)
+        word = match.group()
+        return Edit(match.start(), match.end(), _OPPOSITES.get(word, word.removesuffix("n't")))
+    said = list(re.finditer(_SAID, text))
+    if not said:
+        return None
+    match = rng.choice(said)
+    return Edit(match.start(), match.end(), "cannot" if match.group() == "can" else f"{match.group()} not")
+
+
+def truncated(text: str, rng: random.Random) -> Edit | None:
+    """The answer ends after about half of its words."""
+    words = list(re.finditer(r"\S+", text))
+    if len(words) < 4:
+        return None
+    kept = rng.randint(len(words) // 3, len(words) // 2)
+    return Edit(words[max(1, kept) - 1].end(), len(text), "")
+
+
+def without_sentences(text: str, values: set[str]) -> Edit | None:
+    """The text without the sentences in which one of these numbers or names stands; `None` if there is none."""
+    parts = re.split(r"(?<=[.!?])(?=\s)|(?=\n)", text)
+    kept = [part for part in parts if not _mentions(part, values)]
+    if len(kept) == len(parts):
+        return None
+    return whole(text, "".join(kept).strip() or "I have looked that up for you.")
+
+
+def _mentions(text: str, values: set[str]) -> bool:
+    if any(number_value(match.group()) in values for match in re.finditer(NUMBER, text)):
+        return True
+    return any(len(value) > 2 and not value[0].isdigit() and value in text for value in values)
+
+
+def number_value(digits: str) -> str:
+    """The same for `1,498.50`, `1498.5` and the number 1498.5."""
+    bare = re.sub(r",(?=\d{3}(?:\D|$))", "", digits)
+    return bare.rstrip("0").rstrip(".") if "." in bare else bare
+
+
+ID = re.compile(r"(?=.*\d)[\w.:/@-]+")
+
+
+def other_id(text: str, rng: random.Random) -> Edit | None:
+    """Another id of the same form: one of its digits differs."""
+    if not ID.fullmatch(text):
+        return None
+    at = rng.choice([index for index, sign in enumerate(text) if sign.isdigit() and sign.isascii()] or [-1])
+    return None if at < 0 else Edit(at, at + 1, rng.choice([d for d in "123456789" if d != text[at]]))
+
+
+def other_text(text: str, rng: random.Random) -> Edit | None:
+    """Another word in the place of one."""
+    words = list(re.finditer(r"[^\W\d_]{2,}", text))
+    if not words:
+        return None
+    match = rng.choice(words)
+    word = match.group()
+    return Edit(match.start(), match.end(), rng.choice([name for name in _NAMES if name != word]))
