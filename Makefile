@@ -8,7 +8,7 @@ PIP := -m pip install --quiet --disable-pip-version-check --no-compile
 # The tests start many short processes, which are quicker if modules are compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all lint types docs docs-check unit other-pythons every-python frameworks frameworks-all local-model schema picture benchmarks clean
+.PHONY: demo test test-all lint types docs docs-check unit browser other-pythons every-python frameworks frameworks-all local-model schema picture viewer-pictures benchmarks clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py demo-reports
@@ -26,8 +26,12 @@ lint: $(VENV)/.ready
 types: $(VENV)/.ready
 	$(BIN)/mypy
 
-unit: $(VENV)/.ready
+unit: $(VENV)/.ready browser
 	$(BIN)/python -m pytest -n 2
+
+# Chromium and axe-core for the tests of the viewer, where they can be had.
+browser:
+	sh scripts/browser.sh
 
 # The newest supported Python, if this machine has it; `make every-python` is thorough.
 other-pythons:
@@ -54,7 +58,7 @@ docs: $(VENV)/.ready
 	@echo "the site is in site/index.html"
 
 docs-check: $(VENV)/.ready
-	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --builder dummy docs site/.check
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --fresh-env --builder dummy docs site/.check
 
 schema: $(VENV)/.ready
 	$(BIN)/python -c "from proctor.cases.formats.native.schema import schema_text; print(schema_text(), end='')" \
@@ -64,11 +68,15 @@ schema: $(VENV)/.ready
 picture: $(VENV)/.ready
 	$(BIN)/python scripts/picture.py docs/terminal.svg
 
+# The pictures of the viewer in docs/, from real runs.
+viewer-pictures: $(VENV)/.ready browser
+	$(BIN)/python scripts/viewer_pictures.py docs/viewer
+
 benchmarks: $(VENV)/.ready
 	$(BIN)/python benchmarks/run.py
 
 clean:
-	rm -rf $(VENV) .venv-* site docs/generated .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache demo-reports
+	rm -rf $(VENV) .venv-* site docs/generated .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache demo-reports .browser
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

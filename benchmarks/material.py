@@ -32,6 +32,11 @@ def slow(question: str) -> str:
 async def slow_async(question: str) -> str:
     await asyncio.sleep(0.05)
     return question
+
+
+def busy(question: str) -> str:
+    sum(number * number for number in range(1_500_000))
+    return question
 '''
 
 EVALUATORS = ["ExactMatch", "LevenshteinMatch"]

@@ -5,6 +5,7 @@ python benchmarks/run.py --quick             small numbers and no peers
 python benchmarks/run.py --only engine       one group of rows
 python benchmarks/run.py --only adk          beside google-adk[eval], which takes a gigabyte; only if named
 python benchmarks/run.py --only holodeck     beside holodeck-ai, which takes 1.6 GB; only if named
+python benchmarks/run.py --only view         the pages of `proctor view`; needs its extra; only if named
 """
 
 from __future__ import annotations
@@ -29,10 +30,12 @@ from mutants import measure_mutants
 from pytest_run import measure_pytest
 from startup import measure_startup
 from table import Row, as_text
+from viewing import measure_view
+from workers import measure_workers
 from wrapping import measure_wrap
 
-GROUPS = ("startup", "engine", "wrap", "growth", "gated", "mutants", "concurrency", "install", "pytest")
-ON_REQUEST = ("adk", "holodeck")
+GROUPS = ("startup", "engine", "wrap", "growth", "gated", "mutants", "concurrency", "workers", "install", "pytest")
+ON_REQUEST = ("adk", "holodeck", "view")
 """Groups that are measured only if they are named: what they need takes minutes and a gigabyte to install."""
 
 
@@ -61,9 +64,11 @@ def _measured(name: str, proctor: Interpreter, options: argparse.Namespace) -> l
         "gated": lambda: measure_gated(proctor, folder, options.cases or (1000 if quick else 10_000), min(rounds, 2)),
         "mutants": lambda: measure_mutants(proctor, folder, cases, rounds),
         "concurrency": lambda: measure_concurrency(proctor, folder, waiting, rounds),
+        "workers": lambda: measure_workers(folder, rounds),
         "install": lambda: measure_install(proctor),
         "pytest": lambda: measure_pytest(proctor if options.here else None, folder, rounds, peers=not quick),
         "holodeck": lambda: measure_holodeck(proctor, folder, cases, rounds, peers=not quick),
+        "view": lambda: measure_view(folder, [options.cases] if options.cases else [100, 10_000, 50_000]),
         "adk": lambda: measure_adk(proctor, folder, options.cases or 500, rounds, peers=not quick),
     }
     try:

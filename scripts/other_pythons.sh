@@ -19,7 +19,7 @@ find_python() {
 apart=""
 if [ $# -eq 0 ]; then
     set -- 3.13
-    for folder in benchmarks cli compat declared docs evaluators examples judging plugin reporting; do
+    for folder in benchmarks cli compat declared docs evaluators examples judging plugin reporting viewer; do
         apart="$apart --ignore=tests/$folder"
     done
 fi

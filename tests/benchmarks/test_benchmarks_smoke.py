@@ -54,6 +54,16 @@ ROWS = {
         "12 cases x 50 ms, async agent, -j 20",
         "12 cases x 50 ms, sync agent, -j 20",
     ],
+    "view": [
+        "- 12 trials: start of the server",
+        "- 12 trials: first rows of the run",
+        "- 12 trials: failed cases alone",
+        "- 12 trials: a word that is in one case",
+        "- 12 trials: slowest first, a page in the middle",
+        "- 12 trials: what one evaluator failed",
+        "- 12 trials: grouped by cause",
+        "- 12 trials: server memory",
+    ],
     "pytest": ["proctor's plugin, unused, adds to a pytest run"],
 }
 

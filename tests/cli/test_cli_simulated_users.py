@@ -87,3 +87,13 @@ def test_only_those_of_chosen_cases_are_listed(proctor: Command, here: Path, giv
         proctor("test", "desk.json")
     assert "the user, played by" in proctor("show", "--judge-calls", *given).out
     assert proctor("show", "--judge-calls", "-k", "other").out == ""
+
+
+def test_a_simulated_user_stays_in_this_process_while_the_agent_is_on_a_worker(proctor: Command, here: Path) -> None:
+    with judge_server(plays) as server:
+        write_project(here, server.url)
+        ended = proctor("test", "desk.json", "--workers", "1", "--json", "report.json")
+        assert ended.code == 0, ended.out + ended.err
+        assert len(server.requests) == 2
+    (trial,) = json.loads((here / "report.json").read_text(encoding="utf-8"))["trials"]
+    assert [reply["text"] for reply in trial["replies"]] == ["Which order?", "It will be refunded."]

@@ -182,6 +182,8 @@ class BaseAgent:
     """Whether it reads the files of a turn itself; if not, the engine puts their text into the input."""
     tells_cost: bool = False
     """Whether each of its answers tells what it cost, so that no price list is needed."""
+    endpoint: str = ""
+    """The service that answers, where several agents may share it: `--rate` counts for all of them."""
     start_seconds: float = 0.0
     """`start` may take this long even if the time limit of a trial is shorter."""
 

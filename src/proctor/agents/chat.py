@@ -48,6 +48,7 @@ class ChatAgent(BaseAgent):
         self.setup = setup
         self.tools = setup.tools
         self.name = name or model.name
+        self.endpoint = getattr(model, "endpoint", "")
         tools = [[tool.name, tool.description, tool.parameters, tool.fingerprint] for tool in setup.tools]
         self.fingerprint = fingerprint(model.fingerprint, setup.instructions, tools, setup.max_turns)
 

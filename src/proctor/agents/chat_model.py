@@ -145,6 +145,7 @@ class HttpChatModel:
         self.model = model
         self.settings = settings
         self.name = service.name or model
+        self.endpoint = service.host
         self._http = HttpAgent(service)
         self.fingerprint = fingerprint(service.url, model, plain(settings))
 

@@ -121,6 +121,7 @@ class HttpAgent(BaseAgent):
 
     def __init__(self, options: HttpOptions) -> None:
         self.options = options
+        self.endpoint = options.host
         self.name = options.title
         self.fingerprint = fingerprint(
             options.url, options.method, sorted(options.headers), options.request.data, _selectors(options)

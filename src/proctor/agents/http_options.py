@@ -138,6 +138,11 @@ class HttpOptions:
         parts = urlsplit(self.url)
         return f"{parts.hostname}{f':{parts.port}' if parts.port else ''}{parts.path}"
 
+    @property
+    def host(self) -> str:
+        parts = urlsplit(self.url)
+        return f"{parts.hostname}{f':{parts.port}' if parts.port else ''}"
+
     def expanded_headers(self) -> dict[str, str]:
         headers = {name: expand(value, f"headers.{name}") for name, value in self.headers.items()}
         for name, value in headers.items():

@@ -16,6 +16,7 @@ COMMANDS = {
     "init": "Write a first suite and an agent to try it on.",
     "runs": "List the runs that are kept here.",
     "show": "Show one run again.",
+    "view": "Show runs, comparisons and grading in the browser.",
     "baseline": "Say what is usual of each case: accept a run, show, prune.",
     "plan": "Say what a gated run will take and can see.",
     "flaky": "List the cases that both pass and fail.",

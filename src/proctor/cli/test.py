@@ -16,12 +16,15 @@ from proctor.cases.suite import Case, EvaluatorSpec, Settings, Suite, Turn
 from proctor.cli.configuration import Configuration, command_configuration
 from proctor.cli.options_and_output import (
     Chance,
+    PerSecond,
     Seconds,
     carry_out,
     case_option,
+    cluster_options,
     judge_options,
     parse_agents,
     parse_evaluators,
+    read_cluster_options,
     report_options,
     report_targets,
     say,
@@ -31,7 +34,7 @@ from proctor.cli.options_and_output import (
 from proctor.reporting.terminal.progress import tell_loading
 from proctor.reporting.terminal.screen import is_terminal
 from proctor.running.engine.selection import CaseFilter, check_names, last_failed, parse_words, split_places, tag_set
-from proctor.running.options import RunOptions
+from proctor.running.options import ClusterOptions, RunOptions
 from proctor.running.run_suites import Request, run_suites
 from proctor.running.suite_hooks import SuiteHooks, hooks_of
 
@@ -97,6 +100,12 @@ class TestCommand(click.Command):
 @click.option("--retries", type=click.IntRange(min=0), metavar="N", help="More tries after a transient failure.")
 @click.option("--maxfail", type=click.IntRange(min=1), metavar="N", help="Stop after N trials that did not pass.")
 @click.option("--isolate", is_flag=True, help="A process for every trial: for agents that block, crash or fork.")
+@click.option(
+    "--workers", type=click.IntRange(min=1), metavar="N", help="Ask the agent in N processes, -j trials in each."
+)
+@cluster_options
+@click.option("--score-on-workers", is_flag=True, help="Run evaluators that ask no judge there too.")
+@click.option("--rate", type=PerSecond(), metavar="N", help="Turns a second to each endpoint, for all together.")
 @click.option("--fast", is_flag=True, help="Leave out whatever needs a language model.")
 @judge_options
 @click.option("--name", metavar="NAME", help="What to call this run in other commands: nightly, before-the-change.")
@@ -258,7 +267,21 @@ def _options(given: dict[str, Any], configuration: Configuration) -> RunOptions:
         usual_judge=configuration.values.get("judge"),
         budget_usd=configuration.budget(given["budget"]),
         keep_secrets=configuration.values.get("keep_secrets", False),
+        rate=given["rate"],
+        cluster=_cluster(given),
     )
+
+
+def _cluster(given: dict[str, Any]) -> ClusterOptions | None:
+    """Where the agents are asked; all that does not fit together is said before anything starts."""
+    options = read_cluster_options(given, given["workers"] or 0)
+    if options is None:
+        if given["score_on_workers"]:
+            raise UsageError("--score-on-workers needs workers: --workers N or --cluster ADDR")
+        return None
+    if given["isolate"]:
+        raise UsageError("--isolate gives every trial a process here, so it does not go with workers")
+    return replace(options, score=given["score_on_workers"])
 
 
 def _selection(given: dict[str, Any], folder: Path, suites: list[Suite]) -> CaseFilter | None:

@@ -97,6 +97,15 @@ class Clustering:
         )
 
 
+def cluster_name(trial: TrialResult) -> str:
+    """What went wrong with a trial, in words that all trials of its cluster share."""
+    outcome, evaluators, cause, tool, turn = signature(trial)
+    where = "" if turn is None else f" at turn {turn + 1}"
+    said = f"{tool} {cause}" if tool else cause or outcome.value
+    by = f" ({', '.join(evaluators)})" if evaluators else ""
+    return f"{said}{where}{by}".encode("utf-8", "replace").decode()
+
+
 def normalised(reason: str) -> str:
     """A reason without what differs from case to case: quoted texts, numbers and identifiers.
 

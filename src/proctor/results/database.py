@@ -74,6 +74,11 @@ class Database:
             self.close()
             raise
 
+    @property
+    def opened_path(self) -> Path:
+        """The file that is read: `path`, or the copy of it."""
+        return self.path if self._copy is None else Path(self._copy.name) / self.path.name
+
     def check_present(self) -> None:
         """Raises `StoreError` if the file was removed or replaced: SQLite would go on writing where nothing is kept."""
         try:

@@ -35,6 +35,8 @@ class JudgeCalls:
         self._database.close()
 
     def find(self, key: str) -> Mapping[str, Json] | None:
+        if not key.isascii():  # no key of ours, but a run of a file can name anything
+            return None
         with self._lock, self._database.guard("read"):
             rows = list(self._database.read("SELECT content FROM judge_calls WHERE key = ?", (key,)))
             found = json.loads(rows[0][0]) if rows else None

@@ -101,6 +101,11 @@ class Store:
                 _keep_out_of_git(folder)
         self._database.on_rollback = partial(_forget, self._recent, self._numbers)
 
+    @property
+    def database_path(self) -> Path:
+        """The file that is read: of a store that cannot be written it may be a copy."""
+        return self._database.opened_path
+
     @functools.cached_property
     def traces(self) -> Traces:
         return Traces(self._database)

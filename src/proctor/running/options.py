@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from proctor.base.json_data import object_or_text
 from proctor.base.records import record
@@ -22,6 +23,23 @@ DEFAULTS = Settings(
 )
 JUDGED_SECONDS = 300.0
 """Default timeout of evaluators that ask a judge: models think, and are asked again."""
+
+
+@record
+class ClusterOptions:
+    """Where the agents of a run are asked, if not in its own process."""
+
+    workers: int = 0
+    """Processes to start on this machine."""
+    address: str = ""
+    """A scheduler that is there already, instead."""
+    tls_ca: str = ""
+    tls_cert: str = ""
+    tls_key: str = ""
+    upload: bool = False
+    """Whether the files of the working folder are sent to the workers."""
+    score: bool = False
+    """Whether evaluators that ask no judge run on the workers."""
 
 
 @record
@@ -47,6 +65,10 @@ class RunOptions:
     """Whether the store and reports keep secrets in answers, tool calls, prompts and errors as they are."""
     backoff: float = 0.5
     """Seconds before the first retry; doubled each time."""
+    rate: float | None = None
+    """Turns a second that each endpoint is sent at most."""
+    cluster: ClusterOptions | None = None
+    """Ask the agents on workers, which the run starts or finds."""
 
 
 @record
@@ -88,3 +110,31 @@ class Listener(Protocol):
     def trial_done(self, trial: TrialResult) -> None: ...
 
     def finished(self, run: Run, verdict: RunVerdict) -> None: ...
+
+
+@record
+class WorkerState:
+    """A worker as a display shows it."""
+
+    name: str
+    under_way: int = 0
+    done: int = 0
+    failed: int = 0
+    """Trials in which the agent gave no answer."""
+    lost: int = 0
+    """How often its process ended."""
+    status: str = "ready"
+    """`ready`, `lost`, or why it is refused."""
+
+
+@runtime_checkable
+class WorkerListener(Protocol):
+    """A listener that is told of workers too."""
+
+    def workers(self, states: Callable[[], Sequence[WorkerState]]) -> None:
+        """There are workers; `states` says at any time how they are."""
+        ...
+
+    def notice(self, text: str) -> None:
+        """Something happened that no trial tells of: a worker was lost or refused."""
+        ...

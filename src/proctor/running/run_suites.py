@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +33,7 @@ from proctor.running.suite_hooks import hooks_of
 
 if TYPE_CHECKING:
     from proctor.results.gate_outcome import GateOutcome
+    from proctor.running.cluster.worker_pool import WorkerPool
     from proctor.running.gate import GateRequest, GateRounds
 
 NO_OPTIONS = RunOptions()
@@ -94,17 +95,20 @@ async def _run(request: Request, listener: Listener | None) -> tuple[Run, RunVer
         raise UsageError(f"no case is selected, so nothing was run{_choices(request.suites)}")
     store = None if request.store is None else Store(request.store)
     plan, rounds, possible = (plan, None, plan) if request.gate is None else _gated(plan, request, store)
-    opened = resume_run(possible, store) if store is not None and request.resume else None
-    info = _info(plan, request)
-    opened = opened or start_run(plan, store, info, name=request.name)
-    earlier = _earlier_answers(store) if request.reuse and store is not None else None
-    if earlier is not None:
-        _say_what_is_not_reused(plan)
-    if opened.answers:
-        earlier = _answers_first(opened.answers, earlier)
-    with _recorded(plan, opened, info) as close, _separated(plan, request.options):
-        run, verdict = await execute(plan, request.options, opened, listener=listener, earlier=earlier, rounds=rounds)
-        close(run, verdict)
+    async with _workers(plan, request.options, listener) as workers:
+        opened = resume_run(possible, store) if store is not None and request.resume else None
+        info = _info(plan, request)
+        opened = opened or start_run(plan, store, info, name=request.name)
+        earlier = _earlier_answers(store) if request.reuse and store is not None else None
+        if earlier is not None:
+            _say_what_is_not_reused(plan)
+        if opened.answers:
+            earlier = _answers_first(opened.answers, earlier)
+        with _recorded(plan, opened, info) as close, _separated(plan, request.options):
+            run, verdict = await execute(
+                plan, request.options, opened, listener=listener, earlier=earlier, rounds=rounds, workers=workers
+            )
+            close(run, verdict)
     return run, verdict
 
 
@@ -126,6 +130,17 @@ def _separated(plan: Plan, options: RunOptions) -> AbstractContextManager[None]:
     from proctor.running.engine.isolate import isolated
 
     return isolated(plan)
+
+
+def _workers(
+    plan: Plan, options: RunOptions, listener: Listener | None
+) -> AbstractAsyncContextManager[WorkerPool | None]:
+    """The processes that ask the agents, where that is not this one; a run begins when they are there."""
+    if options.cluster is None:
+        return nullcontext()
+    from proctor.running.cluster.connection import workers_for
+
+    return workers_for(plan, options.cluster, listener)
 
 
 def rescore(

@@ -30,6 +30,7 @@ from proctor.reporting.terminal.screen import Outlet, StreamScreen, cells, encod
 from proctor.reporting.terminal.svg_picture import terminal_svg
 from proctor.results.run import Run
 from proctor.results.verdict import judge
+from proctor.running.options import WorkerListener, WorkerState
 
 
 class FakeTerminal(io.StringIO):
@@ -431,3 +432,47 @@ def test_the_live_display_lets_no_escape_sequence_through() -> None:
     assert "\x1b[2J" not in stream.getvalue()
     assert "\x1b]0;" not in stream.getvalue()
     assert "\\x1b[2J" in stream.getvalue()
+
+
+def shown_workers(states: list[WorkerState]) -> str:
+    """What stands below the bar, as text."""
+    from rich.console import Console
+
+    terminal = LiveTerminal(FakeTerminal(), environ={"TERM": "xterm"})
+    terminal.workers(lambda: states)
+    console = Console(file=io.StringIO(), width=120)
+    console.print(terminal._bar())
+    return console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_the_live_display_shows_each_worker_with_its_trials_and_failures() -> None:
+    lines = shown_workers(
+        [
+            WorkerState("w0", under_way=5, done=1230),
+            WorkerState("w1", under_way=1, done=20, failed=2, lost=1),
+            WorkerState("w2", status="refused: has Proctor 0.0.9 \x1b[2J"),
+        ]
+    )
+
+    assert re.search(r"worker w0 +5 under way, 1,230 done *\n", lines)
+    assert "1 under way, 20 done, 2 without an answer, lost 1 x" in lines
+    assert "refused: has Proctor 0.0.9" in lines
+    assert "\x1b[2J" not in lines
+
+
+def test_many_workers_are_summed_up_in_one_line() -> None:
+    lines = shown_workers([WorkerState(f"w{number}", under_way=2, done=10) for number in range(40)])
+
+    assert re.search("40 of 40 workers +80 under way, 400 done", lines)
+
+
+def test_what_happens_to_workers_is_told_on_any_terminal_but_a_quiet_one() -> None:
+    for quiet in (False, True):
+        stream = io.StringIO()
+        terminal = PlainTerminal(stream, quiet=quiet, environ={})
+        terminal.notice("the worker w1 ended")
+        assert isinstance(terminal, WorkerListener)
+        assert ("note: the worker w1 ended" in stream.getvalue()) is not quiet
+    live = FakeTerminal()
+    LiveTerminal(live, environ={"TERM": "xterm"}).notice("the worker w1 ended")
+    assert "the worker w1 ended" in live.getvalue()

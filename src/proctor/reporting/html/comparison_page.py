@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TextIO
 
 from proctor.reporting.comparison_report import (
@@ -24,6 +24,9 @@ from proctor.reporting.wording import counted
 from proctor.results.comparison import CaseChange, Comparison, Group, p_text
 from proctor.results.run import Outcome
 
+Link = Callable[[CaseChange], str]
+MOST_ROWS = 1_000
+"""Cases of a group that are listed; the JSON has all."""
 OUTCOMES = {
     "regression": Outcome.FAILED,
     "improvement": Outcome.PASSED,
@@ -44,8 +47,16 @@ def write(comparison: Comparison, out: TextIO) -> None:
     outcome = OUTCOMES[comparison.verdict]
     title = f"{side_name(comparison.before)} and {side_name(comparison.after)}"
     out.write(page_head(f"Comparison of {title}", outcome))
+    out.write("<main>\n")
+    write_comparison(comparison, out)
+    out.write("</main>\n" + page_end())
+
+
+def write_comparison(comparison: Comparison, out: TextIO, link: Link | None = None) -> None:
+    """What changed, group by group; `link` gives the address where both conversations of a case are shown."""
+    outcome = OUTCOMES[comparison.verdict]
     out.write(
-        f'<main>\n<header class="banner {outcome.value}"><div class="words">\n'
+        f'<header class="banner {outcome.value}"><div class="words">\n'
         f'<p class="kicker">Comparison</p>\n<h1>{escape(comparison.verdict.capitalize())}</h1>\n'
         f'<p class="reason">{inline(comparison.sentence, 2000)}</p>\n<dl class="facts">\n'
     )
@@ -54,24 +65,25 @@ def write(comparison: Comparison, out: TextIO) -> None:
     out.write("</dl>\n</div></header>\n")
     for group, cases in comparison.groups.items():
         if cases:
-            _write_group(group, cases, out)
+            _write_group(group, cases, out, link)
     _write_numbers(comparison, out)
-    out.write("</main>\n" + page_end())
 
 
-def _write_group(group: Group, cases: Sequence[CaseChange], out: TextIO) -> None:
+def _write_group(group: Group, cases: Sequence[CaseChange], out: TextIO, link: Link | None) -> None:
     """Cases that still pass are there to be looked up, folded."""
     kind = GROUP_OUTCOMES.get(group, Outcome.SKIPPED).value
     head = f'<span class="badge {kind}">{TITLES[group]}</span> {counted(len(cases), "case")}'
     folded = group is Group.STILL_PASSING
     out.write(f"<details><summary>{head}</summary>\n" if folded else f"<section>\n<h2>{head}</h2>\n")
-    shown = cases if not folded else cases[: 10 * MOST_LISTED]
+    shown = cases[:MOST_ROWS] if not folded else cases[: 10 * MOST_LISTED]
     rows = []
     for case in shown:
         told = "".join(f"<div>{inline(line)}</div>" for line in what_differs(case))
         name, change = inline(case_name(case), 200), inline(change_text(case))
+        if link is not None and (place := link(case)):
+            name = f'<a href="{escape(place)}">{name}</a>'
         rows.append(f'<tr><th scope="row">{name}</th><td>{change}</td><td>{told}</td></tr>\n')
-    out.write(_table(("Case", "Passed", "What differs"), rows))
+    out.write(_table(TITLES[group], ("Case", "Passed", "What differs"), rows))
     if len(cases) > len(shown):
         out.write(f'<p class="cut">And {counted(len(cases) - len(shown), "more case")}.</p>\n')
     out.write("</details>\n" if folded else "</section>\n")
@@ -86,7 +98,9 @@ def _write_numbers(comparison: Comparison, out: TextIO) -> None:
             f"<td>{escape(p_text(item.p_value))}{' (differs)' * item.differs}</td></tr>\n"
             for item in comparison.evaluators
         ]
-        out.write(_table(("Evaluator", "Before", "After", "Difference (95 %)", "p (Holm)"), rows) + "</section>\n")
+        out.write(
+            _table("Scores", ("Evaluator", "Before", "After", "Difference (95 %)", "p (Holm)"), rows) + "</section>\n"
+        )
     if comparison.resources:
         out.write("<section>\n<h2>What a trial took</h2>\n")
         rows = [
@@ -95,10 +109,13 @@ def _write_numbers(comparison: Comparison, out: TextIO) -> None:
             f"<td>{ratio_text(item)}</td></tr>\n"
             for item in comparison.resources
         ]
-        out.write(_table(("", "Before", "After", "Times as much (95 %)"), rows) + "</section>\n")
+        out.write(
+            _table("What a trial took", ("Resource", "Before", "After", "Times as much (95 %)"), rows) + "</section>\n"
+        )
 
 
-def _table(titles: Sequence[str], rows: Sequence[str]) -> str:
+def _table(label: str, titles: Sequence[str], rows: Sequence[str]) -> str:
     heads = "".join(f'<th scope="col">{title}</th>' for title in titles)
     body = f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{''.join(rows)}</tbody>"
-    return f'<div class="scroll"><table class="grid">\n{body}\n</table></div>\n'
+    place = f'<div class="scroll" role="region" aria-label="{label}" tabindex="0">'
+    return f'{place}<table class="grid">\n{body}\n</table></div>\n'

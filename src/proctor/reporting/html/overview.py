@@ -50,7 +50,7 @@ def _write_grid(
     repeats = '<th scope="col">Trials</th>' if suite.repeats > 1 else ""
     out.write(f'<caption>{name}</caption>\n<thead><tr><th scope="col">Case</th><th scope="col">Outcome</th>')
     out.write(f"{repeats}{heads}</tr></thead>\n<tbody>\n")
-    for case in suite.cases:
+    for case in sorted(suite.cases, key=lambda case: WORST_FIRST.index(case.outcome)):
         own = trials[suite.name, case.case_id]
         out.write(
             f'<tr data-row="{rows[suite.name, case.case_id]}"><th scope="row">'
@@ -63,7 +63,7 @@ def _write_grid(
         for summary in own:
             for score in summary.scores:
                 scores.setdefault(score.evaluator, []).append(score)
-        out.write("".join(_cell(scores.get(evaluator, ())) for evaluator in names))
+        out.write("".join(score_cell(scores.get(evaluator, ())) for evaluator in names))
         out.write("</tr>\n")
     out.write("</tbody>\n</table>\n</div>\n")
 
@@ -116,7 +116,7 @@ def _dot(summary: TrialSummary) -> str:
     )
 
 
-def _cell(scores: Sequence[ScoreRow]) -> str:
+def score_cell(scores: Sequence[ScoreRow]) -> str:
     """The mean over repeats and turns, and how it ended: as the worst of them did."""
     if not scores:
         return '<td class="cell absent"><span class="quiet" title="does not score this case">·</span></td>'

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TextIO
 
+from proctor.reporting.distributions import write_distributions
 from proctor.reporting.html.escaping import GLYPHS, badge, code, escape, facts, inline
 from proctor.reporting.html.overview import write_evaluators, write_failures, write_gate, write_grids, write_suites
 from proctor.reporting.html.trial_section import write_trial
@@ -89,6 +90,7 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
 
         write_agents_html(run, out)
     write_evaluators(run, verdict, out)
+    write_distributions(run, out)
     if run.store is not None and Path(run.store, "mutants").is_dir():
         from proctor.reporting.html.mutation_page import write_kept
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TextIO
 
 from proctor.agents.agent import Reply, ToolCall, Usage
-from proctor.base.json_data import UNSET, Json
+from proctor.base.json_data import UNSET, Json, plain
 from proctor.cases.matchers import Equals, Ignore, Matcher, describe
 from proctor.cases.suite import Attachment, Case, Expected, ExpectedCall, Turn
 from proctor.evaluators.evaluation import collapse
@@ -14,6 +16,7 @@ from proctor.reporting.call_pairs import CallPair, Fit, found_in_calls, pair_cal
 from proctor.reporting.explain import broke_at, one_line_reason, why_open
 from proctor.reporting.html.escaping import badge, block, code, escape, facts, inline, percent, pretty
 from proctor.reporting.html.overview import anchor
+from proctor.reporting.html.text_differences import marked_pair
 from proctor.reporting.wording import counted, duration, mean_text, money, told_apart, trial_name
 from proctor.results.judge_calls import judge_name
 from proctor.results.run import Outcome, Score, TrialResult
@@ -154,6 +157,12 @@ def write_trial(trial: TrialResult, row: int, out: TextIO) -> None:
     out.write(f'<details class="trial {trial.outcome.value}" data-outcome="{trial.outcome.value}" data-row="{row}">\n')
     _write_summary(trial, out)
     out.write(f'<div class="body" id="{anchor(trial.position)}">\n')
+    write_body(trial, out, limit)
+    out.write("</div>\n</details>\n")
+
+
+def write_body(trial: TrialResult, out: TextIO, limit: int = FAILING_TEXT) -> None:
+    """Everything about a trial: facts, why it ended as it did, the conversation and its scores."""
     if trial.case.description:
         out.write(f"<p>{inline(trial.case.description, REASON_TEXT)}</p>\n")
     out.write(facts(_facts(trial)))
@@ -163,7 +172,6 @@ def write_trial(trial: TrialResult, row: int, out: TextIO) -> None:
         out.write(f"<h5>Why</h5>\n{block(trial.reason, limit, trial.outcome.value)}")
     if trial.replies or trial.outcome is not Outcome.SKIPPED:
         _write_turns(trial, out, limit)
-    out.write("</div>\n</details>\n")
 
 
 def _write_summary(trial: TrialResult, out: TextIO) -> None:
@@ -234,15 +242,9 @@ def _turn_facts(reply: Reply) -> list[tuple[str, str]]:
 
 def _write_turn(trial: TrialResult, index: int, reply: Reply | None, out: TextIO, limit: int) -> None:
     case, turn = trial.case, trial.case.turns[index]
-    out.write(f"<h5>Input</h5>\n{block(pretty(_asked(case, turn)), limit)}")
+    out.write(f'<div class="said user"><h5>Input</h5>\n{block(pretty(_asked(case, turn)), limit)}')
     if turn.attachments:
         out.write(f'<p class="files">Files: {", ".join(_attachment(item) for item in turn.attachments)}</p>\n')
-    out.write('<div class="pair">\n')
-    if wanted := _expected(turn.expected, limit):
-        out.write(f"<div><h5>Expected</h5>\n{wanted}</div>\n")
-    if reply is not None and (reply.error is None or _answer(reply)):
-        title = "Answer" if reply.error is None else "Answer so far"
-        out.write(f"<div><h5>{title}</h5>\n{block(pretty(_answer(reply)), limit)}</div>\n")
     out.write("</div>\n")
     if reply is None:
         out.write(_unknown_calls(turn.expected.tool_calls))
@@ -250,6 +252,17 @@ def _write_turn(trial: TrialResult, index: int, reply: Reply | None, out: TextIO
         if places := "\n".join(broke_at(reply)):
             out.write(f"<h5>Broke at</h5>\n{block(places, limit)}")
         write_calls(turn.expected.tool_calls, reply.tool_calls, out, limit, found_in_calls(trial, index))
+    is_answered = reply is not None and (reply.error is None or bool(_answer(reply)))
+    marked = _marked(turn.expected, reply, limit) if reply is not None and is_answered else None
+    out.write('<div class="pair">\n')
+    if wanted := _expected(turn.expected, limit, marked and marked[0]):
+        out.write(f'<div class="wanted"><h5>Expected</h5>\n{wanted}</div>\n')
+    if reply is not None and is_answered:
+        title = "Answer" if reply.error is None else "Answer so far"
+        told = f"<pre>{marked[1]}</pre>\n" if marked else block(pretty(_answer(reply)), limit)
+        out.write(f'<div class="said agent"><h5>{title}</h5>\n{told}</div>\n')
+    out.write("</div>\n")
+    if reply is not None:
         _write_passages(reply.retrieval_context or (), out, limit)
 
 
@@ -259,6 +272,18 @@ def _unknown_calls(expected: Sequence[ExpectedCall] | None) -> str:
         return ""
     wanted = "".join(f"<li>{_expected_html_calls(call)}</li>\n" for call in expected)
     return f'<h5>Expected tool calls</h5>\n<ol class="calls">\n{wanted}</ol>\n'
+
+
+def _marked(expected: Expected, reply: Reply, limit: int) -> tuple[str, str] | None:
+    """What was expected and what came, with the differences marked; data that was written as text is read as data."""
+    if expected.output is UNSET:
+        return None
+    wanted, came = plain(expected.output), _answer(reply)
+    if isinstance(wanted, (dict, list)) and isinstance(came, str):
+        with contextlib.suppress(ValueError, RecursionError):
+            came = json.loads(came)
+    texts = pretty(wanted), pretty(came)
+    return marked_pair(*texts) if max(map(len, texts)) <= limit else None
 
 
 def _asked(case: Case, turn: Turn) -> object:
@@ -275,8 +300,10 @@ def _answer(reply: Reply) -> object:
     return reply.text if reply.text or reply.structured is None else reply.structured
 
 
-def _expected(expected: Expected, limit: int) -> str:
+def _expected(expected: Expected, limit: int, marked: str | None = None) -> str:
     text = "" if expected.output is UNSET else block(pretty(expected.output), limit)
+    if marked is not None:
+        text = f"<pre>{marked}</pre>\n"
     if expected.keywords is not None:
         for words, some in ((expected.keywords.any_of, "any"), (expected.keywords.all_of, "all")):
             if words:

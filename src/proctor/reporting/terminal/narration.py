@@ -203,8 +203,8 @@ NAMES_SHOWN = 100
 SLOW_MS = 1_000
 
 
-def tell_summary(screen: Screen, run: Run, verdict: RunVerdict) -> None:
-    """Everything a person wants to know once all trials are made."""
+def tell_summary(screen: Screen, run: Run, verdict: RunVerdict, *, verbose: bool = False) -> None:
+    """Everything a person wants to know once all trials are made; with pictures of distributions if `verbose`."""
     rule = RULE_WIDTH if screen.width is None else min(RULE_WIDTH, screen.width)
     screen.line((("─" if screen.unicode else "-") * rule, "dim"))
     informs = informing(run)
@@ -214,6 +214,11 @@ def tell_summary(screen: Screen, run: Run, verdict: RunVerdict) -> None:
         from proctor.reporting.agents_report import show_agents
 
         show_agents(run, screen)
+    if verbose:
+        from proctor.reporting.distributions import distribution_lines
+
+        for name, picture in distribution_lines(run, unicode=screen.unicode):
+            screen.line(f"{name}  {picture}")
     _tell_totals(screen, run, verdict)
     screen.line()
     _tell_gate(screen, run)

@@ -8,7 +8,7 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from proctor.reporting.terminal.narration import (
@@ -32,7 +32,7 @@ from proctor.reporting.terminal.screen import (
 from proctor.reporting.wording import STYLES, count_parts, duration, money
 from proctor.results.run import Outcome, Run, TrialResult
 from proctor.results.verdict import RunVerdict
-from proctor.running.options import Listener
+from proctor.running.options import Listener, WorkerState
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -57,7 +57,7 @@ class TrialTeller:
 
     def __init__(self, screen: StreamScreen | RichScreen, *, verbose: bool, every: bool) -> None:
         self._screen = screen
-        self._verbose = verbose
+        self.verbose = verbose
         self._every = every or verbose
         """Whether trials that pass are told of too."""
         self._warnings = Warnings()
@@ -66,7 +66,7 @@ class TrialTeller:
         self._explained: set[tuple[str, str]] = set()
 
     def start(self, run: Run) -> None:
-        if run.repeats and not self._verbose:
+        if run.repeats and not self.verbose:
             from proctor.reporting.terminal.case_blocks import CaseBlocks
 
             self._blocks = CaseBlocks(run)
@@ -79,7 +79,7 @@ class TrialTeller:
         is_bad = trial.outcome in (Outcome.FAILED, Outcome.ERROR)
         if not (self._every or fresh or is_bad) or self._was_explained(trial, is_bad):
             return
-        tell_trial(self._screen, trial, verbose=self._verbose, warnings=fresh, names=self._names)
+        tell_trial(self._screen, trial, verbose=self.verbose, warnings=fresh, names=self._names)
         self._screen.flush()
 
     def tell_case(self, trials: Sequence[TrialResult]) -> None:
@@ -104,7 +104,7 @@ class TrialTeller:
 
     def _was_explained(self, trial: TrialResult, is_bad: bool) -> bool:
         """Whether the gate asked a case again that was told of already: what it makes of that comes at the end."""
-        if self._verbose:
+        if self.verbose:
             return False
         address = (trial.suite, trial.case.id)
         if trial.number > 1 and address in self._explained:
@@ -148,12 +148,20 @@ class PlainTerminal:
         if not self._quiet:
             self._teller.tell_case(trials)
 
+    def workers(self, states: Callable[[], Sequence[WorkerState]]) -> None:
+        """Plain lines have no place for what changes all the time."""
+
+    def notice(self, text: str) -> None:
+        if not self._quiet:
+            self._screen.line((f"note: {text}", "yellow"))
+            self._screen.flush()
+
     def finished(self, run: Run, verdict: RunVerdict) -> None:
         if self._quiet:
             tell_verdicts(self._screen, run, verdict)
         else:
             self._teller.finish()
-            tell_summary(self._screen, run, verdict)
+            tell_summary(self._screen, run, verdict, verbose=self._teller.verbose)
         self._screen.flush()
 
 
@@ -182,6 +190,8 @@ def tell_loading(stream: TextIO, references: Iterable[Any], environ: Mapping[str
 
 
 BAR_WIDTH = 24
+MOST_WORKERS = 8
+"""More workers than this are summed up in one line."""
 
 
 class RichScreen:
@@ -237,6 +247,7 @@ class LiveTerminal:
         self._planned = self._kept = 0
         self._began = 0.0
         self._live: Any = None
+        self._workers: Callable[[], Sequence[WorkerState]] | None = None
 
     def started(self, run: Run, planned: int, kept: int) -> None:
         from rich.live import Live
@@ -258,12 +269,19 @@ class LiveTerminal:
             self._cost = (self._cost or 0.0) + usage.cost_usd
         self._teller.tell(trial)
 
+    def workers(self, states: Callable[[], Sequence[WorkerState]]) -> None:
+        self._workers = states
+
+    def notice(self, text: str) -> None:
+        self._screen.line((f"note: {text}", "yellow"))
+        self._screen.flush()
+
     def finished(self, run: Run, verdict: RunVerdict) -> None:
         if self._live is not None:
             self._live.stop()
             atexit.unregister(self._live.stop)
         self._teller.finish()
-        tell_summary(self._screen, run, verdict)
+        tell_summary(self._screen, run, verdict, verbose=self._teller.verbose)
         self._screen.flush()
 
     def _bar(self) -> RenderableType:
@@ -278,6 +296,8 @@ class LiveTerminal:
         line.add_column(no_wrap=True, overflow="ellipsis")
         room = self._console.width - wide - 3
         line.add_row(bar, styled(*self._status(done, time.monotonic() - self._began, room)))
+        for name, text in [] if self._workers is None else _worker_lines(self._workers()):
+            line.add_row(styled(name), styled((text, "dim")))
         return line
 
     def _status(self, done: int, elapsed: float, room: int) -> list[Span]:
@@ -314,3 +334,19 @@ class LiveTerminal:
             left = math.ceil(elapsed / made * (self._planned - done))
             notes.append(f"{left}s left" if left < 60 else f"{duration(left * 1000)} left")
         return notes
+
+
+def _worker_lines(states: Sequence[WorkerState]) -> list[tuple[str, str]]:
+    """What each worker does, or all together where they are many."""
+    if len(states) <= MOST_WORKERS:
+        return [(f"worker {state.name}", _worker_text(state)) for state in states]
+    ready = [state for state in states if state.status == "ready"]
+    sums = [sum(getattr(state, name) for state in states) for name in ("under_way", "done", "failed", "lost")]
+    return [(f"{len(ready)} of {len(states)} workers", _worker_text(WorkerState("", *sums)))]
+
+
+def _worker_text(state: WorkerState) -> str:
+    parts = [f"{state.under_way} under way, {state.done:,} done"]
+    parts += [f"{state.failed:,} without an answer"] if state.failed else []
+    parts += [f"lost {state.lost} x"] if state.lost else []
+    return ", ".join(parts if state.status == "ready" else [state.status, *parts[1:]])

@@ -18,7 +18,7 @@ from proctor.base.references import describe, place_of
 from proctor.base.reply_size import LIMIT, UNDERWAY, ReplyTooLarge, Underway, check_size
 from proctor.base.threads import end_fork_of
 from proctor.cases.suite import Case, NamedData, Turn
-from proctor.results.run import Outcome
+from proctor.results.run import Outcome, Score
 from proctor.running.engine.deadline import Cancelled, TooLate, Watchdog, in_time
 from proctor.running.options import Limits
 from proctor.tracing.capture import capturing
@@ -28,6 +28,10 @@ from proctor.tracing.wrapping import MissingInput
 
 class ConversationSpoiled(Exception):
     """The user could not go on, through no fault of the agent: nothing is known about the agent then."""
+
+
+class RunStopped(Exception):
+    """A trial was not made, since the run cannot go on; without text, since no further trial is to be begun."""
 
 
 class User(Protocol):
@@ -95,6 +99,8 @@ class Answer:
     """What was said to the agent, where that is not what the case says."""
     failed_turns: Outcome | None = None
     """What turns that failed come to, where the conversation went on after them: `reason` tells of each."""
+    scores: tuple[Score, ...] | None = None
+    """Where they were made beside the agent, on a worker."""
 
 
 async def ask(

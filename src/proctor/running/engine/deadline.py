@@ -81,6 +81,11 @@ class Watchdog:
         if task is not None:
             self._allowances.pop(task, None)
 
+    def label_of(self, task: asyncio.Task[Any] | None) -> str:
+        """The case that a task belongs to; empty where it is not known."""
+        own = None if task is None else self._allowances.get(task)
+        return "" if own is None else own.label
+
     def left(self, task: asyncio.Task[Any]) -> float:
         """Seconds that `task` still has; what other tasks took from it by blocking the loop is given back.
 

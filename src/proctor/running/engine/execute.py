@@ -22,7 +22,7 @@ from proctor.cases.suite import Case
 from proctor.results.encoding import with_masked_note
 from proctor.results.run import Outcome, Run, Score, TrialResult
 from proctor.results.verdict import NOTHING_SCORES, RunVerdict, judge
-from proctor.running.engine.ask import Answer, User, WrittenUser, ask
+from proctor.running.engine.ask import Answer, RunStopped, User, WrittenUser, ask
 from proctor.running.engine.deadline import Watchdog, problem_of_step, unforeseen
 from proctor.running.engine.judges import judge_names
 from proctor.running.engine.plan import Plan, PlannedTrial, limits_of
@@ -37,7 +37,7 @@ from proctor.running.engine.score import (
 )
 from proctor.running.engine.store_writer import OpenRun, TrialWriter, environment
 from proctor.running.engine.tool_reruns import answering_for_tools, reexecuted
-from proctor.running.options import Listener, RunOptions
+from proctor.running.options import Limits, Listener, RunOptions
 from proctor.running.suite_hooks import hooks_of
 from proctor.tracing.watching import carry_context_into_threads, instrumenting
 
@@ -46,6 +46,7 @@ class Dispatcher:
     """Hands out trials in the order of the plan; a suite that is at its limit does not hold up the ones behind it."""
 
     def __init__(self, trials: Iterable[PlannedTrial]) -> None:
+        self.closed = False
         self._queues: dict[int, deque[PlannedTrial]] = {}
         self._room: dict[int, int] = {}
         for trial in trials:
@@ -75,12 +76,15 @@ class Dispatcher:
 
     def close(self) -> None:
         """Nothing more is handed out."""
+        self.closed = True
         self._queues.clear()
         self._freed.set()
 
 
 if TYPE_CHECKING:
+    from proctor.running.cluster.worker_pool import WorkerPool
     from proctor.running.engine.attach_files import AttachedFiles, TrialFiles
+    from proctor.running.engine.rate_limit import RateLimit
     from proctor.running.gate import GateRounds
 
 STOP_SECONDS = 10.0
@@ -98,9 +102,10 @@ async def execute(
     listener: Listener | None = None,
     earlier: EarlierAnswer | None = None,
     rounds: GateRounds | None = None,
+    workers: WorkerPool | None = None,
 ) -> tuple[Run, RunVerdict]:
     """Make every trial of `plan` that is not kept already, and those that the gate asks for then."""
-    return await _Execution(plan, options, open_run, listener, earlier, rounds).run()
+    return await _Execution(plan, options, open_run, listener, earlier, rounds, workers).run()
 
 
 class _Execution:
@@ -114,8 +119,10 @@ class _Execution:
         listener: Listener | None,
         earlier: EarlierAnswer | None,
         rounds: GateRounds | None,
+        workers: WorkerPool | None,
     ) -> None:
         self._plan = plan
+        self._workers = workers
         self._rounds = rounds
         self._options = options
         self._booking = open_run
@@ -134,11 +141,14 @@ class _Execution:
         self._broken_agents: dict[BaseAgent, str] = {}
         self._watchdog = Watchdog()
         self._parallel = max((item.limits.parallel for item in plan.suites), default=1)
+        if workers is not None:
+            workers.only_while(lambda: not self._dispatcher.closed)
         asks_models = any(item.asks_models for item in plan.suites)
         counted = asks_models or options.budget_usd is not None
         self._costs = RunCosts(plan, options, open_run) if counted else None
         self._run_judges = None if self._costs is None else self._costs.run_judges
         self._files: AttachedFiles | None = None
+        self._rate = _rate_limit(options)
         self._scoring = ScoringContext(
             asyncio.Semaphore(self._parallel), self._watchdog, options.fast, self._run_judges
         )
@@ -166,7 +176,7 @@ class _Execution:
             self._listener.started(run, len(self._plan.trials), len(open_run.kept))
         with self._watchdog, self._signals(), _working_folder():
             try:
-                if self._missing:
+                if self._missing and self._workers is None:
                     await self._stoppable([self._start_agents()])
                 await self._stoppable([self._worker() for _ in range(min(self._parallel, len(self._plan.trials)))])
                 await self._further_rounds()
@@ -223,6 +233,10 @@ class _Execution:
                 trial = await self._trial(planned)
             except asyncio.CancelledError:
                 raise
+            except RunStopped as stopped:
+                if str(stopped):
+                    self._stop(str(stopped), interrupted=True)
+                return
             except BaseException as error:
                 trial = _result(planned, _unasked(Outcome.ERROR, unforeseen(error)))
             finally:
@@ -258,13 +272,34 @@ class _Execution:
         if files is not None:
             new_user = files.user(new_user)
         goes_on = bool(suite.suite.hooks) and hooks_of(suite.suite).goes_on_after_failed_turns(case)
-        TRIAL.set(planned.number)
-        answer = await ask(suite.agent, case, limits, self._options.backoff, self._watchdog, new_user, goes_on=goes_on)
+        if self._rate is not None:
+            await self._rate.wait(suite.agent, len(case.turns))
+            if self._dispatcher.closed:
+                raise RunStopped("")
+        if self._workers is None:
+            TRIAL.set(planned.number)
+            answer = await ask(
+                suite.agent, case, limits, self._options.backoff, self._watchdog, new_user, goes_on=goes_on
+            )
+        else:
+            answer = await self._asked_elsewhere(planned, limits, new_user, goes_on, self._workers)
         if files is not None:
             answer = files.noted(answer)
         if suite.suite.reexecute is not None and answer.outcome is None:
             answer = await reexecuted(answer, case, suite)
         return await self._scored(planned, answer, reused=False)
+
+    async def _asked_elsewhere(
+        self, planned: PlannedTrial, limits: Limits, new_user: Callable[[], User], goes_on: bool, workers: WorkerPool
+    ) -> Answer:
+        """Have the whole conversation on a worker; if its user is simulated, only the agent is there."""
+        backoff = self._options.backoff
+        if planned.case.scenario is None:
+            return await workers.ask(planned, limits, backoff, new_user, goes_on=goes_on)
+        from proctor.running.cluster.conversations import agent_on_worker
+
+        async with agent_on_worker(workers, planned, limits) as agent:
+            return await ask(agent, planned.case, limits, backoff, self._watchdog, new_user, goes_on=goes_on)
 
     def _files_of(self, planned: PlannedTrial) -> TrialFiles | None:
         """What reads files is loaded where there are some."""
@@ -291,7 +326,10 @@ class _Execution:
         if answer.outcome is not None:
             return _result(planned, answer, reused=reused)
         with answering_for_tools(planned.case) if planned.case.doubles else contextlib.nullcontext():
-            scores, warnings = await score(suite, _case_of(planned, answer), answer, self._scoring)
+            if answer.scores is None:
+                scores, warnings = await score(suite, _case_of(planned, answer), answer, self._scoring)
+            else:
+                scores, warnings = answer.scores, ()
         if reused:
             scores = with_masked_note(scores, answer.replies)
         if suite.asked_anew:
@@ -327,6 +365,10 @@ class _Execution:
                 self._broken_agents[agent] = f"the agent {agent.name} could not start: {problem}"
 
     async def _stop_agents(self) -> None:
+        if self._workers is not None:
+            problems = await self._workers.close()
+            self._note = self._note or "; ".join(problems)
+            return
         for agent in self._agents:
             problem = None if agent in self._broken_agents else await problem_of_step(agent.stop, STOP_SECONDS)
             if problem is not None:
@@ -403,6 +445,14 @@ def _working_folder() -> Iterator[None]:
         if folder:
             with contextlib.suppress(OSError):
                 os.chdir(folder)
+
+
+def _rate_limit(options: RunOptions) -> RateLimit | None:
+    if options.rate is None:
+        return None
+    from proctor.running.engine.rate_limit import RateLimit
+
+    return RateLimit(options.rate)
 
 
 def _result(

@@ -15,7 +15,7 @@ import socket
 import struct
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -88,16 +88,39 @@ class _Seen:
     """What an adapter noted so far: calls, tokens, and what there is of the answer."""
 
 
-class IsolatedAgent(BaseAgent):
-    """Stands for an agent whose sessions run elsewhere; it is started and stopped where they run."""
+class SessionElsewhere:
+    """A conversation in another process; keeps what there is of an answer that broke off."""
 
-    def __init__(self, agent: BaseAgent, control: socket.socket, number: int) -> None:
+    _part: Reply | None = None
+
+    def so_far(self) -> Reply | None:
+        return self._part
+
+    def taken_in(self, answer: Any) -> Reply:
+        """The reply that the other process sent, with what was seen there counted as seen here; or what it raised."""
+        if isinstance(answer, BaseException):
+            raise answer
+        if isinstance(answer, _Broke):
+            self._part = answer.part
+            _add_spans(answer.spans)
+            raise answer.error
+        reply, spans, used = answer
+        _add_spans(spans)
+        if (recording := CURRENT.get()) is not None:
+            recording.used |= used
+        return reply  # type: ignore[no-any-return]
+
+
+class AgentElsewhere(BaseAgent):
+    """Stands for an agent whose sessions run in another process; it is started and stopped there."""
+
+    def __init__(self, agent: BaseAgent) -> None:
         self.given = agent
         self.name = agent.name
         self.fingerprint = agent.identity
         self.takes_files = agent.takes_files
-        self._control = control
-        self._number = number
+        self.sees_calls = agent.sees_calls
+        self.tells_cost = agent.tells_cost
 
     def __getattr__(self, name: str) -> Any:
         if name == "given":
@@ -107,11 +130,20 @@ class IsolatedAgent(BaseAgent):
     def check(self, case: Case) -> str | None:
         return self.given.check(case)
 
+
+class IsolatedAgent(AgentElsewhere):
+    """An agent that has a process for every session."""
+
+    def __init__(self, agent: BaseAgent, control: socket.socket, number: int) -> None:
+        super().__init__(agent)
+        self._control = control
+        self._number = number
+
     def session(self, case: Case) -> IsolatedSession:
         return IsolatedSession(self._control, self._number, case)
 
 
-class IsolatedSession:
+class IsolatedSession(SessionElsewhere):
     """One conversation with a process of its own, which ends with it, together with whatever it started."""
 
     def __init__(self, control: socket.socket, agent: int, case: Case) -> None:
@@ -119,7 +151,6 @@ class IsolatedSession:
         self._asked = (agent, id(case), LIMIT.get())
         self._mark = new_mark()
         self._pid = 0
-        self._part: Reply | None = None
 
     async def __aenter__(self) -> IsolatedSession:
         ours, theirs = socket.socketpair()
@@ -142,20 +173,7 @@ class IsolatedSession:
         self._writer.write(_LENGTH.pack(len(message)) + message)
         while isinstance(answer := await self._receive(), _Seen):
             self._note(answer)
-        if isinstance(answer, BaseException):
-            raise answer
-        if isinstance(answer, _Broke):
-            self._part = answer.part
-            _add_spans(answer.spans)
-            raise answer.error
-        reply, spans, used = answer
-        _add_spans(spans)
-        if (recording := CURRENT.get()) is not None:
-            recording.used |= used
-        return reply  # type: ignore[no-any-return]
-
-    def so_far(self) -> Reply | None:
-        return self._part
+        return self.taken_in(answer)
 
     def _note(self, seen: _Seen) -> None:
         recording = CURRENT.get()
@@ -245,18 +263,17 @@ def _serve_session(link: socket.socket, agent: BaseAgent, case: Case, limit: int
 
 async def _converse(link: socket.socket, agent: BaseAgent, case: Case) -> None:
     _send(link, os.getpid())
-    inputs = {item.name: item.value for item in case.inputs} if case.inputs else None
-    if case.doubles:
-        DOUBLES.set(Doubles(case.doubles))
     loop = asyncio.get_running_loop()
     await agent.start()
+    if case.doubles:
+        DOUBLES.set(Doubles(case.doubles))
     async with agent.session(case) as session:
         while True:
             try:
                 turn = await loop.run_in_executor(None, _receive_turn, link)
             except EOFError:
                 return
-            _send(link, await _answered(link, session, turn, inputs))
+            _send(link, await answered(agent, session, case, turn, link))
 
 
 def _receive_turn(link: socket.socket) -> Turn:
@@ -264,18 +281,23 @@ def _receive_turn(link: socket.socket) -> Turn:
     return pickle.loads(_exactly(link, length))  # type: ignore[no-any-return]  # noqa: S301  from our own process
 
 
-async def _answered(link: socket.socket, session: Any, turn: Turn, inputs: Any) -> Any:
-    """What the agent said, with all that was recorded; or the exception to be raised where it was asked."""
-    recording = _SharedRecording(link, inputs)
+async def answered(agent: BaseAgent, session: Any, case: Case, turn: Turn, link: socket.socket | None = None) -> Any:
+    """What the agent said, with all that was recorded; or the exception to be raised where it was asked.
+
+    Over `link`, what is recorded is told as it happens.
+    """
+    inputs = {item.name: item.value for item in case.inputs} if case.inputs else None
+    recording = Recording(inputs) if link is None else _SharedRecording(link, inputs)
     CURRENT.set(recording)
     UNDERWAY.set(underway := Underway())
     clock = CLOCK.perf_counter()
     with capturing() as seen:
-        telling = asyncio.create_task(_tell_text(link, underway))
+        telling = None if link is None else asyncio.create_task(_tell_text(link, underway))
         try:
             reply = await session.send(turn)
             recording.over = True
-            whole = complete_reply(reply, recording, (CLOCK.perf_counter() - clock) * 1000, list(seen.spans))
+            duration_ms = (CLOCK.perf_counter() - clock) * 1000
+            whole = complete_reply(reply, recording, duration_ms, list(seen.spans), sees_calls=agent.sees_calls)
             check_size(whole)
             return whole, tuple(seen.spans), recording.used
         except ReplyTooLarge as error:
@@ -288,7 +310,8 @@ async def _answered(link: socket.socket, session: Any, turn: Turn, inputs: Any) 
             )
             return _Broke(_as_failure(error), broken.reply(""), tuple(spans))
         finally:
-            telling.cancel()
+            if telling is not None:
+                telling.cancel()
 
 
 class _SharedRecording(Recording):
@@ -348,11 +371,16 @@ def _carried(error: Exception) -> Exception:
     return UnreadableReply(str(error)) if isinstance(error, UnreadableReply) else ConversationSpoiled(str(error))
 
 
+def packed(message: Any, *, otherwise: Callable[[str], Any] = UnreadableReply) -> bytes:
+    """What goes to another process; in place of a reply that cannot, what `otherwise` makes of the reason."""
+    try:
+        return pickle.dumps(message)
+    except Exception as error:
+        return pickle.dumps(otherwise(f"the reply cannot leave the process of its trial: {describe(error)}"))
+
+
 def _send(link: socket.socket, message: Any) -> None:
     """Send one message whole, from whichever thread."""
-    try:
-        data = pickle.dumps(message)
-    except Exception as error:
-        data = pickle.dumps(UnreadableReply(f"the reply cannot leave the process of its trial: {describe(error)}"))
+    data = packed(message)
     with _SENDING:
         link.sendall(_LENGTH.pack(len(data)) + data)

@@ -60,6 +60,8 @@ class PlannedSuite:
     """What the user calls the agent, where that is not its own name."""
     source: str = ""
     """What its file calls the suite, where it stands once for each of several agents."""
+    given_agent: Any = None
+    """The agent that was given instead of the suite's own, as it was given: another process finds it again by this."""
 
     @property
     def info(self) -> SuiteInfo:
@@ -324,7 +326,7 @@ def _plan_suite(asked: _AskedSuite, options: RunOptions, problems: list[Problem]
     judge = judge_of(options, suite).judge
     limits = limits_of(options, suite)
     planned = PlannedSuite(suite, found, found.identity, limits, judge, bound)
-    planned.agent_name, planned.source = asked.agent_name, asked.source
+    planned.agent_name, planned.source, planned.given_agent = asked.agent_name, asked.source, asked.agent
     problems.extend(_misfits(suite, found))
     return planned
 
@@ -377,12 +379,12 @@ def _bind_all(suite: Suite, options: RunOptions, problems: list[Problem]) -> dic
         for spec in specs:
             if id(spec) in bound:
                 continue
-            key = _spec_key(spec)
+            key = spec_key(spec)
             if key not in made:
                 made[key] = _bind(spec, suite, choice, problems)
             ready = made[key]
             if ready is not None:
-                bound[id(spec)] = _told_apart(ready, taken)
+                bound[id(spec)] = told_apart(ready, taken)
                 taken.add(bound[id(spec)].title)
     judged = [ready for ready in made.values() if ready is not None and ready.judged]
     if judged or choice.origin == GIVEN or choice.path is not None:
@@ -397,7 +399,7 @@ def _bind_all(suite: Suite, options: RunOptions, problems: list[Problem]) -> dic
     return bound
 
 
-def _told_apart(bound: Bound, taken: set[str]) -> Bound:
+def told_apart(bound: Bound, taken: set[str]) -> Bound:
     """Two evaluators of one list have two names: scores are summed up by name."""
     title, number = bound.title, 2
     while title in taken:
@@ -438,7 +440,7 @@ def _misfits(suite: Suite, agent: BaseAgent) -> list[Problem]:
     ]
 
 
-def _spec_key(spec: EvaluatorSpec) -> str:
+def spec_key(spec: EvaluatorSpec) -> str:
     return canonical(
         [
             spec.name,

@@ -1,0 +1,129 @@
+"""What people say of scores that are there already: a second opinion on a grade, or whether a judge was right."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from proctor.base.records import record
+from proctor.base.secrets import mask
+from proctor.results.agreement import JudgeAgreement, judge_agreement
+from proctor.results.database import Database
+from proctor.results.encoding import decode_text, encode_text
+
+TABLE = """
+CREATE TABLE IF NOT EXISTS labels (
+    no INTEGER PRIMARY KEY, run TEXT NOT NULL, suite TEXT NOT NULL, case_id TEXT NOT NULL, number INTEGER NOT NULL,
+    turn INTEGER, evaluator TEXT NOT NULL, passed INTEGER NOT NULL, comment TEXT NOT NULL, who TEXT NOT NULL,
+    at REAL NOT NULL)
+"""
+"""Made with the first label: stores in which nobody labels stay as they are."""
+
+Place = tuple[str, str, int, int | None, str]
+"""Suite, case, repetition, turn and evaluator of a score."""
+
+
+@record
+class Label:
+    """What one person said of one score, and when."""
+
+    place: Place
+    passed: bool
+    comment: str
+    who: str
+    at: float = 0.0
+
+
+class Labels:
+    """The labels of one store, on a connection of its own."""
+
+    def __init__(self, path: Path) -> None:
+        self._database = Database(path)
+
+    def __enter__(self) -> Labels:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._database.close()
+
+    def add(self, run: str, label: Label) -> None:
+        """Keep a label; what the same person said of the same score before is replaced."""
+        suite, case, number, turn, evaluator = label.place
+        place = (run, encode_text(suite), encode_text(case), number, turn, encode_text(evaluator))
+        who = encode_text(mask(label.who))
+        with self._database.writing():
+            self._database.execute(TABLE)
+            self._database.execute(
+                "DELETE FROM labels WHERE run = ? AND suite = ? AND case_id = ? AND number = ? AND turn IS ?"
+                " AND evaluator = ? AND who = ?",
+                (*place, who),
+            )
+            self._database.execute(
+                "INSERT INTO labels (run, suite, case_id, number, turn, evaluator, passed, comment, who, at)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                (*place, int(label.passed), encode_text(mask(label.comment)), who, time.time()),
+            )
+
+    def of_run(self, run: str) -> list[Label]:
+        """Every label of a run: those given beside a score, and the grades that people gave, in the order of time."""
+        found = [*self._given(run), *self._grades(run)]
+        return sorted(found, key=lambda label: label.at)
+
+    def _given(self, run: str) -> Iterator[Label]:
+        if not list(self._database.read("SELECT 1 FROM sqlite_master WHERE name = 'labels'")):
+            return
+        for suite, case, number, turn, evaluator, passed, comment, who, at in self._database.read(
+            "SELECT suite, case_id, number, turn, evaluator, passed, comment, who, at FROM labels WHERE run = ?", (run,)
+        ):
+            place = (decode_text(suite), decode_text(case), number, turn, decode_text(evaluator))
+            yield Label(place, bool(passed), decode_text(comment), decode_text(who), at)
+
+    def _grades(self, run: str) -> Iterator[Label]:
+        for suite, case, number, scores in self._database.read(
+            "SELECT t.suite, t.case_id, t.number, t.scores FROM trials t JOIN runs r ON r.no = t.run"
+            " WHERE r.id = ? AND t.scores LIKE '%\"graded_by\"%'",
+            (run,),
+        ):
+            for row in json.loads(scores):
+                details = row[8] if isinstance(row[8], Mapping) else {}
+                if isinstance(details.get("graded_by"), str):
+                    place = (decode_text(suite), decode_text(case), number, row[5], row[0])
+                    moment = _seconds(details.get("graded_at"))
+                    yield Label(place, row[1] == "passed", str(row[7]), details["graded_by"], moment)
+
+
+def _seconds(text: Any) -> float:
+    from datetime import datetime
+
+    try:
+        return datetime.fromisoformat(str(text)).timestamp()
+    except ValueError:
+        return 0.0
+
+
+@record
+class PairAgreement:
+    """How far two people, or a judge and a person, say the same of the same scores."""
+
+    first: str
+    second: str
+    agreement: JudgeAgreement
+
+
+def agreement_of_people(labels: Sequence[Label]) -> list[PairAgreement]:
+    """Each two people who labelled a score in common."""
+    by_person: dict[str, dict[Place, bool]] = {}
+    for label in labels:
+        by_person.setdefault(label.who, {})[label.place] = label.passed
+    found = []
+    for first, second in combinations(sorted(by_person), 2):
+        shared = [place for place in by_person[first] if place in by_person[second]]
+        if shared:
+            sides = ([by_person[who][place] for place in shared] for who in (first, second))
+            found.append(PairAgreement(first, second, judge_agreement(*sides)))
+    return found

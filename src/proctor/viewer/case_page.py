@@ -1,0 +1,224 @@
+"""One case of a run: the conversation, what was expected, the scores with their judges, the trace and the history."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from io import StringIO
+
+from proctor.base.json_data import Json
+from proctor.reporting.explain import one_line_reason, why_open
+from proctor.reporting.html.escaping import GLYPHS, badge, block, escape, inline, pretty
+from proctor.reporting.html.trial_section import write_body
+from proctor.reporting.judge_report import judged_scores
+from proctor.reporting.wording import counted, duration, score_texts
+from proctor.results.encoding import decode_text, encode_text
+from proctor.results.judge_calls import JudgeCalls, account_of
+from proctor.results.run import Outcome, TrialResult
+from proctor.results.run_info import RunRow
+from proctor.viewer.layout import case_address, moment, page, run_address, sign, with_levels
+from proctor.viewer.library import NotFound, Source
+from proctor.viewer.trace_section import write_trace
+
+MOST_BESIDE = 5
+"""Repeats that stand beside each other."""
+BESIDE_TEXT = 1_500
+HISTORY_RUNS = 30
+PATIENCE_SECONDS = 0.4
+CALL_TEXT = 8_000
+
+
+def case_page(source: Source, row: RunRow, suite: str, case_id: str, wanted: int | None) -> str:
+    source.ensure(row)
+    kept = _trials(source, row, suite, case_id)
+    if not kept:
+        raise NotFound(f"Run {row.id} has no case {case_id!r} of the suite {suite!r}.")
+    number = wanted if wanted in kept else _telling(kept)
+    with source.lock:
+        trial = source.store.trial(kept[number][0])
+        out = StringIO()
+        _write_head(source, row, trial, kept, out)
+        body = StringIO()
+        write_body(trial, body)
+        out.write(f'<article class="body conversation" aria-label="Conversation">\n{with_levels(body.getvalue(), 2)}')
+        out.write("</article>\n")
+        _write_judges(source, trial, out)
+        if trial.spans:
+            write_trace(trial.trace, out)
+        if len(kept) > 1:
+            _write_repeats(source, row, trial, kept, out)
+    _write_history(source, row, suite, case_id, out)
+    live = f"/events?run={row.id}" if source.status(row) == "running" else ""
+    return page(case_id, f'<div id="live">\n{out.getvalue()}</div>\n', outcome=trial.outcome, live=live)
+
+
+Kept = Mapping[int, tuple[int, Outcome]]
+"""By repetition: the trial's number in the store, and how it went."""
+
+
+def _trials(source: Source, row: RunRow, suite: str, case_id: str) -> dict[int, tuple[int, Outcome]]:
+    found = source.index.rows(
+        "SELECT numbers FROM case_rows WHERE run = ? AND suite = ? AND case_id = ?",
+        (row.no, encode_text(suite), encode_text(case_id)),
+    )
+    numbers = [int(no) for no in found[0][0].split(",")] if found else []
+    marks = ",".join("?" * len(numbers))
+    rows = source.index.rows(
+        f"SELECT number, no, outcome FROM store.trials WHERE no IN ({marks}) ORDER BY number",  # noqa: S608  marks only
+        numbers,
+    )
+    return {number: (no, Outcome(outcome)) for number, no, outcome in rows}
+
+
+def _telling(kept: Kept) -> int:
+    """The repetition that tells most: the first that did not pass."""
+    bad = (number for number, (_, outcome) in kept.items() if outcome not in (Outcome.PASSED, Outcome.SKIPPED))
+    return next(bad, next(iter(kept)))
+
+
+def _write_head(source: Source, row: RunRow, trial: TrialResult, kept: Kept, out: StringIO) -> None:
+    up = run_address(row)
+    out.write(
+        f'<p class="crumbs"><a href="/">Runs</a> / <a href="{up}" data-up>{inline(row.name or row.id)}</a> / '
+        f"{inline(trial.suite)}</p>\n"
+        f'<div class="case-head"><h1 class="plain">{inline(trial.case.id, 200)}</h1> {badge(trial.outcome)}'
+    )
+    outcomes = [outcome for _, outcome in kept.values()]
+    passed, failed = outcomes.count(Outcome.PASSED), outcomes.count(Outcome.FAILED)
+    if passed and failed:
+        out.write(f' <strong class="flaky">{passed}/{passed + failed} flaky</strong>')
+    out.write(_neighbours(source, row, trial))
+    out.write("</div>\n")
+    if trial.outcome is not Outcome.PASSED:
+        failed_now = trial.outcome in (Outcome.FAILED, Outcome.ERROR)
+        reason = one_line_reason(trial) if failed_now else why_open(trial)
+        out.write(f'<p class="reason">{inline(reason, 1_000)}</p>\n')
+    if len(kept) > 1:
+        out.write('<nav class="strip repeats" aria-label="Repeats">')
+        for number, (_, outcome) in kept.items():
+            link = escape(case_address(row.id, trial.suite, trial.case.id, number))
+            words = f"trial {number} {outcome.value}"
+            current = ' aria-current="page"' if number == trial.number else ""
+            out.write(
+                f'<a class="dot {outcome.value}" href="{link}" title="{words}" aria-label="{words}"{current}>'
+                f"{GLYPHS[outcome]}</a>"
+            )
+        out.write(f" <small>trial {trial.number} of {len(kept)}</small></nav>\n")
+
+
+def _neighbours(source: Source, row: RunRow, trial: TrialResult) -> str:
+    """Links to the case before and after, in the order of the plan."""
+    links = []
+    for name, title, sign_, order in (("prev", "previous case", "←", "<"), ("next", "next case", "→", ">")):
+        way = "DESC" if order == "<" else "ASC"
+        found = source.index.rows(
+            "SELECT suite, case_id FROM case_rows WHERE run = ? AND position"  # noqa: S608  made of constants
+            f" {order} (SELECT position FROM case_rows WHERE run = ? AND suite = ? AND case_id = ?)"
+            f" ORDER BY position {way} LIMIT 1",
+            (row.no, row.no, encode_text(trial.suite), encode_text(trial.case.id)),
+        )
+        for suite, case in found:
+            link = escape(case_address(row.id, decode_text(suite), decode_text(case)))
+            links.append(f'<a rel="{name}" href="{link}" aria-label="{title}">{sign_}</a>')
+    return f'<span class="neighbours">{" ".join(links)}</span>' if links else ""
+
+
+def _write_judges(source: Source, trial: TrialResult, out: StringIO) -> None:
+    """What each judge was asked and replied."""
+    if not any(account_of(score) is not None for score in trial.scores):
+        return
+    with closing(JudgeCalls(source.store.database_path)) as calls:
+        judged = list(judged_scores([trial], calls.find))
+    out.write('<section id="judges">\n<h2>Judges</h2>\n')
+    for item in judged:
+        turn = "" if item["turn"] is None else f" at turn {item['turn'] + 1}"
+        value = "" if item["value"] is None else f" {item['value']:.2f}"
+        by = f"by {item['model']}, {counted(len(item['calls']), 'call')}"
+        out.write(
+            f'<details class="judge"><summary>{sign(Outcome(item["outcome"]))} <b>{inline(item["evaluator"])}</b>'
+            f"{value}{escape(turn)} <small>{inline(by)}</small></summary>\n"
+        )
+        if item["reasoning"]:
+            out.write(block(str(item["reasoning"]), CALL_TEXT))
+        for vote in item["votes"]:
+            out.write(f'<p class="label">vote</p>\n{block(pretty(vote), CALL_TEXT)}')
+        for call in item["calls"]:
+            _write_call(call, out)
+        out.write("</details>\n")
+    out.write("</section>\n")
+
+
+def _write_call(call: Mapping[str, Json], out: StringIO) -> None:
+    told = f"{call.get('kind') or 'call'} by {call.get('model')}{', from cache' if call.get('cached') else ''}"
+    out.write(f'<p class="label">{inline(told)}</p>\n')
+    names = {"system": "Told", "user": "Asked", "reply": "Replied", "unfit": "Replied first, which did not fit"}
+    words = [(title, call[name]) for name, title in names.items() if name in call]
+    for title, text in words:
+        out.write(f'<p class="label">{title}</p>\n{block(pretty(text), CALL_TEXT)}')
+    if not words and call.get("model") != "embedded":
+        out.write('<p class="none">The words of this call are not kept here.</p>\n')
+
+
+def _write_repeats(source: Source, row: RunRow, shown: TrialResult, kept: Kept, out: StringIO) -> None:
+    """The last answer and the scores of each repetition, beside each other."""
+    out.write(f'<section id="repeats">\n<h2>Repeats <small>{len(kept)} trials</small></h2>\n<div class="beside">\n')
+    for number, (no, outcome) in list(kept.items())[:MOST_BESIDE]:
+        trial = shown if number == shown.number else source.store.trial(no)
+        link = escape(case_address(row.id, trial.suite, trial.case.id, number))
+        out.write(
+            f'<div class="card {outcome.value}"><h3><a href="{link}">Trial {number}</a> {badge(outcome)} '
+            f"<small>{duration(trial.duration_ms)}</small></h3>\n"
+        )
+        if trial.reason:
+            out.write(f'<p class="reason">{inline(trial.reason, 300)}</p>\n')
+        if trial.replies:
+            reply = trial.replies[-1]
+            out.write(block(reply.text or pretty(reply.structured), BESIDE_TEXT))
+            tools = [call.name for each in trial.replies for call in each.tool_calls]
+            if tools:
+                out.write(f"<p><small>called {inline(', '.join(tools), 300)}</small></p>\n")
+        texts = "".join(
+            f'<li class="{kind.value}"><span aria-hidden="true">{GLYPHS[kind]}</span> {inline(text, 200)}</li>'
+            for text, kind in score_texts(trial.scores)
+        )
+        out.write(f'<ul class="counts">{texts}</ul></div>\n' if texts else "</div>\n")
+    out.write("</div>\n")
+    if len(kept) > MOST_BESIDE:
+        out.write(f'<p class="cut">And {counted(len(kept) - MOST_BESIDE, "more trial")}: by the signs above.</p>\n')
+    out.write("</section>\n")
+
+
+def _write_history(source: Source, row: RunRow, suite: str, case_id: str, out: StringIO) -> None:
+    """How the case went in the runs around this one, as far as there is time to look."""
+    latest = [item for item in source.page(None, HISTORY_RUNS) if any(info.name == suite for info in item.info.suites)]
+    found = _in_runs(source, latest, suite, case_id)
+    if len(found) < 2:
+        return
+    out.write('<section id="history">\n<h2>History</h2>\n<ol class="history">\n')
+    for item, outcome, passed, trials, mean_ms in found:
+        link = escape(case_address(item.id, suite, case_id))
+        current = ' aria-current="page"' if item.id == row.id else ""
+        out.write(
+            f'<li class="{outcome.value}"><a href="{link}"{current}>{sign(outcome)} {passed}/{trials}'
+            f"<small>{inline(item.name or item.id)}</small><small>{moment(item.started_at)}</small>"
+            f"<small>{duration(mean_ms)}</small></a></li>\n"
+        )
+    out.write("</ol>\n</section>\n")
+
+
+def _in_runs(
+    source: Source, rows: Sequence[RunRow], suite: str, case_id: str
+) -> list[tuple[RunRow, Outcome, int, int, float]]:
+    until = time.monotonic() + PATIENCE_SECONDS
+    found = []
+    for row in rows:
+        if not source.index.is_ready(row.no) and time.monotonic() > until:
+            continue
+        source.ensure(row)
+        for outcome, passed, trials, total_ms in source.index.rows(
+            "SELECT outcome, passed, trials, duration_ms FROM case_rows WHERE run = ? AND suite = ? AND case_id = ?",
+            (row.no, encode_text(suite), encode_text(case_id)),
+        ):
+            found.append((row, Outcome(outcome), passed, trials, total_ms / max(1, trials)))
+    return found

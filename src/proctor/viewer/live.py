@@ -1,0 +1,56 @@
+"""Tells open pages of changes to the store, whichever process made them, by server-sent events."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from proctor.viewer.library import Library, NotFound
+
+POLL_SECONDS = 0.4
+KEEP_ALIVE_POLLS = 30
+
+
+def events(library: Library, run_id: str | None, request: Request) -> Response:
+    """A stream that says `change` whenever the store was written, and `state` of one run; it ends with the page."""
+    headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+    return StreamingResponse(_events(library, run_id, request), media_type="text/event-stream", headers=headers)
+
+
+async def _events(library: Library, run_id: str | None, request: Request) -> AsyncIterator[str]:
+    known: Any = None
+    quiet = 0
+    yield "retry: 2000\n\n"
+    while not library.ending and not await request.is_disconnected():
+        try:
+            state = await run_in_threadpool(_state, library, run_id)
+        except NotFound:
+            return
+        if known is not None and state != known:
+            yield f"event: change\ndata: {json.dumps(state[1])}\n\n"
+            quiet = 0
+        elif quiet >= KEEP_ALIVE_POLLS:
+            yield ": still here\n\n"
+            quiet = 0
+        known = state
+        quiet += 1
+        await asyncio.sleep(POLL_SECONDS)
+
+
+def _state(library: Library, run_id: str | None) -> tuple[Any, dict[str, Any]]:
+    """Something that differs after each change, and what is told of it.
+
+    A run that is killed writes nothing, so its state is asked for as well.
+    """
+    if run_id is None:
+        going = [(row.id, source.status(row)) for source in library.sources for row in source.page(None, 5)]
+        return (going, [source.index.version() for source in library.sources]), {}
+    source, row = library.find(run_id)
+    made, status = source.index.count(row.no), source.status(row)
+    return (made, status, row.finished_at, row.info.counts), {"trials": made, "status": status}

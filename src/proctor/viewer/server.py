@@ -1,0 +1,91 @@
+"""Serves the viewer on this machine until Ctrl-C, and leaves nothing running."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import webbrowser
+from collections.abc import Callable
+from ipaddress import ip_address
+from types import FrameType
+
+import uvicorn
+
+from proctor.base.errors import UsageError
+from proctor.viewer.app import make_app
+from proctor.viewer.library import Library
+from proctor.viewer.request_checks import Access, loopback_hosts
+
+LOOPBACK = "127.0.0.1"
+
+
+class _Server(uvicorn.Server):
+    """Says where it is once it answers."""
+
+    def __init__(self, config: uvicorn.Config, library: Library, on_ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._library = library
+        self._on_ready = on_ready
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._library.ending = True  # pages that listen for events would be waited for
+        super().handle_exit(sig, frame)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets=sockets)
+        if self.started:
+            self._on_ready()
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def serve(
+    library: Library, host: str, port: int, *, open_browser: bool, say: Callable[[str], None], person: str = ""
+) -> None:
+    """Blocks until the user interrupts it. Away from loopback, every request has to show the token."""
+    listening = _listen(host, port)
+    token = secrets.token_urlsafe(24)
+    local = is_loopback(host)
+    bound = listening.getsockname()[1]
+    access = Access(loopback_hosts(bound) if local else None, token, everywhere=not local)
+    name = f"[{host}]" if ":" in host else host
+    address = f"http://{name}:{bound}{library.first_page()}{'' if local else f'?token={token}'}"
+    config = uvicorn.Config(
+        make_app(library, access, person if local else ""),
+        log_level="critical",
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        timeout_graceful_shutdown=3,
+        ws="none",
+    )
+
+    def ready() -> None:
+        say(f"proctor view: {address} (Ctrl-C ends it)")
+        if open_browser:
+            webbrowser.open(address)
+
+    try:
+        _Server(config, library, ready).run(sockets=[listening])
+    finally:
+        listening.close()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        listening = socket.socket(family, socket.SOCK_STREAM)
+    except OSError as error:
+        raise UsageError(f"{host} cannot be listened on: {error.strerror or error}") from None
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        raise UsageError(f"{host}:{port} cannot be listened on: {error.strerror or error}") from None
+    return listening

@@ -1,0 +1,184 @@
+"""Runs on a scheduler that is there already, with Dask's own commands as a user starts them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Command = Callable[..., Any]
+
+AGENT = """
+import os
+import pathlib
+
+
+def agent(question):
+    return f"{question} from {pathlib.Path(__file__).parent} by {os.getpid()}"
+"""
+SUITE = "agent: place.py:agent\ncases:\n  - {id: one, input: hello, expected: {contains: [hello]}}\n"
+KEY = "sk-never-to-be-shown-1234567890"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+async def worker_joined(address: str) -> None:
+    from distributed import Client
+
+    async with Client(address, asynchronous=True, set_as_default=False, timeout=60) as client:  # type: ignore[no-untyped-call]
+        await client.wait_for_workers(1, timeout=60)  # type: ignore[no-untyped-call]
+
+
+@contextlib.contextmanager
+def cluster(folder: Path, protocol: str = "tcp", *tls: str) -> Iterator[str]:
+    """A scheduler and one worker, as processes of their own that were started in another folder than the run."""
+    address = f"{protocol}://127.0.0.1:{free_port()}"
+    quiet = {"DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "false", "SOME_API_KEY": KEY}
+    commands = [
+        ["dask_scheduler", "--host", address, "--no-dashboard", *tls],
+        ["dask_worker", address, "--host", "127.0.0.1", "--no-dashboard", "--no-nanny", "--nthreads", "1", *tls],
+    ]
+    commands[1] += ["--name", "bench"]
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-m", f"distributed.cli.{name}", *arguments],
+            cwd=folder,
+            env=os.environ | quiet,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for name, *arguments in commands
+    ]
+    try:
+        if protocol == "tcp":
+            asyncio.run(worker_joined(address))
+        yield address
+    finally:
+        for process in reversed(started):
+            process.send_signal(signal.SIGKILL)
+            process.wait(30)
+
+
+@pytest.fixture(scope="module")
+def scheduler(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with cluster(tmp_path_factory.mktemp("elsewhere")) as address:
+        yield address
+
+
+@pytest.fixture
+def place(here: Path) -> Path:
+    (here / "place.py").write_text(AGENT, encoding="utf-8")
+    (here / "place.yaml").write_text(SUITE, encoding="utf-8")
+    return here
+
+
+def said(folder: Path) -> str:
+    (trial,) = json.loads((folder / "report.json").read_text(encoding="utf-8"))["trials"]
+    return str(trial["replies"][0]["text"])
+
+
+def test_workers_of_a_scheduler_ask_the_agent_of_the_same_folder(proctor: Command, place: Path, scheduler: str) -> None:
+    ended = proctor("test", "place.yaml", "--cluster", scheduler, "--json", "report.json")
+
+    assert ended.code == 0, ended.out + ended.err
+    assert str(place) in said(place)
+    assert f"by {os.getpid()}" not in said(place)
+
+
+def test_uploaded_code_is_run_from_where_it_was_put(proctor: Command, place: Path, scheduler: str) -> None:
+    ended = proctor("test", "place.yaml", "--cluster", scheduler, "--upload", "--json", "report.json")
+
+    assert ended.code == 0, ended.out + ended.err
+    assert str(place) not in said(place)
+    assert not Path(said(place).split(" from ")[1].split(" by ")[0]).exists()
+
+
+def test_doctor_says_of_each_worker_what_it_has_and_of_keys_only_the_names(
+    proctor: Command, place: Path, scheduler: str
+) -> None:
+    ended = proctor("doctor", "place.yaml", "--load", "--cluster", scheduler)
+
+    assert ended.code == 0, ended.out + ended.err
+    assert "worker bench: ready" in ended.out
+    assert f"Python {sys.version_info.major}.{sys.version_info.minor}" in ended.out
+    assert "SOME_API_KEY" in ended.out
+    assert KEY not in ended.out
+    assert "distributed" in ended.out
+
+
+def test_doctor_says_which_worker_cannot_use_the_agent_and_why(proctor: Command, here: Path, scheduler: str) -> None:
+    (here / "own.py").write_text(
+        "import os\n\nclass Agent:\n    name = 'own'\n    fingerprint = f'process {os.getpid()}'\n"
+        "    def session(self, case): ...\n\nagent = Agent()\n",
+        encoding="utf-8",
+    )
+    (here / "own.yaml").write_text(SUITE.replace("place.py", "own.py"), encoding="utf-8")
+    ended = proctor("doctor", "own.yaml", "--load", "--cluster", scheduler)
+
+    assert ended.code == 2
+    assert f"here it is process {os.getpid()}" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--workers", "2", "--cluster", "tcp://127.0.0.1:9"], "give one of the two"),
+        (["--cluster", "localhost"], "is no address of a scheduler"),
+        (["--workers", "2", "--upload"], "are for --cluster"),
+        (["--upload"], "--upload is for --cluster"),
+        (["--score-on-workers"], "needs workers"),
+        (["--workers", "2", "--isolate"], "does not go with workers"),
+        (["--cluster", "tcp://127.0.0.1:9", "--tls-ca", "ca.pem"], "are for a scheduler at tls://"),
+        (["--cluster", "tls://127.0.0.1:9", "--tls-ca", "ca.pem"], "there is no such file"),
+        (["--rate", "0"], "0"),
+    ],
+)
+def test_options_that_do_not_fit_together_are_refused_before_anything_starts(
+    proctor: Command, place: Path, arguments: list[str], message: str
+) -> None:
+    ended = proctor("test", "place.yaml", *arguments)
+
+    assert ended.code == 2
+    assert message in ended.err
+    assert not (place / ".proctor").exists()
+
+
+def test_a_scheduler_that_is_not_there_is_said_and_leaves_no_run_behind(
+    proctor: Command, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proctor.running.cluster.connection.CONNECT_SECONDS", 0.3)
+    ended = proctor("test", "place.yaml", "--cluster", f"tcp://127.0.0.1:{free_port()}")
+
+    assert ended.code == 2
+    assert "no scheduler answers at tcp://127.0.0.1:" in ended.err
+    assert "20" not in proctor("runs").out
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="certificates are made with the openssl command")
+def test_a_scheduler_behind_tls_is_reached_with_the_certificates_that_are_given(proctor: Command, place: Path) -> None:
+    subprocess.run(
+        "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -keyout key.pem -out cert.pem".split(),
+        check=True,
+        capture_output=True,
+    )
+    files = [str(place / name) for name in ("cert.pem", "cert.pem", "key.pem")]
+    with cluster(place, "tls", "--tls-ca-file", files[0], "--tls-cert", files[1], "--tls-key", files[2]) as address:
+        given = ["--tls-ca", files[0], "--tls-cert", files[1], "--tls-key", files[2]]
+        ended = proctor("test", "place.yaml", "--cluster", address, *given)
+
+    assert ended.code == 0, ended.out + ended.err

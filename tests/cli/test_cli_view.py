@@ -1,0 +1,105 @@
+"""`proctor view` from the shell: it answers, and it ends with Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kept_runs import FIRST, SECOND, two_runs
+
+from proctor.results.run_files import export_run
+from proctor.results.store import Store
+from proctor.viewer.library import open_library
+
+
+def test_the_viewer_serves_until_ctrl_c_and_leaves_nothing_behind(here: Path) -> None:
+    two_runs(here / ".proctor")
+    command = [sys.executable, "-m", "proctor", "view", SECOND, "--no-open"]
+    started = subprocess.Popen(command, cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert started.stdout is not None
+        said = started.stdout.readline()
+        found = re.search(rf"http://127\.0\.0\.1:(\d+)/runs/{SECOND} ", said)
+        assert found, said
+        with urllib.request.urlopen(found.group().strip(), timeout=30) as page:
+            assert b"after the change" in page.read()
+        listening = urllib.request.urlopen(f"http://127.0.0.1:{found.group(1)}/events", timeout=30)  # as open pages do
+        assert listening.readline()
+        started.send_signal(signal.SIGINT)
+        out, err = started.communicate(timeout=30)
+        listening.close()
+    finally:
+        started.kill()
+        started.wait()
+    assert (started.returncode, out, err) == (0, "", "")
+    with pytest.raises(OSError), socket.create_connection(("127.0.0.1", int(found.group(1))), timeout=5):
+        pass
+
+
+def test_away_from_loopback_the_address_carries_a_token(here: Path) -> None:
+    two_runs(here / ".proctor")
+    command = [sys.executable, "-m", "proctor", "view", "--host", "0.0.0.0", "--no-open"]
+    started = subprocess.Popen(command, cwd=here, stdout=subprocess.PIPE, text=True, env={**os.environ})
+    try:
+        assert started.stdout is not None
+        said = started.stdout.readline()
+    finally:
+        started.kill()
+        started.communicate()
+    assert re.search(r"http://0\.0\.0\.0:\d+/\?token=\S{32} ", said)
+
+
+def test_what_is_nothing_is_said_before_anything_is_served(here: Path, proctor: Callable[..., Any]) -> None:
+    assert "no results in" in proctor("view", "--no-open").err
+    two_runs(here / ".proctor")
+    ended = proctor("view", "--no-open", "nonsense")
+    assert ended.code == 2
+    assert "'nonsense' is neither a run, nor a store, nor a file" in ended.err
+    taken = socket.create_server(("127.0.0.1", 0))
+    with taken:
+        ended = proctor("view", "--no-open", "--port", taken.getsockname()[1])
+    assert "cannot be listened on" in ended.err
+
+
+def test_without_its_packages_the_viewer_says_what_to_install(
+    here: Path, proctor: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two_runs(here / ".proctor")
+    for name in [name for name in sys.modules if name.startswith(("starlette", "proctor.viewer"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "starlette", None)
+    ended = proctor("view", "--no-open")
+    assert ended.code == 2
+    assert "pip install 'proctor[view]'" in ended.err
+
+
+def test_stores_files_and_runs_can_be_named_together(here: Path) -> None:
+    two_runs(here / "other")
+    two_runs(here / ".proctor")
+    kept = Store(here / "other")
+    with (here / "run.jsonl").open("w", encoding="utf-8") as out:
+        export_run(kept, kept.find_run(FIRST), out)
+    kept.close()
+    for named, labels, first in [
+        ([], [".proctor"], "/"),
+        ([FIRST], [".proctor"], f"/runs/{FIRST}"),
+        ([FIRST, SECOND], [".proctor"], "/"),
+        (["last"], [".proctor"], f"/runs/{SECOND}"),
+        (["other"], ["other"], "/"),
+        (["other/results.db"], ["other"], "/"),
+        (["run.jsonl"], ["run.jsonl"], f"/runs/{FIRST}"),
+        (["last", "other", "run.jsonl"], [".proctor", "other", "run.jsonl"], "/"),
+    ]:
+        library = open_library(named, Path(".proctor"))
+        assert [source.label for source in library.sources] == labels
+        assert library.first_page() == first
+        library.close()

@@ -1,0 +1,53 @@
+"""The viewer on a real server on loopback, in a thread of the test."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+import uvicorn
+
+from proctor.viewer.app import make_app
+from proctor.viewer.library import open_library
+from proctor.viewer.request_checks import Access, loopback_hosts
+
+TOKEN = "a-token-of-the-test"
+
+
+@contextmanager
+def served(folder: Path, named: Sequence[str] = (), *, everywhere: bool = False) -> Iterator[httpx2.Client]:
+    """A client whose addresses start at the viewer; the server has ended when this is left."""
+    library = open_library(named, folder)
+    listening = socket.socket()
+    listening.bind(("127.0.0.1", 0))
+    port = listening.getsockname()[1]
+    access = Access(None if everywhere else loopback_hosts(port), TOKEN, everywhere=everywhere)
+    config = uvicorn.Config(make_app(library, access), log_level="error", lifespan="off", timeout_graceful_shutdown=1)
+    server = uvicorn.Server(config)
+    ready = threading.Event()
+    thread = threading.Thread(target=lambda: asyncio.run(_serve(server, listening, ready)), name="viewer")
+    thread.start()
+    try:
+        assert ready.wait(30)
+        with httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
+            yield client
+    finally:
+        library.ending = True
+        server.should_exit = True
+        thread.join(30)
+        listening.close()
+        library.close()
+        assert not thread.is_alive()
+
+
+async def _serve(server: uvicorn.Server, listening: socket.socket, ready: threading.Event) -> None:
+    serving = asyncio.create_task(server.serve(sockets=[listening]))
+    while not server.started and not serving.done():
+        await asyncio.sleep(0.01)
+    ready.set()
+    await serving
