@@ -216,6 +216,18 @@ FATAL = {
 """What ends the run: with 4, one line, and what was finished before."""
 
 
+def odd_calls(question):
+    """Calls a tool with what JSON has no word for."""
+    import proctor
+
+    @proctor.tool
+    def note(**given):
+        return given
+
+    note(a=float("nan"), b=float("-inf"), c=10**5000, d="\ud800", e={(1, 2): 3}, f=object(), g=b"x", h=_cyclic())
+    return question
+
+
 def agent(question):
     if question in ANSWERS:
         return ANSWERS[question]()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
+import json
 import os
 import re
 import subprocess
@@ -162,3 +164,21 @@ def test_a_store_that_can_only_be_read_is_shown(environment: dict[str, str]) -> 
         (here / ".proctor").chmod(0o755)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("died") == 4
+
+
+def test_a_trace_that_never_ends_or_unpacks_beyond_all_bounds_is_refused(shell: Command, here: Path) -> None:
+    (here / "bomb.json.gz").write_bytes(gzip.compress(b" " * 300_000_000, 1))
+    os.mkfifo(here / "pipe.json")
+    for name, said in (("bomb.json.gz", "unpacks to more than 200 MB"), ("pipe.json", "a pipe or a device")):
+        for command in (("trace", "import", name), ("format", "--input", name), ("dataset", "convert", name, "o.yaml")):
+            ended = shell(*command, memory=900)
+            assert (ended.code, said in ended.err) == (2, True), ended
+
+
+def test_a_hundred_thousand_unknown_keys_are_a_hundred_problems_and_one(shell: Command, here: Path) -> None:
+    case = {"id": "a", "input": "x", "expected": "x"}
+    native = {"cases": [case], **{f"k{number}": number for number in range(100_000)}}
+    (here / "a.json").write_text(json.dumps(native))
+    ended = shell("dataset", "validate", "a.json")
+    assert (ended.code, "has 99,900 more keys that are not known" in ended.out) == (2, True)
+    assert "101 problems" in ended.out

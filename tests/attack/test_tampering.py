@@ -68,6 +68,18 @@ def test_tampering_with_the_process_changes_neither_the_verdict_nor_where_report
     assert set(outcomes(here).values()) == {"passed"}
 
 
+def test_arguments_that_json_has_no_word_for_are_shown_and_kept(shell: Command, write: Command, here: Path) -> None:
+    write(["q-a"])
+    (here / "suite.yaml").write_text(
+        "name: desk\nagent: tampering_agents.py:odd_calls\ncases:\n"
+        "- {id: a, input: q-a, expected: {tools: [{name: note, args: {a: 1}}]}}\n"
+    )
+    ended = shell("test", "suite.yaml", "--json", "r.json", "--html", "r.html", "--junit", "r.xml", "--md", "r.md")
+    assert ended.code == 1
+    assert "a number of about 5,000 digits" in ended.out
+    assert outcomes(here) == {"a": "failed"}
+
+
 @pytest.mark.parametrize("name", FATAL)
 def test_what_ends_a_run_from_within_is_one_line_and_no_pass(shell: Command, write: Command, name: str) -> None:
     write(["q-first", name, "q-last"])

@@ -185,9 +185,15 @@ class Fields:
         once for each key, unless it looks like a known key that is misspelt.
         """
         known, wrong = [*self._known, *self._asked], []
-        for key in self._data:
-            if key in self._known or ((nulls or ignored_by) and self._data[key] is None):
-                continue
+        unknown = [
+            key
+            for key in self._data
+            if key not in self._known and not ((nulls or ignored_by) and self._data[key] is None)
+        ]
+        if len(unknown) > MOST_UNKNOWN:
+            say = self.document.warn if ignored_by else self.document.problem
+            say(self.pointer, f"has {len(unknown) - MOST_UNKNOWN:,} more keys that are not known")
+        for key in unknown[:MOST_UNKNOWN]:
             if not ignored_by or nearest(key, self._known, cutoff=MISSPELT):
                 self.document.problem((*self.pointer, key), f"is not a known key{nearest(key, known)}")
                 wrong.append(key)
@@ -242,6 +248,9 @@ def kind(value: Json) -> str:
     names = {dict: "an object", list: "a list", str: "text", bool: "true or false", type(None): "nothing"}
     return names.get(type(value), "a number" if isinstance(value, (int, float)) else type(value).__name__)
 
+
+MOST_UNKNOWN = 100
+"""How many unknown keys of one object are named: each is compared with those that are known."""
 
 MISSPELT = 0.8
 """How alike two keys are of which one is probably the other, misspelt."""

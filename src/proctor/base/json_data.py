@@ -33,6 +33,9 @@ _SCALARS = (str, int, bool, type(None))
 
 DEEPEST = 200
 
+LONGEST_NUMBER = 14_000
+"""Bits; Python refuses to write out whole numbers that are a little longer."""
+
 
 def plain(value: object, *, _above: tuple[int, ...] = ()) -> Json:
     """The JSON form of `value`: dataclasses, pydantic models, enums, dates, decimals, sets and bytes included.
@@ -41,6 +44,8 @@ def plain(value: object, *, _above: tuple[int, ...] = ()) -> Json:
     because JSON has no word for them. What contains itself is cut where it begins again. Never raises.
     """
     kind = type(value)
+    if kind is int:
+        return value if value.bit_length() <= LONGEST_NUMBER else _long_number(value)  # type: ignore[attr-defined, arg-type]
     if kind in _SCALARS:
         return value
     if kind is float:
@@ -61,6 +66,10 @@ def plain(value: object, *, _above: tuple[int, ...] = ()) -> Json:
         return _convert(value, within)
     except Exception:
         return _shown(value)
+
+
+def _long_number(value: int) -> str:
+    return f"<a number of about {int(value.bit_length() * math.log10(2)):,} digits>"
 
 
 def _key(key: object) -> str:
@@ -87,7 +96,7 @@ def _convert(value: Any, above: tuple[int, ...]) -> Json:
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, (bool, int)):
-        return int(value)
+        return plain(int(value), _above=above)
     if isinstance(value, float):
         return plain(float(value), _above=above)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -145,7 +154,10 @@ def _foreign(value: Any, above: tuple[int, ...]) -> Json:
 
 def canonical(value: Json) -> str:
     """One text per value: equal data give equal text whatever the order of their keys."""
-    return _CANONICAL(value)
+    try:
+        return _CANONICAL(value)
+    except (TypeError, ValueError):  # keys that are no text, numbers beyond all use
+        return _CANONICAL(plain(value))
 
 
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=plain).encode
@@ -153,7 +165,10 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), default=pla
 
 def show(value: Json, limit: int | None = None) -> str:
     """The text a person reads for a value: strings as they are, everything else as JSON."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=plain)
+    try:
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=plain)
+    except (TypeError, ValueError):  # keys that are no text, numbers beyond all use
+        text = json.dumps(plain(value), ensure_ascii=False)
     if limit is not None and len(text) > limit:
         return f"{text[: limit - 1]}…"
     return text

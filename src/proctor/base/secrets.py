@@ -203,7 +203,7 @@ def texts_in(value: object) -> list[str]:
         elif value is None or kind in _NO_TEXT:
             continue
         elif kind is tuple or kind is list:
-            left.extend(value)  # type: ignore[call-overload]
+            left.extend(cast(Iterable[object], value))
         elif (values_of := getattr(kind, "_given", None)) is not None:
             left.extend(values_of(value))
         elif isinstance(value, Mapping):

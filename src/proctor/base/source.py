@@ -33,7 +33,7 @@ DEEPEST = 200
 def read_text(path: Path) -> str:
     """A file's text; an unreadable one is a problem that names it."""
     try:
-        _refuse_endless(path)
+        refuse_endless(path)
         return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidSuite([Problem(f"is not UTF-8 text ({error.reason} at byte {error.start})", path)]) from None
@@ -43,7 +43,7 @@ def read_text(path: Path) -> str:
         raise InvalidSuite([Problem(f"cannot be read: {error}", path)]) from None
 
 
-def _refuse_endless(path: Path) -> None:
+def refuse_endless(path: Path) -> None:
     """A pipe or a device may wait or go on forever, and a file can be larger than the memory."""
     about = path.stat()
     if not (stat.S_ISREG(about.st_mode) or stat.S_ISDIR(about.st_mode)):

@@ -11,6 +11,7 @@ from typing import Any
 from proctor.base.errors import InvalidSuite, Problem
 from proctor.base.json_data import Json, canonical
 from proctor.base.records import record
+from proctor.base.source import refuse_endless
 from proctor.tracing.otlp import from_resources, to_resource
 from proctor.tracing.pixie_records import RECORDS, from_records
 from proctor.tracing.spans import Span
@@ -47,6 +48,8 @@ def trial_of(attributes: Mapping[str, Any]) -> dict[str, Json]:
 
 
 GZIP = b"\x1f\x8b"
+LARGEST_UNPACKED = 200_000_000
+"""Bytes; a compressed file of a few kilobytes can hold more than any memory."""
 
 
 def read_traces(path: Path) -> list[Span]:
@@ -79,6 +82,8 @@ def find_traces(path: Path) -> list[FoundTrace]:
 def is_otlp(path: Path) -> bool:
     """Whether a file begins like a document of OTLP JSON, or like a compressed one."""
     try:
+        if not path.is_file():  # a pipe would be waited for
+            return False
         with path.open("rb") as file:
             head = file.read(200)
     except OSError:
@@ -98,13 +103,18 @@ def _sort_in(groups: dict[str, tuple[dict[str, Json], list[Span]]], document: An
 def _content(path: Path) -> str:
     """The text of a file, unpacked if it is compressed."""
     try:
+        refuse_endless(path)
         data = path.read_bytes()
         if data.startswith(GZIP):
             import gzip
+            import io
 
-            data = gzip.decompress(data)
+            with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:
+                data = packed.read(LARGEST_UNPACKED + 1)
+            if len(data) > LARGEST_UNPACKED:
+                raise ValueError(f"it unpacks to more than {LARGEST_UNPACKED / 1e6:,.0f} MB")
         return data.decode("utf-8-sig")
-    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
+    except (OSError, EOFError, ValueError, zlib.error) as error:
         raise InvalidSuite([Problem(f"cannot be read: {error}", path)]) from error
 
 
