@@ -58,7 +58,7 @@ docs: $(VENV)/.ready
 	@echo "the site is in site/index.html"
 
 docs-check: $(VENV)/.ready
-	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --builder dummy docs site/.check
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --fresh-env --builder dummy docs site/.check
 
 schema: $(VENV)/.ready
 	$(BIN)/python -c "from proctor.cases.formats.native.schema import schema_text; print(schema_text(), end='')" \

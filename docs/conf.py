@@ -65,6 +65,11 @@ def listed(index: str, pages: set[str]) -> str:
     return kept
 
 
+def index_of_new_pages(app: Any, env: Any, added: set[str], changed: set[str], removed: set[str]) -> list[str]:
+    """The index is read again where the pages that it lists are others."""
+    return ["index"] if added or removed else []
+
+
 def drawn(fence: re.Match[str]) -> str:
     """The picture of a diagram that `scripts/diagrams.py` drew; its text, where it was not drawn since it changed."""
     picture = HERE / "_static" / "diagrams" / drawn_name(fence[1])
@@ -80,5 +85,6 @@ def setup(app: Any) -> None:
     from pygments.lexers.special import TextLexer
 
     app.add_lexer("mermaid", TextLexer)
+    app.connect("env-get-outdated", index_of_new_pages)
     app.connect("source-read", as_site)
     app.connect("builder-inited", reference)

@@ -83,6 +83,7 @@ CALLS: dict[str, list[list[str]]] = {
     "judge-calls": [["show", "open", "--judge-calls", "--json", "-"]],
     "pending-row": [["grade", "open", "--json"]],
     "analysis": [["analyze", "second", "--json"], ["analyze", "open", "--json"]],
+    "mutation": [["mutate", "second", "--anyway", "--json"]],
     "accepted-row": [["baseline", "accept", "second", "--json"]],
     "baseline-row": [["baseline", "show", "shop.yaml", "--json"]],
     "plan": [["plan", "shop.yaml", "--json"], ["plan", "open.yaml", "--json"]],

@@ -26,6 +26,8 @@ from proctor.results.verdict import RunVerdict, SuiteVerdict, judge
 
 CASES_SHOWN = 100
 FAILURES_SHOWN = 10
+FEW_TRIALS = 200
+"""The bar of a run with so few is redrawn after each; that of a larger one at most every few tenths of a second."""
 SECONDS_BETWEEN_UPDATES = 0.2
 VERDICTS = {
     "regression": Outcome.FAILED,
@@ -149,7 +151,7 @@ def is_notebook() -> bool:
 
 
 class NotebookProgress:
-    """A bar below the cell while the run lasts; it is redrawn a few times a second, and goes when the run ends."""
+    """A bar below the cell while the run lasts; the verdict takes its place when the run ends."""
 
     def __init__(self) -> None:
         self._counts: Counter[Outcome] = Counter()
@@ -165,7 +167,7 @@ class NotebookProgress:
 
     def trial_done(self, trial: TrialResult) -> None:
         self._counts[trial.outcome] += 1
-        if time.monotonic() - self._shown_at >= SECONDS_BETWEEN_UPDATES:
+        if self._planned <= FEW_TRIALS or time.monotonic() - self._shown_at >= SECONDS_BETWEEN_UPDATES:
             self._show(self._bar())
 
     def finished(self, run: Run, verdict: RunVerdict) -> None:
