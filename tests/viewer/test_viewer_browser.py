@@ -203,7 +203,7 @@ BAD = (
 )
 
 
-def test_a_hostile_run_runs_nothing_and_asks_nobody(browser: Browser, tmp_path: Path) -> None:
+def test_a_hostile_run_runs_nothing_and_asks_for_nothing(browser: Browser, tmp_path: Path) -> None:
     call = ToolCall(BAD, {BAD: BAD, "big": "x" * 100_000}, result={BAD: [BAD]}, error=BAD)
     reply = Reply(BAD + "y" * 1_000_000, tool_calls=(call,), retrieval_context=(BAD,))
     judge = {"judge": {"model": BAD, "calls": [{"kind": BAD, "model": BAD, "key": BAD}], "votes": [BAD]}}
@@ -272,7 +272,7 @@ def test_a_run_of_another_process_is_followed_until_it_is_killed(browser: Browse
         finally:
             running.kill()
             running.wait()
-        expect(page.get_by_role("heading", name="Died")).to_be_visible()
+        expect(page.get_by_role("heading", name="Interrupted")).to_be_visible()
         expect(page.get_by_text("The process died before the run was over")).to_be_visible()
         page.goto("/")
-        expect(page.locator(".badge", has_text="died")).to_be_visible()
+        expect(page.locator(".badge", has_text="interrupted")).to_be_visible()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlencode
@@ -180,6 +182,26 @@ def test_an_interrupted_run_says_so_and_shows_what_it_had(tmp_path: Path) -> Non
         text = shown(client, f"/runs/{FIRST}")
     assert "<h1>Interrupted</h1>" in text
     assert cases_in(text) == ["one"]
+
+
+def test_a_damaged_run_does_not_hide_the_others(tmp_path: Path) -> None:
+    two_runs(tmp_path)
+    with closing(sqlite3.connect(tmp_path / "results.db")) as database, database:
+        database.execute("UPDATE runs SET info = '[' WHERE id = ?", (FIRST,))
+    with served(tmp_path) as client:
+        assert SECOND in shown(client, "/")
+        assert client.get(f"/runs/{FIRST}").status_code == 400
+
+
+def test_a_store_that_cannot_be_written_can_be_looked_at(tmp_path: Path) -> None:
+    two_runs(tmp_path / "kept")
+    for path in (*(tmp_path / "kept").iterdir(), tmp_path / "kept"):
+        path.chmod(0o555)
+    try:
+        with served(tmp_path / "kept") as client:
+            assert cases_in(shown(client, f"/runs/{SECOND}?show=failed")) == ["opening", "refund"]
+    finally:
+        (tmp_path / "kept").chmod(0o755)
 
 
 def test_json_is_compared_inside(tmp_path: Path) -> None:

@@ -63,6 +63,7 @@ def serve(
         server_header=False,
         timeout_graceful_shutdown=3,
         ws="none",
+        proxy_headers=False,
     )
 
     def ready() -> None:
