@@ -6,7 +6,7 @@ set -eu
 have_browser() { command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null; }
 
 if ! have_browser && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
-    (apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium) >/dev/null 2>&1 || true
+    (apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core) >/dev/null 2>&1 || true
 fi
 if [ ! -f .browser/node_modules/axe-core/axe.min.js ] && command -v npm >/dev/null; then
     mkdir -p .browser

@@ -14,7 +14,7 @@ import uvicorn
 
 from proctor.viewer.app import make_app
 from proctor.viewer.library import open_library
-from proctor.viewer.request_checks import Access, loopback_hosts
+from proctor.viewer.request_checks import LOOPBACK_NAMES, Access
 
 TOKEN = "a-token-of-the-test"
 
@@ -26,7 +26,7 @@ def served(folder: Path, named: Sequence[str] = (), *, everywhere: bool = False)
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
     port = listening.getsockname()[1]
-    access = Access(None if everywhere else loopback_hosts(port), TOKEN, everywhere=everywhere)
+    access = Access(None if everywhere else LOOPBACK_NAMES, TOKEN, everywhere=everywhere)
     config = uvicorn.Config(make_app(library, access), log_level="error", lifespan="off", timeout_graceful_shutdown=1)
     server = uvicorn.Server(config)
     ready = threading.Event()

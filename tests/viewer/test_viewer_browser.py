@@ -13,15 +13,19 @@ import pytest
 from browser import accessibility_problems, open_browser, open_page
 from kept_runs import FIRST, SECOND, keep, two_runs
 from playwright.sync_api import Browser, Page, expect
-from reporting_samples import ERROR, FAILED, HOSTILE, PASSED, PENDING, score, trial
+from reporting_samples import ERROR, FAILED, HOSTILE, PASSED, PENDING, report, score, trial
 from served_viewer import served
 
 from proctor.agents.agent import Reply, ToolCall
+from proctor.reporting.html import report_page
+from proctor.results.store import Store, read_run
 
 CASE = f"/runs/{SECOND}/case?suite=support&case=refund"
 PAGES = {
     "runs": "/",
     "run": f"/runs/{SECOND}",
+    "grouped run": f"/runs/{SECOND}?group=cluster&show=failed&slower=1",
+    "baselines": "/baselines",
     "case": CASE,
     "flaky case": f"/runs/{SECOND}/case?suite=support&case=opening",
     "compare": f"/compare?a={FIRST}&b={SECOND}",
@@ -203,7 +207,7 @@ BAD = (
 )
 
 
-def test_a_hostile_run_runs_nothing_and_asks_nobody(browser: Browser, tmp_path: Path) -> None:
+def test_a_hostile_run_runs_nothing_and_asks_for_nothing(browser: Browser, tmp_path: Path) -> None:
     call = ToolCall(BAD, {BAD: BAD, "big": "x" * 100_000}, result={BAD: [BAD]}, error=BAD)
     reply = Reply(BAD + "y" * 1_000_000, tool_calls=(call,), retrieval_context=(BAD,))
     judge = {"judge": {"model": BAD, "calls": [{"kind": BAD, "model": BAD, "key": BAD}], "votes": [BAD]}}
@@ -230,6 +234,19 @@ def test_a_hostile_run_runs_nothing_and_asks_nobody(browser: Browser, tmp_path: 
         assert page.locator("script").count() == 1
         assert page.locator("img, iframe, object, style, a[href^=javascript]").count() == 0
         expect(page.get_by_text(f"{len(reply.text):,} characters in all").first).to_be_visible()
+
+
+def test_the_report_as_a_file_asks_for_nothing_and_is_accessible(browser: Browser, tmp_path: Path) -> None:
+    two_runs(tmp_path / ".proctor")
+    store = Store(tmp_path / ".proctor")
+    file = tmp_path / "report.html"
+    file.write_text(report(report_page, read_run(store, SECOND)), encoding="utf-8")
+    store.close()
+    for scheme in ("light", "dark"):
+        with open_page(browser, file.as_uri(), color_scheme=scheme) as page:
+            page.goto(file.as_uri())
+            page.get_by_role("button", name="Open all").click()
+            assert accessibility_problems(page) == []
 
 
 AGENT = """
@@ -272,7 +289,7 @@ def test_a_run_of_another_process_is_followed_until_it_is_killed(browser: Browse
         finally:
             running.kill()
             running.wait()
-        expect(page.get_by_role("heading", name="Died")).to_be_visible()
+        expect(page.get_by_role("heading", name="Interrupted")).to_be_visible()
         expect(page.get_by_text("The process died before the run was over")).to_be_visible()
         page.goto("/")
-        expect(page.locator(".badge", has_text="died")).to_be_visible()
+        expect(page.locator(".badge", has_text="interrupted")).to_be_visible()

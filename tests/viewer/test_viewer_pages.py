@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlencode
@@ -22,6 +24,7 @@ from proctor.results.run_info import RunInfo, RunRow
 from proctor.results.store import Store
 from proctor.results.verdict import judge
 from proctor.tracing.spans import AssistantMessage, LLMSpan, ObserveSpan, SystemMessage, TextContent, UserMessage
+from proctor.viewer import compare_page
 from proctor.viewer.run_index import RunIndex
 
 
@@ -137,6 +140,19 @@ def test_two_runs_are_compared_in_the_groups_of_the_command_line(client: httpx2.
     assert "suite=support&amp;case=refund" in text
 
 
+def test_large_runs_are_compared_by_outcome_before_every_trial_is_read(
+    client: httpx2.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compare_page, "LARGE", 5)
+    text = shown(client, f"/compare?a={FIRST}&b={SECOND}")
+    assert "broken</span> 2 cases" in text
+    assert "fixed</span> 1 case" in text
+    assert "still passing</span> 1 case" in text
+    assert "1/1 → 0/1" in text
+    assert "permutation" not in text
+    assert "Broken" in shown(client, f"/compare?a={FIRST}&b={SECOND}&whole=1")
+
+
 def test_one_case_of_two_runs_shows_where_the_conversations_part(client: httpx2.Client) -> None:
     text = shown(client, f"/compare?a={FIRST}&b={SECOND}&suite=support&case=refund")
     assert "here they part" in text
@@ -180,6 +196,26 @@ def test_an_interrupted_run_says_so_and_shows_what_it_had(tmp_path: Path) -> Non
         text = shown(client, f"/runs/{FIRST}")
     assert "<h1>Interrupted</h1>" in text
     assert cases_in(text) == ["one"]
+
+
+def test_a_damaged_run_does_not_hide_the_others(tmp_path: Path) -> None:
+    two_runs(tmp_path)
+    with closing(sqlite3.connect(tmp_path / "results.db")) as database, database:
+        database.execute("UPDATE runs SET info = '[' WHERE id = ?", (FIRST,))
+    with served(tmp_path) as client:
+        assert SECOND in shown(client, "/")
+        assert client.get(f"/runs/{FIRST}").status_code == 400
+
+
+def test_a_store_that_cannot_be_written_can_be_looked_at(tmp_path: Path) -> None:
+    two_runs(tmp_path / "kept")
+    for path in (*(tmp_path / "kept").iterdir(), tmp_path / "kept"):
+        path.chmod(0o555)
+    try:
+        with served(tmp_path / "kept") as client:
+            assert cases_in(shown(client, f"/runs/{SECOND}?show=failed")) == ["opening", "refund"]
+    finally:
+        (tmp_path / "kept").chmod(0o755)
 
 
 def test_json_is_compared_inside(tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ OPTIONAL = {
     "pypdf": "words in PDF and Office files (extra: files)",
     "tesserocr": "words in images (extra: ocr)",
     "distributed": "runs on several processes or machines (extra: cluster)",
+    "starlette": "runs in the browser (extra: view)",
 }
 
 

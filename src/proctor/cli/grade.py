@@ -78,7 +78,7 @@ def _tell_labels(folder: Path, run_id: str) -> int:
 
     rows = list(calibration_rows(folder, run_id))
     if not rows:
-        raise UsageError(f"nobody has labelled a score of {run_id}; `proctor view` and `proctor grade` take labels")
+        raise UsageError(f"no score of {run_id} has a label; `proctor view` and `proctor grade` take them from people")
     for row in rows:
         say(json.dumps(row))
     return 0

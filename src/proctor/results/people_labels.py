@@ -22,7 +22,7 @@ CREATE TABLE IF NOT EXISTS labels (
     turn INTEGER, evaluator TEXT NOT NULL, passed INTEGER NOT NULL, comment TEXT NOT NULL, who TEXT NOT NULL,
     at REAL NOT NULL)
 """
-"""Made with the first label: stores in which nobody labels stay as they are."""
+"""Made with the first label: a store without labels stays as it is."""
 
 Place = tuple[str, str, int, int | None, str]
 """Suite, case, repetition, turn and evaluator of a score."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from typing import Any
 from urllib.parse import urlencode
@@ -255,3 +255,31 @@ def changes_of(index: RunIndex, row: RunRow, before: RunRow) -> dict[str, int]:
         (before.no, row.no),
     )[0][0]
     return {"broken": int(broken or 0), "fixed": int(fixed or 0), "new": int(new or 0), "gone": int(gone or 0)}
+
+
+CHANGES = {
+    "broken": (SHOWN["broken"], Outcome.FAILED),
+    "fixed": (SHOWN["fixed"], Outcome.PASSED),
+    "still failing": ("(p.outcome = 'failed' AND k.outcome = 'failed')", Outcome.FAILED),
+    "still passing": ("(p.outcome = 'passed' AND k.outcome = 'passed')", Outcome.PASSED),
+}
+
+
+def outcome_groups(
+    index: RunIndex, before: int, after: int, most: int
+) -> Iterator[tuple[str, Outcome, list[tuple[str, str, str]], int]]:
+    """The cases that both runs have, by what became of their outcome: the first of each group, and how many there are.
+
+    Cases that still pass are only counted.
+    """
+    for group, (condition, outcome) in CHANGES.items():
+        rows = index.rows(
+            "SELECT k.suite, k.case_id, p.passed, p.passed + p.failed, k.passed, k.passed + k.failed,"
+            f" count(*) OVER () {FROM} WHERE k.run = ? AND {condition} ORDER BY k.position LIMIT ?",
+            (before, after, most),
+        )
+        cases = [
+            (decode_text(suite), decode_text(case), f"{old}/{of_old} → {new}/{of_new}")
+            for suite, case, old, of_old, new, of_new, _ in rows
+        ]
+        yield group, outcome, [] if group == "still passing" else cases, rows[0][-1] if rows else 0

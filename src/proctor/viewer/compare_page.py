@@ -10,19 +10,23 @@ from proctor.reporting.comparison_report import side_name
 from proctor.reporting.html.comparison_page import OUTCOMES, write_comparison
 from proctor.reporting.html.escaping import badge, block, escape, inline
 from proctor.reporting.html.text_differences import marked_pair
-from proctor.reporting.wording import trial_name
+from proctor.reporting.wording import counted, trial_name
 from proctor.results.compare_runs import align_case, compare_runs
 from proctor.results.comparison import CaseChange
 from proctor.results.conversation_alignment import MOST_TRIALS, AlignedStep, AlignedTrials, Step, nearest_pair
 from proctor.results.encoding import encode_text
 from proctor.results.run import TrialResult
 from proctor.results.run_info import RunRow
-from proctor.viewer.layout import case_address, page, run_address, suites_text
+from proctor.viewer.case_query import outcome_groups
+from proctor.viewer.layout import case_address, page, run_address, sign, suites_text
 from proctor.viewer.library import Library, NotFound, Source, all_runs
 
 MOST_RUNS = 200
 """Runs that can be chosen from."""
 STEP_TEXT = 4_000
+LARGE = 10_000
+"""Trials of both runs from which on they are compared by outcome first: the statistics read every one of them."""
+MOST_LISTED = 50
 
 
 def compare_page(library: Library, query: Mapping[str, str]) -> str:
@@ -37,6 +41,11 @@ def compare_page(library: Library, query: Mapping[str, str]) -> str:
         pair = _aligned(first, before, second, after, query)
         _write_case(pair, before, after, out)
         return page(f"{query['case']} in two runs", out.getvalue(), here="/compare")
+    if first is second and "whole" not in query:
+        trials = sum(item.trials for row in (before, after) for item in first.totals(row).values())
+        if trials > LARGE:
+            _write_outcomes(first, before, after, out)
+            return page("Compare", out.getvalue(), here="/compare")
     with first.opened(before) as old, second.opened(after) as new:
         comparison = compare_runs(old, new)
 
@@ -51,6 +60,30 @@ def compare_page(library: Library, query: Mapping[str, str]) -> str:
         out.write(f'<p class="quiet">{inline(note, 2_000)}</p>\n')
     title = f"{side_name(comparison.before)} and {side_name(comparison.after)}"
     return page(title, out.getvalue(), here="/compare", outcome=OUTCOMES[comparison.verdict])
+
+
+def _write_outcomes(source: Source, before: RunRow, after: RunRow, out: StringIO) -> None:
+    """What became of the cases of two large runs, by their outcomes alone, which SQLite counts at once."""
+    whole = f"/compare?a={escape(before.id)}&amp;b={escape(after.id)}&amp;whole=1"
+    out.write(
+        '<p class="reason">The runs are large: cases stand here by their outcome alone, and nothing says whether luck '
+        f'explains the change. <a href="{whole}">Compare every trial</a>, which takes a while.</p>\n'
+    )
+    for group, outcome, cases, count in outcome_groups(source.index, before.no, after.no, MOST_LISTED):
+        out.write(f"<h2>{sign(outcome, group)} {counted(count, 'case')}</h2>\n")
+        if not cases:
+            continue
+        label = f'<div class="scroll" role="region" aria-label="{escape(group)}" tabindex="0">'
+        out.write(f'{label}<table class="list"><thead><tr><th scope="col">Case</th><th scope="col">Passed</th></tr>')
+        out.write("</thead>\n<tbody>\n")
+        for suite, case, change in cases:
+            pairs = [("a", before.id), ("b", after.id), ("suite", suite), ("case", case)]
+            link = escape(f"/compare?{urlencode(pairs, errors='surrogatepass')}")
+            name = f'<a href="{link}">{inline(f"{suite}/{case}", 200)}</a>'
+            out.write(f'<tr data-item><th scope="row">{name}</th><td>{escape(change)}</td></tr>\n')
+        out.write("</tbody></table></div>\n")
+        if count > len(cases):
+            out.write(f'<p class="cut">And {counted(count - len(cases), "more case")}.</p>\n')
 
 
 def _write_form(library: Library, before: str, after: str, out: StringIO) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from io import StringIO
@@ -45,6 +46,8 @@ UNLABELLED = (
 )
 LONGEST_COMMENT = 10_000
 MOST_RUNS = 100
+PATIENCE_SECONDS = 1.0
+"""How long the list of runs to grade may take."""
 
 
 @record
@@ -72,9 +75,13 @@ def graded_runs_page(library: Library) -> str:
     out = StringIO()
     out.write('<h1 class="plain">Grade</h1>\n')
     rows = []
+    until = time.monotonic() + PATIENCE_SECONDS
     for source, row in all_runs(library, MOST_RUNS):
         if source.is_file:
             continue
+        if time.monotonic() > until:
+            out.write('<p class="quiet">Earlier runs were not looked through: open one to grade it.</p>\n')
+            break
         waiting, others = (_count(source, row, Position(what, "")) for what in ("waiting", "judged"))
         if waiting or others:
             told = (
@@ -267,7 +274,8 @@ def take_grade(source: Source, row: RunRow, form: Mapping[str, str]) -> str:
     if not belongs:
         raise UsageError("that score is not one of this run")
     label = Label((suite, case, number, turn, evaluator), form["verdict"] == "pass", comment, position.who)
-    label_score(source.folder, row.id, no, at, label)
+    if label_score(source.folder, row.id, no, at, label):
+        source.index.forget(row.no)
     return position.address(row.id)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,7 +40,7 @@ class Source:
         self.only = only
         """The one run that was asked for, which the first page is about."""
         self.is_file = is_file
-        """Whether it holds an exported run, which nobody can grade here."""
+        """Whether it holds an exported run, which cannot be graded here."""
         self.lock = threading.RLock()
         self.index = RunIndex(store.database_path)
 
@@ -59,7 +59,11 @@ class Source:
             f"SELECT {COLUMNS} FROM store.runs WHERE no < ? ORDER BY no DESC LIMIT ?",  # noqa: S608  constants
             (2**62 if before is None else before, most),
         )
-        return [_row(columns) for columns in found]
+        rows = []
+        for columns in found:
+            with suppress(StoreError):  # a damaged run must not hide the others
+                rows.append(_row(columns))
+        return rows
 
     def find(self, run_id: str) -> RunRow | None:
         found = self.index.rows(f"SELECT {COLUMNS} FROM store.runs WHERE id = ?", (run_id,))  # noqa: S608  constants
@@ -111,7 +115,7 @@ def _row(columns: Sequence[object]) -> RunRow:
     no, run_id, began, ended, status, plan, info, name = columns
     try:
         read = run_info_from_json(json.loads(str(info)))
-    except Exception as error:  # a damaged row must not hide the others
+    except Exception as error:  # a damaged row can hold anything
         raise StoreError(f"run {run_id} cannot be read: {error}") from error
     return RunRow(int(str(no)), str(run_id), began, ended, str(status), str(plan), read, decode_text(str(name)))  # type: ignore[arg-type]
 

@@ -36,15 +36,15 @@ class Access:
     """Who may ask: the names under which the viewer is reached, and the token."""
 
     hosts: frozenset[str] | None
-    """`Host` headers that are answered; `None` for all, which is safe only where every request shows the token."""
+    """Names in `Host` headers that are answered; `None` for all, safe only where every request shows the token."""
     token: str
     everywhere: bool = False
     """Whether reading needs the token as well as writing."""
 
 
-def loopback_hosts(port: int) -> frozenset[str]:
-    """The names of this machine for itself: any other name in a request comes from a page that rebinds its own name."""
-    return frozenset(f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]"))
+LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
+"""The names of this machine for itself, whatever the port: a tunnel may change that. Any other name in a request comes
+from a page elsewhere that lets its own name point here."""
 
 
 class RequestChecks:
@@ -69,7 +69,7 @@ class RequestChecks:
 
     def _refusal(self, method: str, headers: dict[str, str]) -> tuple[int, str] | None:
         host = headers.get("host", "")
-        if self._access.hosts is not None and host.lower() not in self._access.hosts:
+        if self._access.hosts is not None and _name(host) not in self._access.hosts:
             return 421, "This address is not one of the viewer's own."
         if method in SAFE_METHODS:
             return None
@@ -102,6 +102,14 @@ class RequestChecks:
 
 def same_token(given: str, token: str) -> bool:
     return secrets.compare_digest(given.encode("utf-8", "surrogatepass"), token.encode())
+
+
+def _name(host: str) -> str:
+    """The name in a `Host` header, without its port."""
+    try:
+        return "" if "@" in host else urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
 
 
 def _headers(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:

@@ -181,6 +181,11 @@ class RunIndex:
                     self._connection.execute(ADD_SCORES, {"bars": BARS, "run": run, "after": scored, "last": last})
                     self._connection.execute("UPDATE indexed SET scored = last WHERE run = ?", (run,))
 
+    def forget(self, run: int) -> None:
+        """Take a run anew when it is next looked at: its scores were changed."""
+        with self._guard():
+            self._connection.execute("DELETE FROM indexed WHERE run = ?", (run,))
+
     def remembered(self, run: int, name: str, made: Callable[[], T]) -> T:
         """What a page needs of a whole run, made once and anew when the run has changed."""
         with self._guard():

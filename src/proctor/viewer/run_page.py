@@ -88,7 +88,7 @@ def _write_head(source: Source, row: RunRow, status: str, totals: Mapping[str, S
     verdict = row.info.verdict
     over = status == "finished" and verdict is not None
     kind = verdict.outcome if over and verdict else "skipped" if status == "running" else "error"
-    title = verdict.outcome.capitalize() if over and verdict else status.capitalize()
+    title = verdict.outcome.capitalize() if over and verdict else "Running" if status == "running" else "Interrupted"
     glyph = GLYPHS[Outcome(kind)] if over else "●" if status == "running" else "◼"
     out.write(
         f'<p class="crumbs"><a href="/" data-up>Runs</a> / {inline(row.name or row.id)}</p>\n'
@@ -259,14 +259,16 @@ def _write_cases(
     heads = ["Case", "Outcome", *(["Trials"] if repeats else [])]
     out.write("<thead><tr>" + "".join(f'<th scope="col">{head}</th>' for head in heads))
     out.write("".join(f'<th scope="col">{inline(name, 60)}</th>' for name in shown))
-    out.write('<th scope="col" class="number">Time</th><th scope="col" class="number">Cost</th></tr></thead>\n')
-    width = len(heads) + len(shown) + 2
+    priced = any(case.cost_usd is not None for case in cases)
+    last = ["Time", *(["Cost"] if priced else [])]
+    out.write("".join(f'<th scope="col" class="number">{head}</th>' for head in last) + "</tr></thead>\n")
+    width = len(heads) + len(shown) + len(last)
     for group, members in groupby(cases, key=lambda case: case.group):
         out.write("<tbody>\n")
         if query.group:
             out.write(f'<tr class="group"><th scope="rowgroup" colspan="{width}">{inline(group, 300)}</th></tr>\n')
         for case in members:
-            _write_case(row, case, details[case.numbers], shown, repeats, out)
+            _write_case(row, case, details[case.numbers], shown, repeats, priced, out)
         out.write("</tbody>\n")
     out.write("</table>\n</div>\n")
     if len(evaluators) > len(shown):
@@ -294,7 +296,13 @@ def _scores_of(index: RunIndex, cases: Sequence[CaseRow]) -> dict[tuple[int, ...
 
 
 def _write_case(
-    row: RunRow, case: CaseRow, details: Details, evaluators: Sequence[str], repeats: bool, out: StringIO
+    row: RunRow,
+    case: CaseRow,
+    details: Details,
+    evaluators: Sequence[str],
+    repeats: bool,
+    priced: bool,
+    out: StringIO,
 ) -> None:
     trials, scores = details
     link = case_address(row.id, case.suite, case.case_id)
@@ -316,10 +324,11 @@ def _write_case(
     for score in scores:
         by_name.setdefault(score.evaluator, []).append(score)
     out.write("".join(score_cell(by_name.get(name, ())) for name in evaluators))
-    cost = "" if case.cost_usd is None else escape(money(case.cost_usd / case.trials))
-    out.write(
-        f'<td class="number">{duration(case.duration_ms / case.trials)}</td><td class="number">{cost}</td></tr>\n'
-    )
+    out.write(f'<td class="number">{duration(case.duration_ms / case.trials)}</td>')
+    if priced:
+        cost = "" if case.cost_usd is None else escape(money(case.cost_usd / case.trials))
+        out.write(f'<td class="number">{cost}</td>')
+    out.write("</tr>\n")
 
 
 def _dot(row: RunRow, case: CaseRow, number: int, outcome: Outcome) -> str:

@@ -160,13 +160,13 @@ def state_sign(row: RunRow, status: str) -> str:
     if status == "running":
         return '<span class="badge running"><span aria-hidden="true">●</span> running</span>'
     if status in ("interrupted", "died") or (verdict is not None and verdict.exit_code == INTERRUPTED):
-        word = "died" if status == "died" else "interrupted"
-        return f'<span class="badge error"><span aria-hidden="true">◼</span> {word}</span>'
+        died = " <small>the process died</small>" if status == "died" else ""
+        return f'<span class="badge error"><span aria-hidden="true">◼</span> interrupted</span>{died}'
     return sign(None, "no verdict") if verdict is None else sign(Outcome(verdict.outcome))
 
 
 def _progress(item: ShownRun) -> str:
-    if item.status != "running":
+    if item.status == "finished":
         return ""
     made, planned = item.source.index.count(item.row.no), sum(info.planned for info in item.row.info.suites)
     return progress(made, planned)

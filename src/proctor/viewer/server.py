@@ -14,7 +14,7 @@ import uvicorn
 from proctor.base.errors import UsageError
 from proctor.viewer.app import make_app
 from proctor.viewer.library import Library
-from proctor.viewer.request_checks import Access, loopback_hosts
+from proctor.viewer.request_checks import LOOPBACK_NAMES, Access
 
 LOOPBACK = "127.0.0.1"
 
@@ -52,7 +52,7 @@ def serve(
     token = secrets.token_urlsafe(24)
     local = is_loopback(host)
     bound = listening.getsockname()[1]
-    access = Access(loopback_hosts(bound) if local else None, token, everywhere=not local)
+    access = Access(LOOPBACK_NAMES | {host} if local else None, token, everywhere=not local)
     name = f"[{host}]" if ":" in host else host
     address = f"http://{name}:{bound}{library.first_page()}{'' if local else f'?token={token}'}"
     config = uvicorn.Config(
@@ -63,6 +63,7 @@ def serve(
         server_header=False,
         timeout_graceful_shutdown=3,
         ws="none",
+        proxy_headers=False,
     )
 
     def ready() -> None:

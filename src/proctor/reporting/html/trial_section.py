@@ -352,7 +352,7 @@ def write_scores(scores: Iterable[Score], out: TextIO) -> None:
         return
     heads = "".join(f'<th scope="col">{title}</th>' for title in ("Evaluator", "Score", "Needs", "Outcome", "Reason"))
     out.write(
-        '<h5>Scores</h5>\n<div class="scroll" role="region" aria-label="Scores" tabindex="0">\n'
+        '<h5>Scores</h5>\n<div class="scroll" role="group" aria-label="Scores" tabindex="0">\n'
         f'<table class="scores">\n<thead><tr>{heads}</tr></thead>\n<tbody>\n{rows}</tbody>\n</table>\n</div>\n'
     )
 

@@ -50,7 +50,7 @@
       listen();
       const again = place && one(`form[data-auto] [name="${place.name}"]`);
       if (again) {
-        if (again.type === "search") again.value = place.value;
+        if (again.tagName === "INPUT") again.value = place.value;
         again.focus();
         if (place.start !== null && again.setSelectionRange && again.type === "search") {
           again.setSelectionRange(place.start, place.start);
