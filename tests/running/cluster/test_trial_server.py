@@ -69,7 +69,8 @@ def serve(work: Callable[[TrialServer, Callable[[str], TrialOrder]], Awaitable[A
 
 
 async def answer_of(server: TrialServer, order: TrialOrder) -> Answer:
-    found, _ = await server.exchange(pickle.dumps([order]), 30.0)
+    await server.exchange(pickle.dumps([order]), 0.0)
+    found, _ = await server.exchange(b"", 30.0)
     ((key, data),) = found
     assert key == order.key
     answer: Answer = unpacked(data)

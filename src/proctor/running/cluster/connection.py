@@ -34,6 +34,7 @@ _QUIET = {
     "distributed.worker.profile.enabled": False,
     "distributed.admin.system-monitor.gil.enabled": False,
     "distributed.admin.tick.limit": "1h",
+    "distributed.deploy.lost-worker-timeout": "1h",  # a new process may take long to start, and is waited for
     "distributed.comm.timeouts.connect": f"{CONNECT_SECONDS:g}s",
     "distributed.scheduler.active-memory-manager.start": False,
     "distributed.scheduler.work-stealing": False,

@@ -22,6 +22,10 @@ class Job:
     answer: asyncio.Future[Answer]
     lost: list[str] = field(default_factory=list)
     """The workers that ended while it was being asked."""
+    arrived: bool = False
+    """Whether the worker is known to have got it; one that had ended before cannot have been ended by it."""
+    missed: int = 0
+    """How often a worker had ended before it got the trial."""
     place: asyncio.Future[Lane] | None = None
     """Where a conversation takes place whose user is in this process: nothing is sent for it but its turns."""
 
@@ -39,6 +43,8 @@ class Lane:
     done: int = 0
     failed: int = 0
     seconds: float = 0.0
+    ended: bool = False
+    """Whether it gets no more trials: it does not answer."""
     kept_for: Job | None = None
     """A trial that is to have this worker for itself."""
     task: asyncio.Task[None] | None = None
@@ -54,7 +60,7 @@ def lane_with_room(lanes: Iterable[Lane], job: Job, width: int, parallel: Sequen
     """The worker with most room for a trial of its suite; one that makes as many as it may gets short ones ahead."""
     suite, best, most = job.order.suite, None, 0
     for lane in lanes:
-        if lane.kept_for is not None:
+        if lane.kept_for is not None or lane.ended:
             continue
         room = width - len(lane.jobs)
         if len(parallel) > 1:
@@ -68,7 +74,7 @@ def lane_with_room(lanes: Iterable[Lane], job: Job, width: int, parallel: Sequen
 
 def empty_lane(lanes: Iterable[Lane], job: Job) -> Lane | None:
     """A worker for one trial alone; the one with fewest trials gets no more until they are done."""
-    there = list(lanes)
+    there = [lane for lane in lanes if not lane.ended]
     own = next((lane for lane in there if lane.kept_for is job), None)
     if own is None:
         free = [lane for lane in there if lane.kept_for is None]

@@ -48,6 +48,7 @@ FORGOTTEN_SECONDS = 120.0
 """A run that asks for nothing for this long has ended without saying so."""
 LINGER_SECONDS = 0.004
 """Answers that come this close together travel together."""
+BEGIN_SECONDS = 0.01
 BEAT_SECONDS = 0.5
 
 
@@ -85,16 +86,16 @@ class TrialServer:
         return {"proctor": __version__, "agents": await self._in_trials(self._load(upload))}
 
     async def exchange(self, work: bytes, patience: float) -> tuple[list[tuple[int, bytes]], str]:
-        """Begin these trials, and return those that ended, as soon as there is one or patience is over.
+        """Begin these trials, and return those that ended; without new ones, wait for the first as long as patience is.
 
-        The text is why this worker ends now, where it does.
+        Trials begin a moment after the call that brought them has returned: if one of them ends this process, the run
+        knows that it had arrived. The text is why this worker ends now, where it does.
         """
         self._heard_at = time.monotonic()
         if self._over.is_set():
             raise RuntimeError("the worker has ended this run already")
         if work:
-            self._loop.call_soon_threadsafe(self._begin, unpacked(work))
-        if not patience:
+            self._loop.call_soon_threadsafe(self._loop.call_later, BEGIN_SECONDS, self._begin, unpacked(work))
             return [], ""
         self._arrived, self._waiter = asyncio.Event(), asyncio.get_running_loop()
         if not self._done and not self._ends_worker:

@@ -1,8 +1,8 @@
 """The run's side: gives trials to workers, as many to each as it may make at once, and asks again what a worker lost.
 
-Each worker holds a `TrialServer`. Trials and answers travel in batches through one pending call per worker. A trial
-that was under way when its worker ended is asked again: once among others, then alone, so that a trial which ends its
-worker is told from those beside it.
+Each worker holds a `TrialServer`. Trials and answers travel in batches, answers through one pending call per worker. A
+trial that was under way when its worker ended is asked again: once among others, then alone, so that a trial which ends
+its worker is told from those beside it.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ from proctor.version import __version__
 
 MOST_LOST = 3
 """How often a trial may lose its worker before that is held to be its own doing."""
+MOST_MISSED = 10
+"""How often a worker may have ended before it got a trial, before the trial is given up as not measured."""
 WATCH_SECONDS = 0.5
 PATIENCE_SECONDS = 10.0
 SILENT_SECONDS = 60.0
@@ -171,18 +173,22 @@ class WorkerPool:
 
     def _give_out(self) -> None:
         """Give waiting trials to workers that have room; one that must be alone waits for a worker to be empty."""
+        waiting, self._waiting = self._waiting, deque()
         touched: set[Lane] = set()
-        for job in list(self._waiting):
-            if job.answer.done() or not self._wanted():
-                self._waiting.remove(job)
-                if not job.answer.done():
-                    job.answer.set_exception(RunStopped(""))
+        full: set[int] = set()
+        for job in waiting:
+            if job.answer.done():
                 continue
-            lane = self._lane_for(job)
+            if not self._wanted():
+                job.answer.set_exception(RunStopped(""))
+                continue
+            alone = len(job.lost) >= MOST_LOST - 1
+            lane = None if job.order.suite in full and not alone else self._lane_for(job)
             if lane is None:
+                full |= set() if alone else {job.order.suite}
+                self._waiting.append(job)
                 continue
-            self._waiting.remove(job)
-            lane.jobs[job.order.key] = job
+            lane.jobs[job.order.key], job.arrived = job, job.place is not None
             if job.place is not None:
                 job.place.set_result(lane)
                 continue
@@ -198,27 +204,30 @@ class WorkerPool:
         return lane_with_room(self.lanes.values(), job, self.width, self._parallel)
 
     async def _send(self, lane: Lane) -> None:
-        """Send what came since the last exchange, which may wait for long."""
+        """Send the trials that a worker was given, until there are no more; what it answers says that they arrived."""
         await asyncio.sleep(0)
-        if lane.unsent and lane.task is not None:
+        while lane.unsent and not lane.ended:
             orders, lane.unsent = lane.unsent, []
             try:
                 await lane.server.exchange(pickle.dumps(orders), 0.0)
             except Exception as error:
-                self._lose(lane, describe(error))
+                await self._gone(lane, describe(error))
+                return
+            for order in orders:
+                if (job := lane.jobs.get(order.key)) is not None:
+                    job.arrived = True
 
     async def _serve(self, lane: Lane) -> None:
-        """Exchange trials for answers with one worker until it is lost."""
-        while True:
-            orders, lane.unsent = lane.unsent, []
+        """Take the answers of one worker as they come, until it is lost."""
+        while not lane.ended:
             longest = max((job.order.limits.timeout for job in lane.jobs.values()), default=0.0)
             try:
                 async with asyncio.timeout(PATIENCE_SECONDS + SILENT_SECONDS + longest):
-                    found, ends = await lane.server.exchange(pickle.dumps(orders) if orders else b"", PATIENCE_SECONDS)
+                    found, ends = await lane.server.exchange(b"", PATIENCE_SECONDS)
             except asyncio.CancelledError:
                 raise
             except Exception as error:
-                self._lose(lane, describe(error))
+                await self._gone(lane, describe(error))
                 return
             for key, answer in found:
                 self._answered(lane, key, answer)
@@ -226,6 +235,22 @@ class WorkerPool:
                 self._lose(lane, ends)
                 return
             self._give_out()
+
+    async def _gone(self, lane: Lane, reason: str) -> None:
+        """A worker does not answer: it has ended, unless it is the scheduler that has."""
+        lane.ended = True
+        if await self._workers_known() is not None:
+            self._lose(lane, reason)
+
+    async def _workers_known(self) -> dict[str, Any] | None:
+        """The workers that the scheduler has; `None`, and no further trials, where it does not answer."""
+        try:
+            async with asyncio.timeout(SILENT_SECONDS):
+                found: dict[str, Any] = (await self._client.scheduler.identity())["workers"]
+                return found
+        except Exception as error:
+            self._stop(f"the scheduler was lost ({describe(error)}); run the same command with --resume to go on")
+            return None
 
     def _answered(self, lane: Lane, key: int, data: bytes) -> None:
         job = lane.jobs.pop(key, None)
@@ -249,16 +274,21 @@ class WorkerPool:
         if self.lanes.get(lane.address) is not lane or self._closed:
             return
         del self.lanes[lane.address]
+        lane.ended = True
         before = self._lost.get(lane.name, WorkerState(lane.name))
         self._lost[lane.name] = WorkerState(
             lane.name, 0, before.done + lane.done, before.failed + lane.failed, before.lost + 1
         )
         jobs = [job for job in lane.jobs.values() if not job.answer.done() and job.place is None]
         lane.jobs.clear()
-        for job in jobs[: self.width]:
+        for job in [job for job in jobs if job.arrived][: self.width]:
             job.lost.append(lane.name)
             if len(job.lost) >= MOST_LOST:
                 job.answer.set_result(_given_up(job))
+        for job in [job for job in jobs if not job.arrived]:
+            job.missed += 1
+            if job.missed >= MOST_MISSED:
+                job.answer.set_result(_not_made(job))
         again = [job for job in jobs if not job.answer.done()]
         self._waiting.extendleft(reversed(again))
         told = f"{len(again)} trials are" if len(again) != 1 else "1 trial is"
@@ -271,11 +301,8 @@ class WorkerPool:
         """Follow which workers there are; a scheduler that does not answer, or no worker for long, stops the run."""
         seen = CLOCK.monotonic()
         while True:
-            try:
-                async with asyncio.timeout(SILENT_SECONDS):
-                    workers = (await self._client.scheduler.identity())["workers"]
-            except Exception as error:
-                self._stop(f"the scheduler was lost ({describe(error)}); run the same command with --resume to go on")
+            workers = await self._workers_known()
+            if workers is None:
                 return
             for address, info in workers.items():
                 if address not in self.lanes and address not in self._joining and address not in self.refused:
@@ -353,7 +380,14 @@ def _told_of(lost: list[str]) -> list[str]:
     ]
 
 
+def _not_made(job: Job) -> Answer:
+    reason = f"the trial was not made: {job.missed} workers had ended before they got it"
+    return Answer((), Outcome.ERROR, reason, 0, CLOCK.time(), 0.0)
+
+
 def _given_up(job: Job) -> Answer:
     workers = ", ".join(dict.fromkeys(job.lost))
-    reason = f"the process of its worker ended each of the {MOST_LOST} times that the agent was asked ({workers})"
+    reason = (
+        f"the process of its worker ended each of the {MOST_LOST} times that the agent was asked (workers: {workers})"
+    )
     return Answer((), Outcome.FAILED, reason, 0, CLOCK.time(), 0.0)
