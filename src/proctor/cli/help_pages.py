@@ -89,8 +89,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "evaluators": ("proctor evaluators", "proctor evaluators Faithfulness"),
     "formats": ("proctor formats",),
     "agents": ("proctor agents",),
-    "mutate": ("proctor mutate last", "proctor mutate last --min-kill 0.9 --md mutants.md"),
-    "view": ("proctor view", "proctor view last --no-open"),
     "mcp": ("proctor mcp", "proctor mcp --agent app.py:agent"),
     "doctor": ("proctor doctor suite.yaml",),
     "completion": ("proctor completion bash",),
