@@ -460,6 +460,29 @@ def test_the_page_of_the_run_has_a_section_on_its_mutants(mutated: Command, proc
     assert f"Survivors ({len(survivors_of(report))})" in page
 
 
+def test_a_terminal_that_shows_only_ascii_gets_only_ascii(mutated: Command, shell: Command, proctor: Command) -> None:
+    mutated(WEAK)
+
+    out = shell("mutate", "-v", PYTHONIOENCODING="ascii").out
+
+    assert out.isascii()
+    assert "\\u2026" not in out
+
+
+def test_lines_that_several_cases_need_are_proposed_once(mutated: Command, proctor: Command) -> None:
+    exact = "It is 21 degrees in Lisbon on 2026-03-14."
+    cases = "".join(
+        f"  - {{id: {name}, input: weather in {name}, expected: {{output: {exact}, tools: []}}}}\n"
+        for name in ("a", "b")
+    )
+
+    mutated(f"name: desk\nagent: desk.py:desk\nevaluators: [{{LevenshteinMatch: {{threshold: 0.8}}}}]\ncases:\n{cases}")
+
+    out = " ".join(proctor("mutate").out.split())
+    assert ": the answers still pass, and 7 of 7 survivors are killed" in out
+    assert out.count("evaluators: ['...', ExpectedTools, ExactMatch]") == 1
+
+
 def test_what_an_agent_said_cannot_act_on_the_page_or_the_terminal(
     mutated: Command, proctor: Command, here: Path
 ) -> None:

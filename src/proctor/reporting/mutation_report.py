@@ -178,9 +178,18 @@ def explanation(item: Tried, suite: SuiteFindings) -> str:
     return ""
 
 
-def place_of(proposal: Proposal, suite: SuiteFindings) -> str:
-    turn = "" if proposal.turn is None else f", turn {proposal.turn + 1}"
-    return f"{proposal.case}{turn}: the answer still passes, and {proposal.kills} of {proposal.of} survivors are killed"
+def grouped_proposals(suite: SuiteFindings) -> list[tuple[str, str]]:
+    """What to add and where, the same lines once for all cases that need them."""
+    groups: dict[str, list[Proposal]] = {}
+    for proposal in suite.proposals:
+        groups.setdefault(mask(proposal.lines), []).append(proposal)
+    found = []
+    for lines, group in groups.items():
+        places = [item.case + ("" if item.turn is None else f" (turn {item.turn + 1})") for item in group]
+        killed, survivors = sum(item.kills for item in group), sum(item.of for item in group)
+        still = "the answer still passes" if len(group) == 1 else "the answers still pass"
+        found.append((f"{_cases(places)}: {still}, and {killed} of {survivors} survivors are killed", lines))
+    return found
 
 
 def mutant_title(item: Tried) -> str:
@@ -219,8 +228,8 @@ def _write_suite(suite: SuiteFindings, out: TextIO) -> None:
         _write_mutants(title, suite.of_fate(fate), suite, out)
     if suite.proposals:
         out.write("#### What to add\n\n")
-    for proposal in suite.proposals:
-        out.write(f"{inline(place_of(proposal, suite))}\n\n{fence(mask(proposal.lines).rstrip(), 4_000)}\n")
+    for place, lines in grouped_proposals(suite):
+        out.write(f"{inline(place)}\n\n{fence(lines.rstrip(), 4_000)}\n")
 
 
 def _write_mutants(title: str, items: Sequence[Tried], suite: SuiteFindings, out: TextIO) -> None:

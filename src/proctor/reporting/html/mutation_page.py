@@ -15,8 +15,8 @@ from proctor.reporting.html.report_page import page_end, page_head
 from proctor.reporting.mutation_report import (
     KEPT_IN,
     explanation,
+    grouped_proposals,
     mutant_title,
-    place_of,
     rate_text,
     remarks,
     verdict_text,
@@ -60,8 +60,8 @@ def write_section(suite: SuiteFindings, out: TextIO) -> None:
         _write_mutants(title, suite.of_fate(fate), suite, out)
     if suite.proposals:
         out.write("<h3>What to add</h3>\n")
-    for proposal in suite.proposals:
-        out.write(f"<p>{inline(place_of(proposal, suite))}</p>\n{block(mask(proposal.lines), 4_000)}")
+    for place, lines in grouped_proposals(suite):
+        out.write(f"<p>{inline(place)}</p>\n{block(lines, 4_000)}")
     out.write("</section>\n")
 
 

@@ -6,8 +6,15 @@ import textwrap
 from collections.abc import Sequence
 
 from proctor.base.secrets import mask
-from proctor.reporting.mutation_report import explanation, mutant_title, place_of, rate_text, remarks, verdict_text
-from proctor.reporting.terminal.screen import Screen, cells, one_line
+from proctor.reporting.mutation_report import (
+    explanation,
+    grouped_proposals,
+    mutant_title,
+    rate_text,
+    remarks,
+    verdict_text,
+)
+from proctor.reporting.terminal.screen import Screen, Span, cells, one_line
 from proctor.reporting.wording import counted
 from proctor.running.mutation.findings import EvaluatorFinding, Fate, MutationReport, SuiteFindings, Tried
 
@@ -26,6 +33,7 @@ def show_mutation(
 ) -> None:
     """Suite by suite, then the sentence."""
     width = min(screen.width or USUAL_WIDTH, WIDEST)
+    screen = screen if screen.unicode else _WithoutEllipsis(screen)
     if not quiet:
         for suite in report.suites:
             _show_suite(suite, screen, width, verbose=verbose)
@@ -33,6 +41,21 @@ def show_mutation(
             screen.line((f"seed {report.seed}; all mutants are in {stored}", "dim"))
     for line in _wrapped(verdict_text(report), width, ""):
         screen.line((line, STYLES.get(report.exit_code, "bold yellow")))
+
+
+class _WithoutEllipsis:
+    """A screen that cannot show what is not ASCII."""
+
+    unicode = False
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self.width = screen.width
+
+    def line(self, *spans: Span) -> None:
+        self._screen.line(
+            *(s.replace("…", "...") if isinstance(s, str) else (s[0].replace("…", "..."), s[1]) for s in spans)
+        )
 
 
 def _show_suite(suite: SuiteFindings, screen: Screen, width: int, *, verbose: bool) -> None:
@@ -104,13 +127,14 @@ def _show_proposals(suite: SuiteFindings, screen: Screen, width: int, *, verbose
         return
     screen.line()
     screen.line(("  what to add, as lines of the native format", "bold"))
-    shown = suite.proposals if verbose else suite.proposals[:MOST_PROPOSALS]
-    for proposal in shown:
-        _say(screen, f"  {place_of(proposal, suite)}", width, "dim")
-        for line in mask(proposal.lines).rstrip("\n").split("\n"):
+    proposals = grouped_proposals(suite)
+    shown = proposals if verbose else proposals[:MOST_PROPOSALS]
+    for place, text in shown:
+        _say(screen, f"  {place}", width, "dim")
+        for line in text.rstrip("\n").split("\n"):
             screen.line((f"    {line}", "cyan"))
-    if len(suite.proposals) > len(shown):
-        screen.line((f"  and for {counted(len(suite.proposals) - len(shown), 'more case')} (-v shows all)", "dim"))
+    if len(proposals) > len(shown):
+        screen.line((f"  and {counted(len(proposals) - len(shown), 'more proposal')} (-v shows all)", "dim"))
 
 
 def _say(screen: Screen, text: str, width: int, style: str) -> None:
