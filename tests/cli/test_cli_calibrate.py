@@ -75,7 +75,7 @@ def test_json_has_every_number_with_its_interval(proctor: Command, here: Path) -
     assert found["auc"]["mean"] > 0.9
     assert found["suggestion"]["chosen_on"]["count"] == found["suggestion"]["checked_on"]["count"] == 10
     assert found["baseline"]["auc"]["count"] == 20
-    assert found["prompt_versions"] == {"statements": 1, "claims": 2}
+    assert found["prompt_versions"] == {"statements": 2, "claims": 2}
 
 
 def test_rows_with_a_reference_are_judged_by_whether_answers_agree(proctor: Command, here: Path) -> None:

@@ -300,7 +300,7 @@ def test_what_the_embedded_judge_costs_is_not_taken_for_what_the_next_one_does(p
         ended = proctor("test", "desk.json")
     assert "judge embedded then openai:scripted: 3 calls, 360 tokens, cost not known" in ended.out
     shown = proctor("show", "--judge-calls").out
-    assert "call    statements v1 by embedded\n" in shown
+    assert "call    statements v2 by embedded\n" in shown
     assert "$0.00" not in shown
 
 

@@ -87,7 +87,7 @@ def filled(schema: Any, defs: Any, size: int, number: int = 1) -> Any:
     return TEXTS[number - 1] if number <= len(TEXTS) else f"some words {number}"
 
 
-TEXTS = ("12 euros, the correct answer", "The museum opens at 9.")
+TEXTS = ("12 euros, the short answer", "The museum opens at 9.")
 """What a judge can take from the answer, the expected answer, the criteria and the first passage; and the second."""
 
 

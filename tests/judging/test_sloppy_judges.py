@@ -195,6 +195,12 @@ def test_steps_by_the_criteria_are_kept_with_the_score(kind: int) -> None:
         assert word not in planned.system + planned.prompt
 
 
+def test_steps_may_be_in_another_language_than_the_criteria() -> None:
+    with judge_server(geval(GOOD_STEPS)) as server:
+        criteria = "Die Antwort ist höflich, und sie nennt einen Preis."
+        assert evaluated(GEval(criteria=criteria), judges_at(server)[0]).details["steps"] == GOOD_STEPS
+
+
 def test_steps_of_the_user_are_not_asked_for() -> None:
     with judge_server(geval(["..."])) as server:
         found = evaluated(GEval(criteria=CRITERIA, evaluation_steps=tuple(GOOD_STEPS)), judges_at(server)[0])

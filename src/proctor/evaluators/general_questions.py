@@ -19,6 +19,7 @@ from proctor.judging.judge import Question, Texts
 from proctor.judging.prompts import RULES
 from proctor.judging.questions import EachOnce, Graded, YesNo
 from proctor.judging.reply_sources import echoes, is_placeholder, repeated, shares_word
+from proctor.judging.rule_judge.words import ordinary
 
 MOST_STEPS = 8
 ANY_CRITERIA = "answer question response reply output input ask assess criteria check determine evaluate step"
@@ -105,6 +106,12 @@ class StepsFit:
     """What an answer is looked at with, by name."""
     bounds: ClassVar[Mapping[str, tuple[int, int]]] = {"steps": (1, MOST_STEPS)}
 
+    @property
+    def _is_english(self) -> bool:
+        """Steps may be in another language than the criteria, and then share no words with them."""
+        words = [word.strip(".,;:!?()").casefold() for word in self.criteria.split()]
+        return 2 * sum(ordinary(word) for word in words) > len(words)
+
     def __call__(self, reply: Steps) -> str | None:
         steps = [step for step in reply.steps if step.strip()]
         if len(steps) > MOST_STEPS:
@@ -113,11 +120,11 @@ class StepsFit:
             shown = show(step.strip(), 120)
             if is_placeholder(step) or echoes(step, f"{RULES} {self.instructions}", self.criteria):
                 return f"steps has “{shown}”, which repeats this prompt; write what to look for by the criteria"
-            if not shares_word(step, f"{self.criteria} {self.parts} answer response"):
+            if self._is_english and not shares_word(step, f"{self.criteria} {self.parts} answer response"):
                 return f"steps has “{shown}”, which has nothing to do with the criteria; write what to look for"
         own = [word for word in self.criteria.split() if not shares_word(word, f"{self.parts} {ANY_CRITERIA}")]
         wanted = " ".join(own)
-        if shares_word(wanted, wanted) and not any(shares_word(step, wanted) for step in steps):
+        if self._is_english and shares_word(wanted, wanted) and not any(shares_word(step, wanted) for step in steps):
             return "no step speaks of what the criteria ask for; write what to look for by the criteria"
         return repeated("steps", steps)
 

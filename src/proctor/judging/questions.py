@@ -114,12 +114,12 @@ def statements(question: str, answer: str) -> Question[Statements]:
     """What the answer says, and whether each part addresses the question: for relevancy and faithfulness alike."""
     return Question(
         kind="statements",
-        version=1,
+        version=2,
         instructions=(
-            "Break the answer into the separate statements it makes. Write each so that it can be understood "
-            "without the rest: replace pronouns by what they stand for, keep numbers, units, dates, names and "
-            "negations exactly as they are. Leave nothing out and add nothing. An answer that says nothing has no "
-            "statements.\n"
+            "Break the answer into the separate statements it makes. Keep to its words and its language, and write "
+            "each so that it can be understood without the rest: replace pronouns by what they stand for, keep "
+            "numbers, units, dates, names and negations exactly as they are. Leave nothing out and add nothing. An "
+            "answer that says nothing has no statements.\n"
             "For each statement, say whether it is a claim: 'yes' if it asserts something that could be checked, "
             "'no' for greetings, thanks, offers of help, questions back, and saying that one does not know or "
             "cannot help.\n"
