@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -216,7 +217,7 @@ class RunIndex:
     def _prepare(self, run: int) -> None:
         with suppress(StoreError):  # whichever page needs the scores meets the same problem and says it
             while not self._closed and self._add_scores(run):
-                pass
+                time.sleep(0.01)  # a page that waits for the lock would otherwise not get it between two parts
 
     def forget(self, run: int) -> None:
         """Take a run anew when it is next looked at: its scores were changed."""
