@@ -31,6 +31,7 @@ PAGES = {
     "a word that is in one case": "?q=Question+7+about",
     "slowest first, a page in the middle": "?sort=slowest&page=2",
     "what one evaluator failed": "?evaluator=ExactMatch",
+    "grouped by tag": "?group=tag",
     "grouped by cause": "?group=cluster",
 }
 

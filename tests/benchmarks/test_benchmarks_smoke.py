@@ -61,6 +61,7 @@ ROWS = {
         "- 12 trials: a word that is in one case",
         "- 12 trials: slowest first, a page in the middle",
         "- 12 trials: what one evaluator failed",
+        "- 12 trials: grouped by tag",
         "- 12 trials: grouped by cause",
         "- 12 trials: server memory",
     ],

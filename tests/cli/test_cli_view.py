@@ -45,13 +45,19 @@ def test_the_viewer_serves_until_ctrl_c_and_leaves_nothing_behind(here: Path) ->
         pass
 
 
-def test_away_from_loopback_the_address_carries_a_token(here: Path) -> None:
+def test_away_from_loopback_the_address_that_is_opened_carries_a_token(here: Path) -> None:
     two_runs(here / ".proctor")
-    command = [sys.executable, "-m", "proctor", "view", "--host", "0.0.0.0", "--no-open"]
-    started = subprocess.Popen(command, cwd=here, stdout=subprocess.PIPE, text=True, env={**os.environ})
+    os.mkfifo(here / "opened")
+    browser = here / "browser"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {here}/opened\n', encoding="utf-8")
+    browser.chmod(0o755)
+    command = [sys.executable, "-m", "proctor", "view", "--host", "0.0.0.0"]
+    environment = {**os.environ, "BROWSER": str(browser)}
+    started = subprocess.Popen(command, cwd=here, stdout=subprocess.PIPE, text=True, env=environment)
     try:
         assert started.stdout is not None
         said = started.stdout.readline()
+        assert (here / "opened").read_text(encoding="utf-8").strip() in said
     finally:
         started.kill()
         started.communicate()

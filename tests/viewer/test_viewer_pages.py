@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -24,21 +23,8 @@ from proctor.results.run_info import RunInfo, RunRow
 from proctor.results.store import Store
 from proctor.results.verdict import judge
 from proctor.tracing.spans import AssistantMessage, LLMSpan, ObserveSpan, SystemMessage, TextContent, UserMessage
-from proctor.viewer import compare_page
+from proctor.viewer import compare_page, run_index, run_page
 from proctor.viewer.run_index import RunIndex
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("viewer") / ".proctor"
-    two_runs(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def client(store: Path) -> Iterator[httpx2.Client]:
-    with served(store) as client:
-        yield client
 
 
 def shown(client: httpx2.Client, address: str) -> str:
@@ -273,6 +259,18 @@ def test_a_long_run_comes_in_pages_of_fifty(tmp_path: Path) -> None:
         assert [len(page) for page in pages] == [50, 50, 20, 0]
         assert [name for page in pages for name in page] == [f"c{at:03d}" for at in range(120)]
         assert cases_in(shown(client, f"/runs/{FIRST}"))[:4] == ["c007", "c047", "c087", "c000"]
+
+
+def test_the_scores_of_a_large_run_come_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_index, "PART", 7)
+    monkeypatch.setattr(run_page, "LARGE", 10)
+    keep(tmp_path, SECOND, [trial("other")] * 5)
+    keep(tmp_path, FIRST, [trial(f"c{at:02d}", FAILED if at % 10 == 3 else PASSED) for at in range(40)])
+    with served(tmp_path) as client:
+        assert len(cases_in(shown(client, f"/runs/{FIRST}"))) == 40
+        failed = cases_in(shown(client, f"/runs/{FIRST}?evaluator=ExactMatch"))
+        assert failed == ["c03", "c13", "c23", "c33"]
+        assert "Distributions of times and scores" in shown(client, f"/runs/{FIRST}")
 
 
 def test_new_trials_are_added_to_what_is_known_of_a_run(tmp_path: Path) -> None:

@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx2
 import pytest
-from kept_runs import FIRST, two_runs
+from kept_runs import FIRST
 from served_viewer import TOKEN, served
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("viewer") / ".proctor"
-    two_runs(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def client(store: Path) -> Iterator[httpx2.Client]:
-    with served(store) as client:
-        yield client
 
 
 def test_another_host_name_is_refused_so_that_a_page_cannot_rebind_its_own(client: httpx2.Client) -> None:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -41,10 +42,10 @@ CREATE TABLE score_rows (
     PRIMARY KEY (run, suite, case_id, evaluator, outcome, part)) WITHOUT ROWID;
 CREATE TABLE tag_rows (
     run INTEGER NOT NULL, tag TEXT NOT NULL, suite TEXT NOT NULL, case_id TEXT NOT NULL,
-    PRIMARY KEY (run, tag, suite, case_id)) WITHOUT ROWID;
+    PRIMARY KEY (run, suite, case_id, tag)) WITHOUT ROWID;
 CREATE TABLE cluster_rows (
     run INTEGER NOT NULL, cluster TEXT NOT NULL, suite TEXT NOT NULL, case_id TEXT NOT NULL,
-    PRIMARY KEY (run, cluster, suite, case_id)) WITHOUT ROWID;
+    PRIMARY KEY (run, suite, case_id, cluster)) WITHOUT ROWID;
 """
 
 ADD_CASES = """
@@ -66,7 +67,7 @@ INSERT INTO score_rows (run, suite, case_id, evaluator, outcome, part, scores)
 SELECT t.run, t.suite, t.case_id, json_extract(s.value, '$[0]') AS name, json_extract(s.value, '$[1]') AS came,
     coalesce(max(0, min(:bars - 1, CAST(json_extract(s.value, '$[2]') * :bars AS INTEGER))), -1) AS part, count(*)
 FROM store.trials t, json_each(t.scores) s
-WHERE t.run = :run AND t.no > :after AND t.no <= :last AND json_valid(t.scores)
+WHERE +t.run = :run AND t.no > :after AND t.no <= :last AND json_valid(t.scores)
 GROUP BY t.suite, t.case_id, name, came, part
 ON CONFLICT DO UPDATE SET scores = scores + excluded.scores
 """
@@ -87,6 +88,8 @@ WHERE run = ? AND suite = ?
 """
 """The rule of `proctor.results.verdict.case_outcome` over the counts of a case."""
 NEEDED = {"all": "trials - skipped", "any": "1", "majority": "(trials - skipped) / 2 + 1"}
+PART = 5_000
+"""Trials whose scores are added at once."""
 MOST_CLUSTERED = 2_000
 """Failed trials that are read to group them: more would keep the reader waiting, and the first ones show the causes."""
 TABLE_NAMES = ("indexed", "case_rows", "score_rows", "tag_rows", "cluster_rows")
@@ -115,6 +118,8 @@ class RunIndex:
         self._lock = threading.RLock()
         self._clustered: set[int] = set()
         self._remembered: dict[int, dict[str, Any]] = {}
+        self._prepared: dict[int, threading.Thread] = {}
+        self._closed = False
         # an empty name is a private file that SQLite removes: large runs do not have to fit into memory
         self._connection = sqlite3.connect("", uri=True, check_same_thread=False, isolation_level=None)
         self._connection.text_factory = _text
@@ -127,6 +132,9 @@ class RunIndex:
             raise StoreError(f"{path} cannot be read: {error}") from error
 
     def close(self) -> None:
+        self._closed = True
+        for thread in list(self._prepared.values()):
+            thread.join()
         with self._lock:
             self._connection.close()
 
@@ -173,13 +181,43 @@ class RunIndex:
                 )
 
     def ensure_scores(self, run: int) -> None:
-        """Bring the scores of a run that is indexed up to date; only some pages need them."""
+        """Bring the scores of a run that is indexed up to date; only some pages need them.
+
+        Others may read between one part and the next.
+        """
+        while self._add_scores(run):
+            pass
+
+    def _add_scores(self, run: int) -> bool:
+        """Whether there may be more."""
         with self._guard():
-            last, scored = self.rows("SELECT last, scored FROM indexed WHERE run = ?", (run,))[0]
-            if scored < last:
-                with self._transaction():
-                    self._connection.execute(ADD_SCORES, {"bars": BARS, "run": run, "after": scored, "last": last})
-                    self._connection.execute("UPDATE indexed SET scored = last WHERE run = ?", (run,))
+            found = self.rows("SELECT last, scored FROM indexed WHERE run = ?", (run,))
+            if not found or found[0][1] >= found[0][0]:
+                return False
+            last, scored = found[0]
+            first = self.rows("SELECT min(no) FROM store.trials WHERE run = ? AND no > ?", (run, scored))[0][0]
+            end = last if first is None else min(last, first + PART - 1)
+            with self._transaction():
+                values = {"bars": BARS, "run": run, "after": scored, "last": end}
+                self._connection.execute(ADD_SCORES, values)
+                self._connection.execute("UPDATE indexed SET scored = ? WHERE run = ?", (end, run))
+            self._remembered.get(run, {}).pop("evaluators", None)
+            return end < last
+
+    def prepare_scores(self, run: int) -> None:
+        """Begin with the scores of a large run before a page needs them."""
+        with self._guard():
+            if run in self._prepared:
+                return
+            self._prepared[run] = threading.Thread(
+                target=self._prepare, args=(run,), name="proctor-scores", daemon=True
+            )
+            self._prepared[run].start()
+
+    def _prepare(self, run: int) -> None:
+        with suppress(StoreError):  # whichever page needs the scores meets the same problem and says it
+            while not self._closed and self._add_scores(run):
+                time.sleep(0.01)  # a page that waits for the lock would otherwise not get it between two parts
 
     def forget(self, run: int) -> None:
         """Take a run anew when it is next looked at: its scores were changed."""

@@ -69,7 +69,9 @@ def run_page(source: Source, row: RunRow, query: CaseQuery) -> str:
     details = _scores_of(source.index, cases)
     evaluators = list(dict.fromkeys(score.evaluator for case in cases for score in details[case.numbers][1]))
     named = [(name, name) for name in evaluators]
-    if not large:
+    if large:
+        source.index.prepare_scores(row.no)
+    else:
         named = [(name, f"{name} ({bad:,} not passed)") for name, bad in evaluators_of(source.index, row.no)]
     _write_filter(source.index, row, query, totals, changes, named, out)
     _write_cases(row, query, cases, count, details, evaluators, out)

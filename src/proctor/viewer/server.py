@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import socket
+import threading
 import webbrowser
 from collections.abc import Callable
 from ipaddress import ip_address
@@ -69,7 +70,8 @@ def serve(
     def ready() -> None:
         say(f"proctor view: {address} (Ctrl-C ends it)")
         if open_browser:
-            webbrowser.open(address)
+            # some browsers keep their caller until they are closed
+            threading.Thread(target=webbrowser.open, args=(address,), name="proctor-browser", daemon=True).start()
 
     try:
         _Server(config, library, ready).run(sockets=[listening])

@@ -75,7 +75,7 @@ def test_equal_answers_of_many_cases_at_once_cost_one_call(tmp_path: Path) -> No
         run, verdict = _run(suite, store=tmp_path / "s", given=Settings(parallel=50))
         assert len(server.requests) == 1
     assert verdict.outcome is Outcome.PASSED
-    assert (run.judges[0].calls, run.judges[0].cached) == (1, 49)
+    assert (run.judges[0].calls, run.judges[0].cached, run.judges[0].shared) == (1, 0, 49)
 
 
 def test_another_judge_is_another_cell_and_is_asked(tmp_path: Path) -> None:
