@@ -51,6 +51,7 @@ def _playwright() -> Any:
 @contextmanager
 def open_page(browser: Browser, base: str, **options: Any) -> Iterator[Page]:
     """A page in a fresh profile; an error in the console or a request to elsewhere fails the test."""
+    _playwright().expect.set_options(timeout=20_000)
     context = browser.new_context(base_url=base, **options)
     complaints: list[str] = []
     page = context.new_page()

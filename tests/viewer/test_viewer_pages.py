@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
 from contextlib import closing
@@ -182,6 +183,18 @@ def test_an_interrupted_run_says_so_and_shows_what_it_had(tmp_path: Path) -> Non
         text = shown(client, f"/runs/{FIRST}")
     assert "<h1>Interrupted</h1>" in text
     assert cases_in(text) == ["one"]
+
+
+def test_a_page_hears_of_what_changed_while_it_was_on_its_way(tmp_path: Path) -> None:
+    keep(tmp_path, FIRST, [trial("one")], status="interrupted")
+    store = Store(tmp_path)
+    with served(tmp_path) as client:
+        [live] = re.findall(r'data-live="([^"]*)"', shown(client, f"/runs/{FIRST}"))
+        store.add_trials(store.find_run(FIRST).no, [trial("two", position=1)])
+        with client.stream("GET", live.replace("&amp;", "&")) as events:
+            told = next(line for line in events.iter_lines() if line.startswith("data:"))
+    store.close()
+    assert json.loads(told.removeprefix("data:")) == {"trials": 2, "status": "interrupted"}
 
 
 def test_a_damaged_run_does_not_hide_the_others(tmp_path: Path) -> None:

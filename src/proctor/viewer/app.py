@@ -22,7 +22,7 @@ from proctor.viewer.compare_page import compare_page
 from proctor.viewer.grade_page import grade_page, graded_runs_page, labels_text, read_position, take_grade
 from proctor.viewer.layout import message_page
 from proctor.viewer.library import Library, NotFound
-from proctor.viewer.live import events
+from proctor.viewer.live import events, live_address
 from proctor.viewer.request_checks import Access, RequestChecks, same_token
 from proctor.viewer.run_page import run_page
 from proctor.viewer.runs_page import runs_page
@@ -62,13 +62,16 @@ def make_app(library: Library, access: Access, person: str = "") -> RequestCheck
 
 
 def _run(library: Library, path: Mapping[str, str], query: Mapping[str, str]) -> str:
+    live = live_address(library, path["run"])
     source, row = library.find(path["run"])
-    return run_page(source, row, read_query(query))
+    return run_page(source, row, read_query(query), live)
 
 
 def _case(library: Library, path: Mapping[str, str], query: Mapping[str, str]) -> str:
+    live = live_address(library, path["run"])
     source, row = library.find(path["run"])
-    return case_page(source, row, query.get("suite", ""), query.get("case", ""), _number(query.get("trial")))
+    wanted = _number(query.get("trial"))
+    return case_page(source, row, query.get("suite", ""), query.get("case", ""), wanted, live)
 
 
 LONGEST = 100_000
@@ -175,7 +178,7 @@ def _number(text: str | None) -> int | None:
 
 def _events(library: Library) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
-        return events(library, query_of(request).get("run"), request)
+        return events(library, query_of(request), request)
 
     return endpoint
 

@@ -29,7 +29,7 @@ PATIENCE_SECONDS = 0.4
 CALL_TEXT = 8_000
 
 
-def case_page(source: Source, row: RunRow, suite: str, case_id: str, wanted: int | None) -> str:
+def case_page(source: Source, row: RunRow, suite: str, case_id: str, wanted: int | None, live: str = "") -> str:
     source.ensure(row)
     kept = _trials(source, row, suite, case_id)
     if not kept:
@@ -49,7 +49,7 @@ def case_page(source: Source, row: RunRow, suite: str, case_id: str, wanted: int
         if len(kept) > 1:
             _write_repeats(source, row, trial, kept, out)
     _write_history(source, row, suite, case_id, out)
-    live = f"/events?run={row.id}" if source.status(row) == "running" else ""
+    live = live if source.status(row) == "running" else ""
     return page(case_id, f'<div id="live">\n{out.getvalue()}</div>\n', outcome=trial.outcome, live=live)
 
 

@@ -4,27 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
+from urllib.parse import quote
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from proctor.base.json_data import fingerprint
 from proctor.viewer.library import Library, NotFound
 
 POLL_SECONDS = 0.4
 KEEP_ALIVE_POLLS = 30
 
 
-def events(library: Library, run_id: str | None, request: Request) -> Response:
-    """A stream that says `change` whenever the store was written, and `state` of one run; it ends with the page."""
+def live_address(library: Library, run_id: str | None = None) -> str:
+    """Where a page that is about to be made hears of what changes from now on."""
+    run = "" if run_id is None else f"run={quote(run_id, safe='')}&"
+    return f"/events?{run}seen={_mark(_state(library, run_id)[0])}"
+
+
+def events(library: Library, query: Mapping[str, str], request: Request) -> Response:
+    """A stream that says `change` whenever the store, or one run, is not as it was; it ends with the page."""
     headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-    return StreamingResponse(_events(library, run_id, request), media_type="text/event-stream", headers=headers)
+    return StreamingResponse(
+        _events(library, query.get("run"), query.get("seen", ""), request),
+        media_type="text/event-stream",
+        headers=headers,
+    )
 
 
-async def _events(library: Library, run_id: str | None, request: Request) -> AsyncIterator[str]:
-    known: Any = None
+async def _events(library: Library, run_id: str | None, seen: str, request: Request) -> AsyncIterator[str]:
+    known = seen
     quiet = 0
     yield "retry: 2000\n\n"
     while not library.ending and not await request.is_disconnected():
@@ -32,15 +44,20 @@ async def _events(library: Library, run_id: str | None, request: Request) -> Asy
             state = await run_in_threadpool(_state, library, run_id)
         except NotFound:
             return
-        if known is not None and state != known:
+        mark = _mark(state[0])
+        if known and mark != known:
             yield f"event: change\ndata: {json.dumps(state[1])}\n\n"
             quiet = 0
         elif quiet >= KEEP_ALIVE_POLLS:
             yield ": still here\n\n"
             quiet = 0
-        known = state
+        known = mark
         quiet += 1
         await asyncio.sleep(POLL_SECONDS)
+
+
+def _mark(state: Any) -> str:
+    return fingerprint(repr(state))[:16]
 
 
 def _state(library: Library, run_id: str | None) -> tuple[Any, dict[str, Any]]:

@@ -202,7 +202,7 @@ class RunIndex:
                 self._connection.execute(ADD_SCORES, values)
                 self._connection.execute("UPDATE indexed SET scored = ? WHERE run = ?", (end, run))
             self._remembered.get(run, {}).pop("evaluators", None)
-            return end < last
+            return bool(end < last)
 
     def prepare_scores(self, run: int) -> None:
         """Begin with the scores of a large run before a page needs them."""

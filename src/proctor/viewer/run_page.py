@@ -49,7 +49,8 @@ LIKE = {"broken": "failed", "fixed": "passed", "flaky": "error"}
 QUICK = ("failed", "flaky", "error", "pending", "broken", "fixed", "passed")
 
 
-def run_page(source: Source, row: RunRow, query: CaseQuery) -> str:
+def run_page(source: Source, row: RunRow, query: CaseQuery, live: str = "") -> str:
+    """`live` is where a run that goes on tells of changes."""
     totals = source.totals(row)
     earlier = source.earlier(row)
     before = earlier[0] if earlier else None
@@ -82,7 +83,7 @@ def run_page(source: Source, row: RunRow, query: CaseQuery) -> str:
         _write_plots(source.index, row, out)
     outcome = Outcome(row.info.verdict.outcome) if row.info.verdict else Outcome.SKIPPED
     title = f"{row.name or row.id}: {suites_text(row.info.suites)}"
-    live = f"/events?run={row.id}" if not source.is_file else ""
+    live = live if status != "finished" and not source.is_file else ""
     return page(title, f'<div id="live">\n{out.getvalue()}</div>\n', outcome=outcome, live=live)
 
 

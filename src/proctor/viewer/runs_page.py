@@ -16,6 +16,7 @@ from proctor.results.statistics import Estimate, wilson
 from proctor.results.verdict import INTERRUPTED
 from proctor.viewer.layout import agents_text, moment, page, run_address, sign, suites_text
 from proctor.viewer.library import Library, Source
+from proctor.viewer.live import live_address
 from proctor.viewer.run_index import SuiteTotals
 
 PAGE = 40
@@ -38,6 +39,7 @@ class ShownRun:
 
 def runs_page(library: Library, before: int | None = None, only: int | None = None) -> str:
     """The latest runs of every source, or those of one source before the run numbered `before`."""
+    live = live_address(library)
     out = StringIO()
     out.write('<h1 class="plain">Runs</h1>\n')
     if not any(source.count_runs() for source in library.sources) and not library.baselines:
@@ -59,7 +61,7 @@ def runs_page(library: Library, before: int | None = None, only: int | None = No
             )
     if library.baselines:
         out.write('<p><a href="/baselines">Baselines</a></p>\n')
-    return page("Runs", f'<div id="live">\n{out.getvalue()}</div>\n', here="/", live="/events")
+    return page("Runs", f'<div id="live">\n{out.getvalue()}</div>\n', here="/", live=live)
 
 
 def _look_at(source: Source, row: RunRow, until: float) -> ShownRun:

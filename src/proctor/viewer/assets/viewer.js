@@ -87,13 +87,24 @@
 
   const follow = () => {
     if (!body.dataset.live || !window.EventSource) return;
-    const events = new EventSource(body.dataset.live);
+    // A browser keeps few connections to one server: pages that are not looked at leave theirs to others.
+    let events;
     let waiting;
-    events.addEventListener("change", () => {
-      clearTimeout(waiting);
-      waiting = setTimeout(() => swap(location.href), 100);
+    const open = () => {
+      events = new EventSource(body.dataset.live);
+      events.addEventListener("change", () => {
+        clearTimeout(waiting);
+        waiting = setTimeout(() => swap(location.href), 100);
+      });
+    };
+    document.addEventListener("visibilitychange", () => {
+      events.close();
+      if (document.hidden) return;
+      swap(location.href);
+      open();
     });
     addEventListener("pagehide", () => events.close());
+    open();
   };
 
   let at = -1;
