@@ -153,7 +153,8 @@ class Soak:
         self.scheduler.kill()
         code = test.wait(120)
         if code != 130:
-            self.wrong.append(f"a run that lost its scheduler ended with {code}")
+            tail = (self.here / "second.txt").read_text()[-2000:]
+            self.wrong.append(f"a run that lost its scheduler ended with {code}\n{tail}")
         before = self.printed("second")
         self.end()
         self.start()

@@ -22,6 +22,7 @@ if [ $# -eq 0 ]; then
     for folder in benchmarks cli compat declared docs evaluators examples judging plugin reporting viewer; do
         apart="$apart --ignore=tests/$folder"
     done
+    apart="$apart --ignore=tests/running/cluster/test_two_hosts.py"
 fi
 for version in "$@"; do
     [ "$version" = "$default" ] && continue

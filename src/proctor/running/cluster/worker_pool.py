@@ -164,11 +164,9 @@ class WorkerPool:
         for task in tasks:
             if task is not None:
                 task.cancel()
-        problems: list[str] = []
-        ends = [asyncio.wait_for(lane.server.finish(), STOP_SECONDS + 5) for lane in self.lanes.values()]
-        for found in await asyncio.gather(*ends, return_exceptions=True):
-            if isinstance(found, list):
-                problems += found
+        lanes, self.lanes = self.lanes, {}
+        ends = [] if self._stopped else [_finished(lane) for lane in lanes.values()]
+        problems = [problem for found in await asyncio.gather(*ends) for problem in found]
         return list(dict.fromkeys(problems))
 
     def _give_out(self) -> None:
@@ -363,6 +361,16 @@ class WorkerPool:
             if not job.answer.done():
                 job.answer.set_exception(RunStopped(reason))
         self._waiting.clear()
+
+
+async def _finished(lane: Lane) -> list[str]:
+    """Stop the agents of one worker; one that is gone has none."""
+    try:
+        async with asyncio.timeout(STOP_SECONDS + 5):
+            problems: list[str] = await lane.server.finish()
+            return problems
+    except Exception:
+        return []
 
 
 async def _written(user: User) -> tuple[Turn, ...]:
