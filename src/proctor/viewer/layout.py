@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from io import StringIO
 from urllib.parse import quote, urlencode
@@ -100,16 +100,16 @@ def with_levels(html: str, level: int) -> str:
     return html.replace("<h5", f'<h5 aria-level="{level}"')
 
 
-def pages_links(at: int, pages: int, address: object) -> str:
+def pages_links(at: int, pages: int, address: Callable[[int], str]) -> str:
     """Links to the page before and after."""
     if pages <= 1:
         return ""
     out = StringIO()
     out.write('<nav class="pages" aria-label="Pages of cases">')
     if at > 1:
-        out.write(f'<a rel="prev" href="{escape(address(at - 1))}">← previous</a>')  # type: ignore[operator]
+        out.write(f'<a rel="prev" href="{escape(address(at - 1))}">← previous</a>')
     out.write(f"<span>page {at:,} of {pages:,}</span>")
     if at < pages:
-        out.write(f'<a rel="next" href="{escape(address(at + 1))}">next →</a>')  # type: ignore[operator]
+        out.write(f'<a rel="next" href="{escape(address(at + 1))}">next →</a>')
     out.write("</nav>\n")
     return out.getvalue()
