@@ -58,4 +58,4 @@ def test_the_embedded_judge_is_named_and_makes_no_calls(tmp_path: Path) -> None:
 
     from proctor.reporting.judge_report import judge_lines
 
-    assert judge_lines(run) == [("embedded", "1 score, no model")]
+    assert judge_lines(run) == [("embedded", "1 score, no model; not calibrated")]
