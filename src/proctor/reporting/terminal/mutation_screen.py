@@ -33,7 +33,7 @@ def show_mutation(
 ) -> None:
     """Suite by suite, then the sentence."""
     width = min(screen.width or USUAL_WIDTH, WIDEST)
-    screen = screen if screen.unicode else _WithoutEllipsis(screen)
+    screen = _shown_on(screen)
     if not quiet:
         for suite in report.suites:
             _show_suite(suite, screen, width, verbose=verbose)
@@ -41,6 +41,10 @@ def show_mutation(
             screen.line((f"seed {report.seed}; all mutants are in {stored}", "dim"))
     for line in _wrapped(verdict_text(report), width, ""):
         screen.line((line, STYLES.get(report.exit_code, "bold yellow")))
+
+
+def _shown_on(screen: Screen) -> Screen:
+    return screen if screen.unicode else _WithoutEllipsis(screen)
 
 
 class _WithoutEllipsis:
@@ -52,10 +56,9 @@ class _WithoutEllipsis:
         self._screen = screen
         self.width = screen.width
 
-    def line(self, *spans: Span) -> None:
-        self._screen.line(
-            *(s.replace("…", "...") if isinstance(s, str) else (s[0].replace("…", "..."), s[1]) for s in spans)
-        )
+    def line(self, *spans: Span, hang: int = 4) -> None:
+        said = (s.replace("…", "...") if isinstance(s, str) else (s[0].replace("…", "..."), s[1]) for s in spans)
+        self._screen.line(*said, hang=hang)
 
 
 def _show_suite(suite: SuiteFindings, screen: Screen, width: int, *, verbose: bool) -> None:
