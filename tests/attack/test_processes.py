@@ -110,9 +110,10 @@ def test_descendants_that_left_the_process_group_end_with_their_trial(
 
 def test_descendants_of_a_command_end_with_their_trial(shell: Command, suite: Command, here: Path) -> None:
     suite("echo", count=1)
-    (here / "daemon.sh").write_text("setsid sleep 78.25 >/dev/null 2>&1 &\necho q1\n")
+    wanted = f"sleep 78.{os.getpid()}"
+    (here / "daemon.sh").write_text(f"setsid {wanted} >/dev/null 2>&1 &\necho q1\n")
     assert shell("test", "suite.yaml", "--agent", "cmd:sh daemon.sh").code == 0
-    assert running_with("sleep 78.25") == []
+    assert running_with(wanted) == []
 
 
 def test_a_command_that_answered_has_answered_whoever_holds_its_output(

@@ -153,7 +153,7 @@ def test_doctor_knows_every_extra_that_adds_an_ability_and_counts_in_good_englis
     suite("suite.yaml")
     proctor("test", "suite.yaml")
     ended = proctor("doctor", "suite.yaml")
-    assert {extra for extra in extras if f"(extra: {extra})" in ended.out} == set(extras) - providers - {"dev"}
+    assert {extra for extra in extras if f"(extra: {extra})" in ended.out} == set(extras) - providers - {"dev", "docs"}
     assert ".proctor: 1 run\n" in ended.out
     assert "native, 1 case\n" in ended.out
 

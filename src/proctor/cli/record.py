@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,8 @@ import click
 from proctor.base.errors import InvalidSuite, UsageError
 from proctor.base.json_data import show
 from proctor.base.source import YAML_ENDINGS
-from proctor.cases.formats.loading import load
+from proctor.cases.formats.loading import declaration, format_named, load
 from proctor.cases.formats.native import LINES
-from proctor.cases.formats.native import NAME as NATIVE
 from proctor.cases.relocating import moved
 from proctor.cases.suite import NO_EXPECTATION, Suite
 from proctor.cli.configuration import command_configuration
@@ -121,7 +120,7 @@ def _loaded(source: str) -> list[Suite]:
 def _target(suite: Suite, given: Path | None, force: bool) -> Path:
     """Where it is written; known before the person is asked anything."""
     path = suite.path or Path("suite.yaml")
-    if given is None and suite.path is not None and suite.format == NATIVE:
+    if given is None and suite.path is not None and _editor(suite.format) is not None:
         return path
     target = given or path.with_name(f"{path.name.partition('.')[0] or path.stem}.recorded.yaml")
     check_ending(format_for(target), target)
@@ -214,24 +213,30 @@ def _write(suite: Suite, accepted: Accepted, target: Path, part: Any, before: by
 def _is_editable(suite: Suite, target: Path) -> bool:
     """Whether the text of the suite can become that of the target: the same language, and the same relative paths."""
     path = suite.path
-    if path is None or suite.format != NATIVE or format_for(target) != NATIVE:
+    if path is None or _editor(suite.format) is None or _editor(suite.format) != _editor(format_for(target)):
         return False
     alike = any(path.suffix in kind and target.suffix in kind for kind in (YAML_ENDINGS, LINES, (".json",)))
     return alike and path.resolve().parent == target.resolve().parent
 
 
+def _editor(name: str) -> Callable[..., str] | None:
+    """What edits suites of this format in place."""
+    known = format_named(name)
+    return None if known is None else declaration(known).edit
+
+
 def _edit(suite: Suite, changed: Suite, accepted: Accepted, target: Path, before: bytes) -> None:
     """Put the accepted cases into the text of the suite."""
-    from proctor.cases.formats.native.editing import edit_cases
     from proctor.cases.formats.native.json_positions import CannotEdit
 
-    path = Path(str(suite.path))
+    path, edit = Path(str(suite.path)), _editor(suite.format)
+    assert edit is not None
     if read_bytes(path) != before:
         raise UsageError(f"{path} was changed in the meantime; nothing is written, record it again")
     bom = codecs.BOM_UTF8 if before.startswith(codecs.BOM_UTF8) else b""
     cases = {index: case for index, case in enumerate(changed.cases) if case.id in accepted}
     try:
-        text = edit_cases(path, before.decode("utf-8-sig"), suite, cases)
+        text = edit(path, before.decode("utf-8-sig"), suite, cases)
     except CannotEdit as error:
         raise UsageError(f"{path} cannot be edited: {error}; name another file with --output") from None
     replace_file(target, bom + text.encode())

@@ -162,18 +162,18 @@ def _with(known: JudgeSummary, account: Mapping[str, Json], scores: int, abstain
     cached = sum(bool(call.get("cached")) for call in calls)
     usage = account.get("usage")
     usage = usage if isinstance(usage, Mapping) else {}
-    return JudgeSummary(
-        known.model,
-        known.scores + scores,
-        known.calls + len(calls) - cached,
-        known.cached + cached,
-        _sum(known.input_tokens, usage.get("input_tokens")),
-        _sum(known.output_tokens, usage.get("output_tokens")),
-        _sum(known.cost_usd, _cost(account, calls)),
-        known.unpriced + sum(_is_unpriced(call) for call in calls),
-        known.abstained + abstained,
-        known.cut_off + _added(calls, "cut_off"),
-        known.cut_off_tokens + _added(calls, "cut_off_tokens"),
+    return replace(
+        known,
+        scores=known.scores + scores,
+        calls=known.calls + len(calls) - cached,
+        cached=known.cached + cached,
+        input_tokens=_sum(known.input_tokens, usage.get("input_tokens")),
+        output_tokens=_sum(known.output_tokens, usage.get("output_tokens")),
+        cost_usd=_sum(known.cost_usd, _cost(account, calls)),
+        unpriced=known.unpriced + sum(_is_unpriced(call) for call in calls),
+        abstained=known.abstained + abstained,
+        cut_off=known.cut_off + _added(calls, "cut_off"),
+        cut_off_tokens=known.cut_off_tokens + _added(calls, "cut_off_tokens"),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Protocol
 from proctor.base.fields import Document
 from proctor.base.json_data import Json
 from proctor.base.records import record
-from proctor.cases.suite import NOTHING, Suite
+from proctor.cases.suite import NOTHING, Case, Suite
 
 JSON_AND_YAML = (".json", ".yaml", ".yml")
 
@@ -52,6 +52,8 @@ class Declaration:
     """How a file of this format names its agent: the middle of a sentence, such as "add `agent: app.py:agent`, or "."""
     only_answers: bool = False
     """Whether its files can expect something of an answer alone, and nothing of tool calls, tokens or time."""
+    edit: Callable[[Path, str, Suite, Mapping[int, Case]], str] | None = None
+    """The text of a suite with some of its cases changed and every other line as it was, if the format can do that."""
     dialects: Mapping[str, Callable[[Sequence[Suite]], Written]] = NOTHING
     """Other names under which suites are written, in a spelling of their own that this format reads as well."""
 

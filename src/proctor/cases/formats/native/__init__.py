@@ -9,7 +9,7 @@ from pathlib import Path
 from proctor.base.fields import Document
 from proctor.base.json_data import Json
 from proctor.cases.formats.format_spec import JSON_AND_YAML, Declaration, Written, mentions_key
-from proctor.cases.suite import Suite
+from proctor.cases.suite import Case, Suite
 
 NAME = "native"
 LINES = (".jsonl", ".ndjson")
@@ -35,6 +35,12 @@ def write(suites: Sequence[Suite], ending: str = "") -> Written:
     return write_text(suites, ending or ".yaml")
 
 
+def _edit(path: Path, text: str, suite: Suite, changed: Mapping[int, Case]) -> str:
+    from proctor.cases.formats.native.editing import edit_cases
+
+    return edit_cases(path, text, suite, changed)
+
+
 def _parse_lines(path: Path, text: str) -> Json:
     from proctor.cases.formats.native.parts import parse_lines
 
@@ -55,4 +61,5 @@ DECLARED = Declaration(
     parsers=dict.fromkeys(LINES, _parse_lines),
     resembles=_resembles,
     agent_hint="add `agent: app.py:agent`, or ",
+    edit=_edit,
 )
