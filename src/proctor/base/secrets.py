@@ -202,7 +202,7 @@ def texts_in(value: object) -> list[str]:
             found.append(value)  # type: ignore[arg-type]
         elif kind in _NO_TEXT:
             continue
-        elif (parts_of := _parts_of(kind)) is not None:
+        elif (parts_of := _parts_of(kind)) is not None:  # type: ignore[arg-type]
             left.extend(parts_of(value))
         elif not issubclass(kind, (int, float, enum.Enum)):
             found.append(show(plain(value)))
