@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import io
 import json
 import os
@@ -33,9 +34,12 @@ def main(folder: Path) -> None:
     for title, part in parts():
         sizes = (SMALL, SMALL, LARGE)
         for step, (size, do) in enumerate(zip(sizes, [part(size) for size in sizes], strict=True)):
+            gc.collect()
+            gc.disable()  # when it comes depends on all that was done before, and it takes as much as ten cases
             os.getsid(0)
             do()
             os.getsid(0)
+            gc.enable()
             titles += ["", f"{title} {size}" if step else ""]
     Path("titles.json").write_text(json.dumps(titles), encoding="utf-8")
 
