@@ -8,12 +8,12 @@ PIP := -m pip install --quiet --disable-pip-version-check --no-compile
 # The tests start many short processes, which are quicker if modules are compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all lint types docs docs-check unit browser other-pythons every-python frameworks frameworks-all local-model schema picture viewer-pictures benchmarks clean
+.PHONY: demo test test-all lint types docs docs-check unit browser other-pythons every-python frameworks frameworks-all local-model schema picture viewer-pictures benchmarks bench-guard clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py demo-reports
 
-test: lint types docs-check unit other-pythons frameworks
+test: lint types docs-check unit bench-guard other-pythons frameworks
 
 # What takes too long for every change.
 test-all: test every-python frameworks-all local-model
@@ -74,6 +74,10 @@ viewer-pictures: $(VENV)/.ready browser
 
 benchmarks: $(VENV)/.ready
 	$(BIN)/python benchmarks/run.py
+
+# Instructions that one case takes: a count that grew by more than 5 % is an error.
+bench-guard: $(VENV)/.ready
+	PYTHON='$(BIN)/python' sh scripts/bench_guard.sh
 
 clean:
 	rm -rf $(VENV) .venv-* site docs/generated .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache demo-reports .browser

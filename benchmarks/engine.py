@@ -115,7 +115,7 @@ def _against_bare_loop(per_case: dict[str, PerCase]) -> list[Row]:
     for kind in ("", ", async agent"):
         engine, bare = per_case[f"proctor.run{kind}"], per_case[f"bare loop{kind}"]
         ratio, whole = ratio_of(engine.marginal, bare.marginal), engine.total / bare.total
-        rows.append(at_most(f"engine / bare loop{kind or ', sync agent'}", ratio, 3, f" ({whole:.2f}x with start-up)"))
+        rows.append(at_most(f"engine / bare loop{kind or ', sync agent'}", ratio, 2, f" ({whole:.2f}x with start-up)"))
     return rows
 
 

@@ -19,9 +19,9 @@ def measure_growth(proctor: Interpreter, folder: Path, cases: int, rounds: int) 
     per_case = (large.peak_kb - small.peak_kb) / (cases * (FACTOR - 1))
     what = f"{cases * FACTOR:,} cases against {cases:,}"
     return [
-        at_most(f"{what}: time", large.wall / small.wall, FACTOR + 1),
+        at_most(f"{what}: time", large.wall / small.wall, FACTOR + 0.5),
         Row(f"- {what}: CPU time", f"{large.cpu / small.cpu:.2f}x"),
-        Row(f"{what}: memory", f"{per_case:.2f} KB a case", "below 2 KB a case", per_case < 2),
+        Row(f"{what}: memory", f"{per_case:.2f} KB a case", "below 1 KB a case", per_case < 1),
     ]
 
 

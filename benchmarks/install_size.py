@@ -28,5 +28,5 @@ def measure_install(proctor: Interpreter) -> list[Row]:
             "at most 25",
             len(distributions) <= 25,
         ),
-        Row("base install: size with compiled files", f"{mebibytes:.1f} MB", "at most 60 MB", mebibytes <= 60),
+        Row("base install: size with compiled files", f"{mebibytes:.1f} MB", "at most 50 MB", mebibytes <= 50),
     ]

@@ -31,5 +31,5 @@ def measure_startup(proctor: Interpreter, folder: Path, rounds: int) -> list[Row
     costs = compare(contenders, rounds)
     ratios = {name: cost.cpu / costs[NOTHING].cpu for name, cost in costs.items()}
     first, *others = files
-    rows = [at_most(HELP, ratios[HELP], 6), at_most(f"proctor test, one case ({first})", ratios[first], 15)]
+    rows = [at_most(HELP, ratios[HELP], 6), at_most(f"proctor test, one case ({first})", ratios[first], 11)]
     return rows + [Row(f"- the same ({title})", f"{ratios[title]:.2f}x") for title in others]

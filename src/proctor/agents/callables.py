@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, get_args
 
 from proctor.agents.agent import BaseAgent, BaseSession, Reply
-from proctor.agents.replies import to_reply
 from proctor.agents.sessions import TRIAL, Conversation
 from proctor.base.errors import AgentFailed
 from proctor.base.json_data import Json, fingerprint, plain, show
@@ -255,13 +254,20 @@ class CallableSession(BaseSession):
         except DoesNotFit as error:
             raise AgentFailed(f"{agent.name} cannot be called with {_short(turn)}: {error}") from None
         answer = await invoke_as(agent.asynchronous, agent.function, positional, named)
-        reply = Reply(answer) if type(answer) is str else to_reply(answer, turn.input)
+        reply = Reply(answer) if type(answer) is str else _read(answer, turn.input)
         if conversation is None:
             return reply
         if reply.state is None and signature.takes("state", "session"):
             conversation.history.append((turn.input, reply.text))
             return dataclasses.replace(reply, state=plain(conversation.state))
         return conversation.record(turn, reply)
+
+
+def _read(answer: Any, asked: Json) -> Reply:
+    """Most agents answer with text: only the others need what knows all shapes of answers."""
+    from proctor.agents.replies import to_reply
+
+    return to_reply(answer, asked)
 
 
 def _short(turn: Turn) -> str:

@@ -20,7 +20,6 @@ from proctor.cases.formats.holodeck.configuration import ConfigFile, config_file
 from proctor.cases.suite import Suite
 from proctor.declared.description import AgentSpec, FunctionSpec, StoreSpec, VendorOptions, tool_name
 from proctor.declared.model_reader import SAMPLED, missing_for, missing_key, read_model
-from proctor.declared.passage_search import files_of
 from proctor.declared.tool_reader import ToolReader, read_inline_or_file, schema_problem
 from proctor.judging.providers import ModelSpec
 
@@ -176,6 +175,8 @@ def offered(tools: ToolReader) -> list[str]:
 
 
 def _digest(source: Path) -> str:
+    from proctor.declared.passage_search import files_of
+
     content = hashlib.blake2b(digest_size=12)
     for path in files_of(source):
         content.update(path.name.encode("utf-8", "replace"))

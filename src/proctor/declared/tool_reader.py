@@ -7,7 +7,6 @@ import importlib.util
 import inspect
 import os
 import re
-import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from pathlib import Path
@@ -23,7 +22,6 @@ from proctor.base.source import Pointer
 from proctor.cases.formats.holodeck.configuration import ProviderDefaults
 from proctor.declared.description import FunctionSpec, McpSpec, PromptSpec, StoreSpec, ToolSpec
 from proctor.declared.model_reader import filled, missing_for, read_address, read_model
-from proctor.declared.vector_stores import read_store
 from proctor.judging.providers import ModelSpec
 
 MOST_TOOLS = 50
@@ -146,6 +144,8 @@ class ToolReader:
         return model
 
     def _store(self, fields: Fields, name: str, description: str, deferred: bool) -> StoreSpec | None:
+        from proctor.declared.vector_stores import read_store  # with embeddings, which most agents do without
+
         return read_store(fields, name, description, self.base, self.embedder or self.model, self.embedder, deferred)
 
 
@@ -228,6 +228,8 @@ def read_mcp(fields: Fields, name: str, base: Path, deferred: bool) -> McpSpec |
 
 def _is_program(command: str, base: Path, environment: Mapping[str, str]) -> bool:
     """A name is looked for where the server's own PATH leads, a path from the folder it is started in."""
+    import shutil
+
     try:
         if Path(command).name != command:
             return os.access(base / command, os.X_OK)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -122,6 +123,10 @@ class ScoreRow:
     gates: bool
 
 
+_shared_row = functools.lru_cache(maxsize=1024, typed=True)(ScoreRow)
+"""Equal rows are one object: most of a large run's are equal, and all of them stay in memory."""
+
+
 @record
 class TrialSummary:
     """The part of a trial that a run keeps in memory."""
@@ -147,7 +152,7 @@ class TrialSummary:
             trial.number,
             trial.position,
             trial.outcome,
-            tuple([ScoreRow(s.evaluator, s.outcome, s.value, s.threshold, s.gates) for s in trial.scores]),
+            tuple([_shared_row(s.evaluator, s.outcome, s.value, s.threshold, s.gates) for s in trial.scores]),
             trial.duration_ms,
             None if usage is None else usage.total_tokens,
             None if usage is None else usage.cost_usd,

@@ -24,13 +24,13 @@ from proctor.results.encoding import (
     score_to_json,
     trial_content,
 )
-from proctor.results.judge_calls import Tally
 from proctor.results.run import Outcome, Run, TrialResult, TrialSummary
 from proctor.results.run_info import RunInfo, RunRow, run_info_from_json, run_info_to_json
-from proctor.results.stored_traces import StoredSpans, TraceRow, Traces
 
 if TYPE_CHECKING:
     from proctor.results.gate_outcome import GateOutcome
+    from proctor.results.judge_calls import JudgeSummary
+    from proctor.results.stored_traces import StoredSpans, TraceRow, Traces
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -108,6 +108,8 @@ class Store:
 
     @functools.cached_property
     def traces(self) -> Traces:
+        from proctor.results.stored_traces import Traces
+
         return Traces(self._database)
 
     def close(self) -> None:
@@ -363,8 +365,14 @@ def _trial(columns: _TrialColumns, case: Case, database: Database) -> TrialResul
         agent=decode_text(columns.agent),
         warnings=tuple(content.get("warnings", ())),
         reused=content.get("reused", False),
-        spans=StoredSpans(database, content["trace"]) if "trace" in content else (),
+        spans=_spans(database, content["trace"]) if "trace" in content else (),
     )
+
+
+def _spans(database: Database, trace: Any) -> StoredSpans:
+    from proctor.results.stored_traces import StoredSpans
+
+    return StoredSpans(database, trace)
 
 
 def _keep_out_of_git(folder: Path) -> None:
@@ -405,13 +413,19 @@ def read_run(store: Store, wanted: str) -> Run:
         environment=info.environment,
         options=info.options,
         store=str(store.folder),
-        judges=tuple(Tally(trials)) if info.judges is None else info.judges,
+        judges=_judges(trials) if info.judges is None else info.judges,
         uncounted=info.uncounted,
         name=row.name,
         git=info.git,
         evaluator_keys=info.evaluator_keys,
         gate=None if info.gate is None else _gate(info.gate),
     )
+
+
+def _judges(trials: Iterable[TrialResult]) -> tuple[JudgeSummary, ...]:
+    from proctor.results.judge_calls import Tally
+
+    return tuple(Tally(trials))
 
 
 def _gate(data: Mapping[str, Any]) -> GateOutcome:

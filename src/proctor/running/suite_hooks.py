@@ -6,18 +6,20 @@ import functools
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from proctor.agents.agent import BaseAgent
 from proctor.base.json_data import Json
 from proctor.base.records import record
-from proctor.cases.files.attachments import FileSettings
 from proctor.cases.formats.format_spec import Declaration
 from proctor.cases.formats.loading import declaration, format_named
 from proctor.cases.suite import Case, Suite
 from proctor.results.run import Outcome, Run
 from proctor.results.verdict import RunVerdict
 from proctor.running.options import RunOptions
+
+if TYPE_CHECKING:
+    from proctor.cases.files.attachments import FileSettings
 
 DOWNLOADS = ".proctor/files"
 
@@ -59,6 +61,8 @@ class SuiteHooks:
 
     def file_settings(self, suite: Suite) -> FileSettings:
         """How files attached to turns are read and where downloads are kept."""
+        from proctor.cases.files.attachments import FileSettings
+
         return FileSettings(cache=(suite.base or Path.cwd()) / DOWNLOADS)
 
     def verbosity(self, suite: Suite) -> Literal["quiet", "normal", "verbose"] | None:

@@ -26,6 +26,7 @@ from reporting_samples import (
 from proctor.agents.agent import Reply, ToolCall, Usage
 from proctor.cases.matchers import Equals, Ignore
 from proctor.cases.suite import Case, Expected, ExpectedCall, NamedData, Turn
+from proctor.reporting.html import overview
 from proctor.reporting.html import report_page as html
 from proctor.reporting.html.escaping import block, escape, inline, percent
 
@@ -294,6 +295,27 @@ def test_trials_are_never_held_all_at_once() -> None:
 
     assert stream.made == 200
     assert "answer 199" in text
+
+
+def test_the_page_of_a_large_run_tells_what_went_wrong_in_full_and_says_what_it_leaves_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(html, "TRIALS_IN_FULL", 3)
+    monkeypatch.setattr(overview, "ROWS_SHOWN", 4)
+    run = make_run([trial(f"case-{n}", FAILED if n in (5, 7) else PASSED) for n in range(9)])
+
+    text = report(html, run)
+    page = Page(text)
+
+    told = [found["id"] for tag, found in page.tags if found.get("id", "").startswith("trial-")]
+    assert told == ["trial-0", "trial-5", "trial-7"]
+    assert {found["href"] for found in page.all("a") if found["href"].startswith("#trial-")} == {
+        f"#{at}" for at in told
+    }
+    assert len([found for found in page.all("tr") if "data-row" in found]) == 4
+    assert "3 of 9 trials are told here, the worst first." in text
+    assert "and 5 more cases, none worse than these." in text
+    assert page.crossed == page.open == []
 
 
 def test_filters_wait_for_the_script_and_everything_else_does_without() -> None:

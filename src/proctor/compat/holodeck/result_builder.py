@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -235,6 +234,7 @@ def _rolled_up(turns: Sequence[TurnResult]) -> list[MetricResult]:
 
 
 def _mean(group: Sequence[MetricResult]) -> MetricResult:
+    import statistics
     from dataclasses import replace
 
     scores = [metric.score for metric in group if metric.score is not None]

@@ -7,6 +7,7 @@
   const toggles = [...bar.querySelectorAll("[data-toggle]")];
   const trials = [...document.querySelectorAll(".trial")];
   const rows = new Map([...document.querySelectorAll("tr[data-row]")].map((row) => [row.dataset.row, row]));
+  const told = new Set(trials.map((trial) => trial.dataset.row));
   const texts = new WeakMap();
 
   const pressed = (toggle) => toggle.getAttribute("aria-pressed") === "true";
@@ -29,8 +30,9 @@
         kept.add(trial.dataset.row);
       }
     }
-    for (const [number, row] of rows) row.hidden = !kept.has(number);
-    shown.textContent = count === trials.length ? "" : `${count} of ${trials.length} shown`;
+    const filtered = count !== trials.length;
+    for (const [number, row] of rows) row.hidden = told.has(number) ? !kept.has(number) : filtered;
+    shown.textContent = !filtered ? "" : `${count} of ${trials.length} shown`;
   };
 
   const reveal = () => {

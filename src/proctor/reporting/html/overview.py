@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TextIO
 
+from proctor.base.records import record
 from proctor.reporting.case_groups import WORST_FIRST, DistinctReason, failing_cases
 from proctor.reporting.html.escaping import GLYPHS, badge, code, facts, gauge, inline, percent
 from proctor.reporting.wording import count_parts, counted, flaky_text, informing, reliability_text
@@ -14,9 +15,29 @@ from proctor.results.verdict import CaseVerdict, EvaluatorSummary, RunVerdict, S
 
 CASES_WITH_REASONS = 200
 REASONS_SHOWN = 5
+ROWS_SHOWN = 5_000
+"""Cases of a suite in its table, the worst first: a browser takes long to lay out more."""
 
 
-def write_grids(run: Run, verdict: RunVerdict, out: TextIO) -> dict[tuple[str, str], int]:
+@record
+class Shown:
+    """Which trials the page tells in full: links lead to these alone."""
+
+    positions: frozenset[int] | None = None
+    """`None` for all."""
+
+    def __contains__(self, position: int) -> bool:
+        return self.positions is None or position in self.positions
+
+    def link(self, position: int, words: str, attributes: str = "") -> str:
+        """The words, as a link to the trial where it is on the page."""
+        return f'<a{attributes} href="#{anchor(position)}">{words}</a>' if position in self else words
+
+
+EVERYTHING = Shown()
+
+
+def write_grids(run: Run, verdict: RunVerdict, out: TextIO, shown: Shown = EVERYTHING) -> dict[tuple[str, str], int]:
     """A table per suite; returns the number of each case's row, by which its trials are found again."""
     trials: dict[tuple[str, str], list[TrialSummary]] = {}
     for summary in run.summaries:
@@ -25,7 +46,7 @@ def write_grids(run: Run, verdict: RunVerdict, out: TextIO) -> dict[tuple[str, s
     out.write('<section id="cases">\n<h2>Cases</h2>\n')
     for suite in verdict.suites:
         if suite.cases:
-            _write_grid(suite, trials, rows, out)
+            _write_grid(suite, trials, rows, out, shown)
     if not trials:
         out.write('<p class="none">No case was run.</p>\n')
     out.write("</section>\n")
@@ -42,6 +63,7 @@ def _write_grid(
     trials: dict[tuple[str, str], list[TrialSummary]],
     rows: dict[tuple[str, str], int],
     out: TextIO,
+    shown: Shown,
 ) -> None:
     names = [item.evaluator for item in suite.evaluators]
     name = inline(suite.name)
@@ -50,15 +72,15 @@ def _write_grid(
     repeats = '<th scope="col">Trials</th>' if suite.repeats > 1 else ""
     out.write(f'<caption>{name}</caption>\n<thead><tr><th scope="col">Case</th><th scope="col">Outcome</th>')
     out.write(f"{repeats}{heads}</tr></thead>\n<tbody>\n")
-    for case in sorted(suite.cases, key=lambda case: WORST_FIRST.index(case.outcome)):
+    for case in sorted(suite.cases, key=lambda case: WORST_FIRST.index(case.outcome))[:ROWS_SHOWN]:
         own = trials[suite.name, case.case_id]
         out.write(
             f'<tr data-row="{rows[suite.name, case.case_id]}"><th scope="row">'
-            f'<a href="#{anchor(own[0].position)}">{inline(case.case_id, 120)}</a></th>'
+            f"{shown.link(own[0].position, inline(case.case_id, 120))}</th>"
             f"<td>{badge(case.outcome)}{_notes(case)}</td>"
         )
         if repeats:
-            out.write(f'<td class="strip">{"".join(_dot(summary) for summary in own)}</td>')
+            out.write(f'<td class="strip">{"".join(_dot(summary, shown) for summary in own)}</td>')
         scores: dict[str, list[ScoreRow]] = {}
         for summary in own:
             for score in summary.scores:
@@ -66,6 +88,8 @@ def _write_grid(
         out.write("".join(score_cell(scores.get(evaluator, ())) for evaluator in names))
         out.write("</tr>\n")
     out.write("</tbody>\n</table>\n</div>\n")
+    if (more := len(suite.cases) - ROWS_SHOWN) > 0:
+        out.write(f'<p class="cut">and {counted(more, "more case")}, none worse than these.</p>\n')
 
 
 def _notes(case: CaseVerdict) -> str:
@@ -74,7 +98,7 @@ def _notes(case: CaseVerdict) -> str:
     return f"{flaky}{' <small>in quarantine</small>' if case.quarantined else ''}"
 
 
-def write_failures(run: Run, verdict: RunVerdict, out: TextIO) -> None:
+def write_failures(run: Run, verdict: RunVerdict, out: TextIO, shown: Shown = EVERYTHING) -> None:
     """Every case that went wrong, once: how many of its trials, each distinct reason, and a link to an example."""
     cases = failing_cases(run, verdict, most_reasons=CASES_WITH_REASONS)
     if not cases:
@@ -84,16 +108,16 @@ def write_failures(run: Run, verdict: RunVerdict, out: TextIO) -> None:
         flaky = ' <strong class="flaky">flaky</strong>' if case.is_flaky else ""
         name = inline(f"{case.suite}/{case.case_id}", 200)
         out.write(f"<li>{badge(case.outcome)} <b>{name}</b> {case.share}{flaky}")
-        out.write("".join(_reason(reason) for reason in case.reasons[:REASONS_SHOWN]))
+        out.write("".join(_reason(reason, shown) for reason in case.reasons[:REASONS_SHOWN]))
         if more := len(case.reasons) - REASONS_SHOWN:
             out.write(f"<br>and {counted(more, 'more reason')}" if more > 0 else "")
         out.write("</li>\n")
     out.write("</ul>\n</section>\n")
 
 
-def _reason(reason: DistinctReason) -> str:
+def _reason(reason: DistinctReason, shown: Shown) -> str:
     times = f"{counted(reason.trials, 'time')}: " if reason.trials > 1 else ""
-    return f'<br>{times}<a href="#{anchor(reason.position)}">{inline(reason.text) or reason.outcome.value}</a>'
+    return f"<br>{times}{shown.link(reason.position, inline(reason.text) or reason.outcome.value)}"
 
 
 def write_gate(run: Run, out: TextIO) -> None:
@@ -108,12 +132,12 @@ def write_gate(run: Run, out: TextIO) -> None:
     out.write("</section>\n")
 
 
-def _dot(summary: TrialSummary) -> str:
+def _dot(summary: TrialSummary, shown: Shown) -> str:
     words = f"trial {summary.number} {summary.outcome.value}"
-    return (
-        f'<a class="dot {summary.outcome.value}" href="#{anchor(summary.position)}" title="{words}" '
-        f'aria-label="{words}">{GLYPHS[summary.outcome]}</a>'
-    )
+    attributes = f' class="dot {summary.outcome.value}" title="{words}" aria-label="{words}"'
+    if summary.position not in shown:
+        return f'<span role="img"{attributes}>{GLYPHS[summary.outcome]}</span>'
+    return shown.link(summary.position, GLYPHS[summary.outcome], attributes)
 
 
 def score_cell(scores: Sequence[ScoreRow]) -> str:

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
+from proctor.reporting.case_groups import WORST_FIRST
 from proctor.reporting.distributions import write_distributions
 from proctor.reporting.html.escaping import GLYPHS, badge, code, escape, facts, inline
-from proctor.reporting.html.overview import write_evaluators, write_failures, write_gate, write_grids, write_suites
+from proctor.reporting.html.overview import (
+    EVERYTHING,
+    Shown,
+    write_evaluators,
+    write_failures,
+    write_gate,
+    write_grids,
+    write_suites,
+)
 from proctor.reporting.html.trial_section import write_trial
 from proctor.reporting.judge_report import doubt_lines, judge_lines
 from proctor.reporting.wording import counted, counts_text, duration, money, suites_with_trials, when
-from proctor.results.run import Outcome, Run
+from proctor.results.run import Outcome, Run, TrialResult
 from proctor.results.verdict import RunVerdict
 
 POLICY = (
@@ -32,6 +42,10 @@ ICON_COLOURS = {
     Outcome.SKIPPED: "6e7781",
     Outcome.PENDING: "8250df",
 }
+
+
+TRIALS_IN_FULL = 2_000
+"""Trials that a page tells in full, the worst first: it is about 1.5 KB each, and a browser has to hold them all."""
 
 
 def page_head(title: str, outcome: Outcome) -> str:
@@ -78,13 +92,14 @@ def _asset(name: str) -> str:
 
 
 def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
-    """Write the page, one trial at a time."""
+    """Write the page, one trial at a time; of a large run, those that did not pass before those that did."""
+    shown = _shown(run)
     _write_head(run, verdict, out)
     _write_banner(run, verdict, out)
     out.write("<main>\n")
     write_gate(run, out)
     write_suites(run, verdict, out)
-    write_failures(run, verdict, out)
+    write_failures(run, verdict, out, shown)
     if run.compares_agents:
         from proctor.reporting.agents_report import write_agents_html
 
@@ -95,8 +110,8 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
         from proctor.reporting.html.mutation_page import write_kept
 
         write_kept(run, out)
-    rows = write_grids(run, verdict, out)
-    _write_trials(run, verdict, rows, out)
+    rows = write_grids(run, verdict, out, shown)
+    _write_trials(run, verdict, rows, out, shown)
     out.write("</main>\n")
     _write_foot(run, out)
 
@@ -142,8 +157,34 @@ def _run_facts(run: Run, verdict: RunVerdict) -> list[tuple[str, str]]:
     return pairs
 
 
-def _write_trials(run: Run, verdict: RunVerdict, rows: dict[tuple[str, str], int], out: TextIO) -> None:
+def _shown(run: Run) -> Shown:
+    if len(run.summaries) <= TRIALS_IN_FULL:
+        return EVERYTHING
+    worst = sorted(run.summaries, key=lambda summary: WORST_FIRST.index(summary.outcome))
+    return Shown(frozenset(summary.position for summary in worst[:TRIALS_IN_FULL]))
+
+
+class _ShownTrials:
+    """The trials that the page tells in full, read anew each time; from a store, without reading the others."""
+
+    def __init__(self, run: Run, shown: Shown) -> None:
+        self._trials, self._shown = run.trials, shown
+        self._cases = {(item.suite, item.case_id) for item in run.summaries if item.position in shown}
+
+    def __iter__(self) -> Iterator[TrialResult]:
+        of_cases = getattr(self._trials, "of_cases", None)
+        trials = self._trials if of_cases is None else of_cases(self._cases)
+        return (trial for trial in trials if trial.position in self._shown)
+
+
+def _write_trials(run: Run, verdict: RunVerdict, rows: dict[tuple[str, str], int], out: TextIO, shown: Shown) -> None:
     out.write('<section id="trials">\n<h2>Trials</h2>\n')
+    if shown is not EVERYTHING:
+        run = replace(run, trials=_ShownTrials(run, shown))
+        out.write(
+            f'<p class="cut">{TRIALS_IN_FULL:,} of {len(run.summaries):,} trials are told here, the worst first. '
+            f"{code('proctor view')} shows all of them, {code(f'proctor show {run.id} --json FILE')} writes them.</p>\n"
+        )
     write_filter(verdict.counts, out)
     for _, judged, trials in suites_with_trials(run, verdict):
         out.write(f'<div class="of-suite">\n<h3>{inline(judged.name)} {badge(judged.outcome)}</h3>\n')

@@ -4,17 +4,8 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from proctor.reporting.explain import (
-    BRIEF,
-    CALL_TITLES,
-    FULL,
-    Detail,
-    Fact,
-    explain,
-    length_told,
-    why_open,
-)
 from proctor.reporting.terminal.screen import Screen, Span, cells, folded, middle_cut, one_line, visible
 from proctor.reporting.wording import (
     SHORT,
@@ -32,6 +23,9 @@ from proctor.reporting.wording import (
 )
 from proctor.results.run import Outcome, Run, TrialResult, TrialSummary
 from proctor.results.verdict import CaseVerdict, EvaluatorSummary, RunVerdict, SuiteVerdict
+
+if TYPE_CHECKING:  # a run in which everything passes explains nothing, and starts sooner without
+    from proctor.reporting.explain import Detail, Fact
 
 INDENT = 7
 NAME_WIDTH = 32
@@ -95,8 +89,12 @@ def tell_trial(
 ) -> None:
     """One line, with an explanation below if the trial went wrong or everything is asked for."""
     screen.line(*_trial_line(trial, names), hang=INDENT)
-    detail = FULL if verbose else BRIEF
     explained = verbose or trial.outcome in (Outcome.FAILED, Outcome.ERROR)
+    if not explained and not warnings:
+        return
+    from proctor.reporting.explain import BRIEF, FULL, Fact, explain
+
+    detail = FULL if verbose else BRIEF
     facts = explain(trial, detail) if explained else []
     facts += [Fact("warning", warning, Outcome.ERROR) for warning in warnings]
     if facts:
@@ -123,6 +121,8 @@ def tell_facts(screen: Screen, facts: Sequence[Fact], detail: Detail) -> None:
 
 def _stacked(facts: Sequence[Fact], room: int) -> list[Fact]:
     """Facts of two columns with one below the other, for a screen that is too narrow for both."""
+    from proctor.reporting.explain import CALL_TITLES, Fact
+
     column = max(map(len, CALL_TITLES)) + 2
     told: list[Fact] = []
     label = ""
@@ -180,8 +180,11 @@ def _trial_line(trial: TrialResult, names: NameColumn) -> list[Span]:
     for text, outcome in score_texts(trial.scores):
         spans += [separator, (text, "" if outcome is Outcome.PASSED else STYLES[outcome])]
         separator = ", "
-    if trial.outcome in (Outcome.SKIPPED, Outcome.PENDING) and (reason := why_open(trial)):
-        spans.append((f"  {reason}", "dim"))
+    if trial.outcome in (Outcome.SKIPPED, Outcome.PENDING):
+        from proctor.reporting.explain import why_open
+
+        if reason := why_open(trial):
+            spans.append((f"  {reason}", "dim"))
     if trial.attempts > 1:
         spans.append((f"  ({trial.attempts} attempts)", "dim"))
     if trial.reused:
@@ -194,6 +197,8 @@ def _text_lines(text: str, room: int | None, most: int) -> list[str]:
     if room is not None:
         lines = [piece for line in lines for piece in folded(line, room)]
     if len(lines) > most:
+        from proctor.reporting.explain import length_told
+
         lines = [*lines[:most], length_told(text) or f"... ({counted(len(lines) - most, 'more line')})"]
     return lines
 

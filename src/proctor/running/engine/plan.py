@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from proctor.agents.agent import BaseAgent
 from proctor.agents.resolving import resolve_agent
@@ -18,7 +18,6 @@ from proctor.base.json_data import canonical, fingerprint, plain
 from proctor.base.records import record
 from proctor.base.references import without_loading
 from proctor.cases.evaluator_specs import with_implied
-from proctor.cases.files.attachments import Contents
 from proctor.cases.suite import NOTHING, Case, EvaluatorSpec, Settings, Suite
 from proctor.evaluators.registry import Bound, build
 from proctor.results.run import QuarantinedCase, SuiteInfo
@@ -36,6 +35,9 @@ from proctor.running.options import (
     written_judge,
 )
 from proctor.running.suite_hooks import agent_hint, hooks_of
+
+if TYPE_CHECKING:
+    from proctor.cases.files.attachments import Contents
 
 NO_OPTIONS = RunOptions()
 
@@ -205,7 +207,7 @@ def make_plan(
     ready = [item for item in planned if item is not None]
     trials: list[PlannedTrial] = []
     for item in ready:
-        before, with_attachments = len(trials), Contents(item.suite.base) if _has_attachments(item.suite) else None
+        before, with_attachments = len(trials), _attachments(item.suite)
         for case in item.suite.cases:
             if select is not None and not select(item.suite, case):
                 continue
@@ -234,8 +236,12 @@ def _quarantined(trials: Sequence[PlannedTrial]) -> tuple[QuarantinedCase, ...]:
     )
 
 
-def _has_attachments(suite: Suite) -> bool:
-    return any(turn.attachments for case in suite.cases for turn in case.turns)
+def _attachments(suite: Suite) -> Contents | None:
+    if not any(turn.attachments for case in suite.cases for turn in case.turns):
+        return None
+    from proctor.cases.files.attachments import Contents
+
+    return Contents(suite.base)
 
 
 def _ambiguities(suites: Sequence[Suite]) -> list[Problem]:
