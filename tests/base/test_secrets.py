@@ -161,3 +161,10 @@ def test_a_secret_is_masked_at_any_depth(value: Any, name: str) -> None:
 )
 def test_a_megabyte_of_beginnings_is_read_in_one_walk(piece: str) -> None:
     assert mask(piece * (1_000_000 // len(piece)))
+
+
+@pytest.mark.parametrize("size", [10, 20_000])
+def test_every_shape_is_found_in_short_and_in_long_texts(size: int) -> None:
+    for name, token in TOKENS.items():
+        text = "word " * size + token + " and more"
+        assert token not in mask(text), name

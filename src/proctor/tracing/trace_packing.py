@@ -48,13 +48,13 @@ def pack(spans: Sequence[Span]) -> Packed:
     except (ValueError, TypeError, RecursionError):
         rows = [_encodable(row, span) for row, span in zip(rows, ordered, strict=True)]
         text = _encode(rows)
+    cut = ""
+    if len(text) > LARGEST:  # before secrets are looked for: what is not kept need not be masked
+        rows, text, cut = _cut(rows)
     masker = Masker()
     if masker.may_be_in([text]):
         rows = [_masked(row, masker) for row in rows]
         text = _encode(rows)
-    cut = ""
-    if len(text) > LARGEST:
-        rows, text, cut = _cut(rows)
     return Packed(zlib.compress(text.encode("ascii"), 1), tuple(ordered[: len(rows)]), cut)
 
 
