@@ -13,7 +13,11 @@ unexport PYTHONDONTWRITEBYTECODE
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py demo-reports
 
-test: lint types docs-check unit bench-guard other-pythons frameworks
+# What takes one core goes two at a time; the tests take both.
+test: $(VENV)/.ready
+	$(MAKE) --no-print-directory --output-sync=target --jobs=2 types lint docs-check bench-guard
+	$(MAKE) --no-print-directory unit
+	$(MAKE) --no-print-directory --output-sync=target --jobs=2 other-pythons frameworks
 
 # What takes too long for every change.
 test-all: test every-python frameworks-all local-model

@@ -9,7 +9,7 @@ from agents_under_test import cases, suite
 from proctor.running.options import RunOptions
 from proctor.running.run_suites import Request, run_suites
 
-CASES = 5_000
+CASES = 2_000
 LARGEST_GROWTH = 2048
 """Bytes for each case."""
 
