@@ -70,7 +70,7 @@ class ExecutionResult:
 
 
 def result_of(reply: Reply, turns: int = 1) -> ExecutionResult:
-    """A reply in HoloDeck's shape; calls and results share an id, so that nobody has to pair them by position."""
+    """A reply in HoloDeck's shape; calls and results share an id, and need not be paired by position."""
     calls = [
         {"name": c.name, "arguments": dict(c.arguments), "call_id": _id(c, i)} for i, c in enumerate(reply.tool_calls)
     ]

@@ -1,4 +1,4 @@
-"""HoloDeck's backends: whoever runs an agent behind `invoke_once` and `create_session`, chosen or brought along."""
+"""HoloDeck's backends: what runs an agent behind `invoke_once` and `create_session`, chosen or brought along."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class AgentSession(Protocol):
 
 @runtime_checkable
 class AgentBackend(Protocol):
-    """Whoever runs an agent."""
+    """Runs an agent."""
 
     async def initialize(self) -> None: ...
 

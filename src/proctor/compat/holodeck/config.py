@@ -35,7 +35,7 @@ class ConfigError(InvalidSuite):
 
 @dataclass
 class ExecutionConfig:
-    """How tests are run; `None` leaves it to whoever is asked next."""
+    """How tests are run; `None` leaves it to the next source: the file, the project, the defaults."""
 
     file_timeout: float | None = None
     llm_timeout: float | None = None

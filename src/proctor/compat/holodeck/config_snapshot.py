@@ -101,7 +101,7 @@ class Snapshot:
 
 
 def _resolved_model(suite: Suite, files: list[ConfigFile]) -> dict[str, Json] | None:
-    """The model with what configuration files say of its provider, and what holds where nobody says anything."""
+    """The model with what configuration files say of its provider, and the defaults for the rest."""
     kept: Any = _block(suite.extra.get(EXTENSION))
     block = kept.get("model")
     if not isinstance(block, Mapping):

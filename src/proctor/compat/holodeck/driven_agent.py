@@ -30,7 +30,7 @@ from proctor.running.engine.attach_files import files_of_turn
 
 
 def read_by(processed: Any, item: Attachment, spent_ms: float) -> ProcessedFileInput:
-    """What a processor of somebody else's made of a file: HoloDeck's shape, or the text alone."""
+    """What a file processor of the caller made of a file: HoloDeck's shape, or the text alone."""
     if isinstance(processed, str):
         return ProcessedFileInput(file_input(item), processed, processing_time_ms=round(spent_ms))
     if getattr(processed, "markdown_content", None) is None and getattr(processed, "error", None) is None:
@@ -101,7 +101,7 @@ def agent_for(suite: Suite, backend: Any) -> BaseAgent | None:
 
 
 class Driven(BaseAgent):
-    """An agent whose tests are announced, and whose files somebody else may read.
+    """An agent whose tests are announced, and whose files a processor of the caller may read.
 
     It stays up from one run to the next, until it is closed.
     """
