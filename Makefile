@@ -31,7 +31,7 @@ types: $(VENV)/.ready
 	$(BIN)/mypy
 
 unit: $(VENV)/.ready browser
-	$(BIN)/python -m pytest -n 2
+	sh scripts/run_tests.sh $(BIN)/python
 
 # Chromium and axe-core for the tests of the viewer, where they can be had.
 browser:

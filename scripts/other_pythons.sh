@@ -37,5 +37,5 @@ for version in "$@"; do
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[dev]'
     # What the collector complains of is blamed on whichever test runs then; the default Python is strict about it.
     # shellcheck disable=SC2086  the options are words
-    "$venv/bin/python" -m pytest -n 2 -W ignore::pytest.PytestUnraisableExceptionWarning $apart
+    sh scripts/run_tests.sh "$venv/bin/python" -W ignore::pytest.PytestUnraisableExceptionWarning $apart
 done

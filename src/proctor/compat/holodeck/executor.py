@@ -95,20 +95,20 @@ class TestExecutor:
         self._force_ingest = force_ingest
         self._backend = backend
         self._driven: Driven | None = None
-        self._mishaps: list[str] = []
+        self._warnings: list[str] = []
         self._one_at_a_time = asyncio.Lock()
         self._latest: tuple[Recorder, Run, RunVerdict, Seen] | None = None
 
     async def execute_tests(self) -> TestReport:
         """Run every test, as many at once as `parallel_test_cases` says, and report on them in their order."""
         async with self._one_at_a_time:
-            suite, self._mishaps = self._suite(), []
+            suite, self._warnings = self._suite(), []
             recorder = Recorder(suite, plain(self.config))
             with environment_from(agent_env_files(suite.base)):
                 request = Request([suite], agent=await self._agent(suite))
                 run, verdict = await run_suites_async(request, self._listener(suite))
             self._latest = recorder, run, verdict, self._seen
-            report = report_of(run, verdict, suite, self.agent_config_path, self._mishaps, self._seen)
+            report = report_of(run, verdict, suite, self.agent_config_path, self._warnings, self._seen)
             return recorder.described(report, run)
 
     def save_record(self, folder: str | Path = FOLDER) -> Path:
@@ -117,7 +117,7 @@ class TestExecutor:
             raise UsageError("there is no run to write a record of; execute_tests() comes first")
         recorder, run, verdict, seen = self._latest
         with environment_from(agent_env_files(self.agent_config.suite.base)):
-            return recorder.keep(run, verdict, Path(folder), warnings=self._mishaps, seen=seen)
+            return recorder.keep(run, verdict, Path(folder), warnings=self._warnings, seen=seen)
 
     async def shutdown(self) -> None:
         """Close the agent; what goes wrong on the way is logged."""
@@ -169,11 +169,11 @@ class TestExecutor:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # a callback only looks on: whatever it raises is its own
-            self._mishaps.append(f"{name} raised {describe(error)}")
+            self._warnings.append(f"{name} raised {describe(error)}")
             return
         if inspect.iscoroutine(came_back):
             came_back.close()
-            self._mishaps.append(f"{name} is async, which nobody waits for; give a plain function")
+            self._warnings.append(f"{name} is async, which nobody waits for; give a plain function")
 
     def _listener(self, suite: Suite) -> _Listener:
         def tell(trial: TrialResult) -> None:
