@@ -91,3 +91,7 @@ def test_the_committed_counts_have_every_part_that_is_counted(instructions: Modu
 
     for version, kept in held.items():
         assert set(kept["counts"]) == titles, version
+
+
+def test_a_bare_interpreter_that_takes_longer_to_start_is_not_ours(instructions: ModuleType, committed: Path) -> None:
+    assert instructions.main(["--guard"], lambda: USUAL | {"python -c pass": 60_000_000}, committed) == 0
