@@ -7,7 +7,7 @@ shift
 room=$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 { print $4 }')
 if [ "${room:-0}" -gt 4000000 ] && [ -w /dev/shm ]; then
     TMPDIR=$(mktemp -d /dev/shm/proctor-tests.XXXXXX)
-    chmod 755 "$TMPDIR" # some tests look at a store as another user
+    chmod 1777 "$TMPDIR" # as /tmp is: some tests look at a store as another user
     export TMPDIR
     trap 'rm -rf "$TMPDIR"' EXIT
     trap 'exit 130' INT TERM
