@@ -19,7 +19,7 @@ find_python() {
 apart=""
 if [ $# -eq 0 ]; then
     set -- 3.13
-    for folder in benchmarks cli compat declared docs evaluators examples judging plugin reporting viewer; do
+    for folder in attack benchmarks cases cli compat declared docs evaluators examples judging plugin reporting running/mutation viewer; do
         apart="$apart --ignore=tests/$folder"
     done
     apart="$apart --ignore=tests/running/cluster/test_two_hosts.py"
