@@ -30,7 +30,7 @@ def texts(messages: Any, role: Any) -> list[str]:
     return found
 
 
-CITY = r"city\d*|Oslo|Rome|Bonn|Atlantis"
+CITY = r"city\d*|Oslo|Rome|Bonn|Atlantis|Pompeii"
 
 
 def heard(messages: Any) -> None:
