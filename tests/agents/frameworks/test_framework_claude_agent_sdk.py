@@ -27,7 +27,8 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 @tool("get_rate", "The rate in a city.", {"city": str})
 async def get_rate(arguments: dict[str, Any]) -> dict[str, Any]:
-    return {"content": [{"type": "text", "text": rate_of(arguments["city"])}]}
+    said = await asyncio.to_thread(rate_of, arguments["city"])  # a tool that blocks the loop cannot be ended
+    return {"content": [{"type": "text", "text": said}]}
 
 
 OPTIONS = ClaudeAgentOptions(
