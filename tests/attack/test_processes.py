@@ -96,7 +96,7 @@ def test_a_fork_of_the_run_itself_ends_without_a_trace(shell: Command, suite: Co
     suite(agent)
     ended = shell("test", "suite.yaml")
     assert ended.code == 0
-    assert ended.out.count("c4") == 1
+    assert ended.out.count("desk/c4 ") == 1
     assert kept(here) == 4
 
 
