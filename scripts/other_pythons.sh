@@ -19,10 +19,9 @@ find_python() {
 apart=""
 if [ $# -eq 0 ]; then
     set -- 3.13
-    for folder in attack benchmarks cases cli compat declared docs evaluators examples judging plugin reporting running/mutation viewer; do
+    for folder in attack benchmarks cases cli compat declared docs evaluators examples judging plugin reporting running/cluster running/mutation viewer; do
         apart="$apart --ignore=tests/$folder"
     done
-    apart="$apart --ignore=tests/running/cluster/test_two_hosts.py"
 fi
 for version in "$@"; do
     [ "$version" = "$default" ] && continue
