@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from proctor.agents.agent import Reply, ToolCall
 from proctor.cases.suite import Case, Turn
-from proctor.results.conversation_alignment import align_trials, first_divergence, nearest_pair
+from proctor.results.conversation_alignment import Divergence, align_trials, nearest_pair
 from proctor.results.run import Outcome, TrialResult
 
 CASE = Case("c", (Turn("Pay back order 7."), Turn("Thanks.")))
@@ -18,6 +18,10 @@ CASE = Case("c", (Turn("Pay back order 7."), Turn("Thanks.")))
 
 def trial(*replies: Reply, outcome: Outcome = Outcome.PASSED, **rest: Any) -> TrialResult:
     return TrialResult("s", CASE, rest.pop("number", 1), 0, outcome, replies=replies, **rest)
+
+
+def first_divergence(passing: TrialResult, failing: TrialResult) -> Divergence | None:
+    return align_trials(passing, failing).divergence
 
 
 def calls(*given: ToolCall, text: str = "Done.") -> Reply:

@@ -90,11 +90,6 @@ def align_trials(before: TrialResult, after: TrialResult) -> AlignedTrials:
     return AlignedTrials(before, after, steps, _divergence(steps))
 
 
-def first_divergence(passing: TrialResult, failing: TrialResult) -> Divergence | None:
-    """The first call, argument or sentence where a failing trial leaves the way of a passing one."""
-    return align_trials(passing, failing).divergence
-
-
 def nearest_pair(before: Sequence[TrialResult], after: Sequence[TrialResult]) -> AlignedTrials | None:
     """The two trials that differ least, if possible one that passed and one that failed."""
     pairs = [(a, b) for a in before[:MOST_TRIALS] for b in after[:MOST_TRIALS]]

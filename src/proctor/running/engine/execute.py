@@ -125,7 +125,7 @@ class _Execution:
         self._workers = workers
         self._rounds = rounds
         self._options = options
-        self._booking = open_run
+        self._open_run = open_run
         self._listener = listener
         self._earlier = earlier
         self._writer = TrialWriter(
@@ -154,7 +154,7 @@ class _Execution:
         )
 
     async def run(self) -> tuple[Run, RunVerdict]:
-        open_run = self._booking
+        open_run = self._open_run
         if open_run.store is not None and open_run.kept:
             self._writer.summaries.extend(open_run.store.summaries(open_run.no))
             if self._rounds is not None:
@@ -349,7 +349,7 @@ class _Execution:
         return WITHOUT_MODEL if cannot_play(player_of(planned.case, self._options, planned.suite.suite)) else ""
 
     def _waiting(self) -> Iterator[PlannedTrial]:
-        kept = self._booking.kept
+        kept = self._open_run.kept
         for planned in self._plan.trials:
             if not kept or (planned.suite.suite.name, planned.case.id, planned.number) not in kept:
                 yield planned
@@ -382,10 +382,10 @@ class _Execution:
 
     def _check_store(self) -> None:
         """What was kept must still be there, or the verdict would be all that is left of the run."""
-        if self._booking.store is None:
+        if self._open_run.store is None:
             return
         try:
-            self._booking.store.check_present()
+            self._open_run.store.check_present()
         except StoreError as error:
             self._note = self._note or f"{error}; the results are only in this report"
 
