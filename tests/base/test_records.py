@@ -4,11 +4,12 @@ import copy
 import inspect
 import pickle
 from dataclasses import FrozenInstanceError, asdict, field, fields, is_dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import pytest
 
-from proctor.base.records import record
+from proctor.base.records import mutable_record, record
 
 
 @record
@@ -100,3 +101,51 @@ def test_help_shows_the_fields_before_there_is_an_instance() -> None:
         "names",
     ]
     assert Place("Elm").number == 1
+
+
+def test_a_mutable_record_can_be_changed_and_cannot_be_hashed() -> None:
+    @mutable_record
+    class Counter:
+        count: int = 0
+        names: list[str] = field(default_factory=list)
+
+    counter = Counter()
+    counter.count += 1
+    counter.names.append("a")
+
+    assert counter == Counter(1, ["a"]) != Counter()
+    assert repr(counter).endswith("Counter(count=1, names=['a'])")
+    assert copy.deepcopy(counter) == counter
+    with pytest.raises(TypeError):
+        hash(counter)
+    with pytest.raises(AttributeError):
+        counter.other = 1  # type: ignore[attr-defined]
+
+
+def test_a_record_computes_a_cached_property_once() -> None:
+    computed = []
+
+    @record
+    class Square:
+        side: int
+
+        @cached_property
+        def area(self) -> int:
+            computed.append(self.side)
+            return self.side**2
+
+    square = Square(3)
+
+    assert (square.area, square.area, computed) == (9, 9, [3])
+    assert square == Square(3)
+    with pytest.raises(FrozenInstanceError):
+        square.side = 4  # type: ignore[misc]
+
+
+def test_the_first_instance_and_the_hundredth_are_made_alike() -> None:
+    made = [Point(number, tags=["a"]) for number in range(100)]
+
+    assert [(point.x, point.y, point.tags, point.cached) for point in made] == [(n, 0, ["a"], n) for n in range(100)]
+    for _ in range(2):  # before and after its `__init__` is compiled
+        with pytest.raises(TypeError, match="multiple values"):
+            Point(1, x=2)  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""`@record`: a frozen dataclass with slots whose class takes a quarter of the time to make.
+"""`@record`: a frozen dataclass with slots whose class is cheap to make. `@mutable_record` is not frozen.
 
 Most of a short run is start-up, and a third of that was the standard decorator compiling six methods for each of some
 seventy classes. Here only `__init__` is compiled, once a class has had a few instances; the others are shared.
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
+from functools import cached_property
 from operator import attrgetter
 from typing import Any, TypeVar, dataclass_transform
 
@@ -19,20 +20,29 @@ COMPILED_FROM = 20
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def record(cls: type[T]) -> type[T]:
-    """Make `cls` a frozen dataclass with slots; fields and defaults are written as for `@dataclass`.
+    """Make `cls` a frozen dataclass with slots; fields and defaults are written as for `@dataclass`."""
+    return _made(cls, _FROZEN)
 
-    The class with slots is made once and with all its methods: each one that is set later makes Python look through
-    the slots of the type again.
-    """
+
+@dataclass_transform(field_specifiers=(field,))
+def mutable_record(cls: type[T]) -> type[T]:
+    """Make `cls` a dataclass with slots whose fields can be changed; like any such, it cannot be hashed."""
+    return _made(cls, _MUTABLE)
+
+
+def _made(cls: type[T], methods: dict[str, Any]) -> type[T]:
+    """The class with slots, made at once with its methods: one set later makes Python go through its slots again."""
     described: Any = dataclass(init=False, repr=False, eq=False)(cls)
     own = fields(described)
+    names = tuple(item.name for item in own)
     init = _Init(own)
-    namespace = _SHARED | vars(described)
-    for name in ("__dict__", "__weakref__", *(item.name for item in own)):
+    namespace = methods | vars(described)
+    cached = any(isinstance(value, cached_property) for value in namespace.values())
+    for name in ("__dict__", "__weakref__", *names):
         namespace.pop(name, None)
     namespace |= {
         "__qualname__": cls.__qualname__,
-        "__slots__": tuple(item.name for item in own),
+        "__slots__": (*names, "__dict__") if cached else names,
         "__init__": init.first,
         "__signature__": init,
         "_compared": staticmethod(_values_of([item.name for item in own if item.compare])),
@@ -145,6 +155,7 @@ def _delattr(self: Any, name: str) -> None:
     raise FrozenInstanceError(f"cannot delete field {name!r}")
 
 
-_SHARED: dict[str, Any] = {
+_MUTABLE: dict[str, Any] = {"__eq__": _eq, "__hash__": None, "__repr__": _repr}
+_FROZEN: dict[str, Any] = {
     f"_{method.__name__}__": method for method in (_eq, _hash, _repr, _reduce, _setattr, _delattr)
 }

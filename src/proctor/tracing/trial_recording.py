@@ -7,13 +7,14 @@ import inspect
 import time
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ParamSpec, TypeVar, cast, overload
 
 from proctor.agents.agent import ToolCall
 from proctor.agents.tool_doubles import answer, answer_async, is_doubled
 from proctor.agents.toolbox import MARK, Tool, register
 from proctor.base.json_data import Json, plain
+from proctor.base.records import mutable_record
 from proctor.base.references import describe
 from proctor.cases.suite import NamedData
 from proctor.tracing.capture import SCOPE, wanted
@@ -23,7 +24,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-@dataclass(slots=True)
+@mutable_record
 class Recording:
     """What one turn brings to light, in the order it happened, and the inputs that wait to be asked for."""
 

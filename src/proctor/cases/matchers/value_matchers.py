@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -64,7 +63,7 @@ class Equals:
         return {"$equals": self.value} if has_forms(self.value) else self.value
 
 
-@dataclass(frozen=True)
+@record
 class Regex:
     """Text that the pattern matches from end to end."""
 
@@ -128,7 +127,7 @@ class Approx:
         return form | {"relative": self.relative} if self.relative else form
 
 
-@dataclass(frozen=True)
+@record
 class OneOf:
     """Any one of several values."""
 
@@ -238,7 +237,7 @@ def type_name(value: Json) -> str:
     return names.get(type(value), "string")
 
 
-@dataclass(frozen=True)
+@record
 class Predicate:
     """Whatever the named function, given the value, calls true."""
 

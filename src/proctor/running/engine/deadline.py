@@ -13,12 +13,12 @@ import asyncio
 import signal
 import threading
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from types import FrameType
 from typing import Any, TypeVar
 
 from proctor.base.clock import CLOCK
 from proctor.base.guard import CHILD, tell_alive
+from proctor.base.records import mutable_record
 from proctor.base.references import describe
 
 T = TypeVar("T")
@@ -34,7 +34,7 @@ class TimeIsUp(BaseException):
     """Raised inside work that has used up its time; not an `Exception`, so that agents do not swallow it."""
 
 
-@dataclass(slots=True)
+@mutable_record
 class _Allowance:
     """The time one task may take."""
 

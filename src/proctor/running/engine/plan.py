@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from proctor.agents.resolving import resolve_agent
 from proctor.base.env_files import environment_from
 from proctor.base.errors import InvalidSuite, Problem, UsageError
 from proctor.base.json_data import canonical, fingerprint, plain
-from proctor.base.records import record
+from proctor.base.records import mutable_record, record
 from proctor.base.references import without_loading
 from proctor.cases.evaluator_specs import with_implied
 from proctor.cases.suite import NOTHING, Case, EvaluatorSpec, Settings, Suite
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 NO_OPTIONS = RunOptions()
 
 
-@dataclass(slots=True)
+@mutable_record
 class PlannedSuite:
     """A suite with its agent and its evaluators ready."""
 
