@@ -3,7 +3,7 @@ from __future__ import annotations
 import copy
 import inspect
 import pickle
-from dataclasses import FrozenInstanceError, asdict, field, fields, is_dataclass, replace
+from dataclasses import FrozenInstanceError, asdict, dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -149,3 +149,25 @@ def test_the_first_instance_and_the_hundredth_are_made_alike() -> None:
     for _ in range(2):  # before and after its `__init__` is compiled
         with pytest.raises(TypeError, match="multiple values"):
             Point(1, x=2)  # type: ignore[misc]
+
+
+def test_a_dataclass_can_be_derived_from_a_record() -> None:
+    @dataclass
+    class Pin(Point):
+        label: str = ""
+
+    assert [item.name for item in fields(Pin)] == ["x", "y", "tags", "cached", "label"]
+
+
+def test_a_default_that_all_instances_would_share_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"Shared\.names: all instances would share \[\]"):
+
+        @record
+        class Shared:
+            names: list[str] = []  # noqa: RUF012
+
+
+def test_a_record_matches_by_position() -> None:
+    match Point(1, 2):
+        case Point(x, y):
+            assert (x, y) == (1, 2)

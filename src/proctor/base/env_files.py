@@ -17,12 +17,9 @@ from proctor.base.secrets import FILE_VALUES
 
 NAME = ".env"
 LARGEST = 1_000_000
-_LINE = re.compile(
-    r"""[ \t]*(?:export[ \t]+)?(?P<name>[A-Za-z_][A-Za-z0-9_.]*)[ \t]*=[ \t]*
-    (?:'(?P<literal>[^']*)'|"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<plain>[^\r\n]*))""",
-    re.VERBOSE | re.DOTALL,
-)
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_LINE = r"""[ \t]*(?:export[ \t]+)?(?P<name>[A-Za-z_][A-Za-z0-9_.]*)[ \t]*=[ \t]*
+    (?:'(?P<literal>[^']*)'|"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<plain>[^\r\n]*))"""
+_VARIABLE = r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}"
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
 
 _lock = threading.Lock()
@@ -95,8 +92,9 @@ def read_env_file(path: Path) -> dict[str, str]:
         raise UsageError(f"{path}: cannot be read: {reason}") from None
     found: dict[str, str] = {}
     position = 0
+    line = re.compile(_LINE, re.VERBOSE | re.DOTALL)
     while position < len(text):
-        match = _LINE.match(text, position)
+        match = line.match(text, position)
         if match is not None:
             found[match["name"]] = _value(match, found)
             position = match.end()
@@ -112,4 +110,4 @@ def _value(match: re.Match[str], known: Mapping[str, str]) -> str:
         text = re.sub(r"\\(.)", lambda escape: _ESCAPED.get(escape[1], escape[1]), match["quoted"], flags=re.DOTALL)
     else:
         text = re.split(r"(?:^|\s)#", match["plain"], maxsplit=1)[0].strip()
-    return _VARIABLE.sub(lambda named: os.environ.get(named[1], known.get(named[1], "")), text)
+    return re.sub(_VARIABLE, lambda named: os.environ.get(named[1], known.get(named[1], "")), text)

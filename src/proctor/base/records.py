@@ -8,7 +8,7 @@ seventy classes. Here only `__init__` is compiled, once a class has had a few in
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
+from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields, replace
 from functools import cached_property
 from operator import attrgetter
 from typing import Any, TypeVar, dataclass_transform
@@ -32,24 +32,56 @@ def mutable_record(cls: type[T]) -> type[T]:
 
 def _made(cls: type[T], methods: dict[str, Any]) -> type[T]:
     """The class with slots, made at once with its methods: one set later makes Python go through its slots again."""
-    described: Any = dataclass(init=False, repr=False, eq=False)(cls)
-    own = fields(described)
+    own = _own_fields(cls)
     names = tuple(item.name for item in own)
     init = _Init(own)
-    namespace = methods | vars(described)
+    namespace = methods | vars(cls)
     cached = any(isinstance(value, cached_property) for value in namespace.values())
     for name in ("__dict__", "__weakref__", *names):
         namespace.pop(name, None)
     namespace |= {
         "__qualname__": cls.__qualname__,
         "__slots__": (*names, "__dict__") if cached else names,
+        "__match_args__": tuple(init.names),
+        "__dataclass_fields__": _Described(cls),
+        "__dataclass_params__": _Described(cls),
         "__init__": init.first,
         "__signature__": init,
         "_compared": staticmethod(_values_of([item.name for item in own if item.compare])),
-        "_given": staticmethod(_values_of([item.name for item in own if item.init])),
+        "_given": staticmethod(_values_of(init.names)),
     }
     init.made = type(cls)(cls.__name__, cls.__bases__, namespace)
     return init.made  # type: ignore[no-any-return]
+
+
+def _own_fields(cls: type) -> list[Field[Any]]:
+    """One for each annotation that is no `ClassVar`, as far as they are needed to make instances."""
+    found = []
+    for name, annotation in cls.__annotations__.items():
+        if str(annotation).startswith(("ClassVar", "typing.ClassVar")):
+            continue
+        default = cls.__dict__.get(name, MISSING)
+        if default.__class__.__hash__ is None:
+            raise ValueError(f"{cls.__qualname__}.{name}: all instances would share {default!r}; use default_factory")
+        item = default if isinstance(default, Field) else field(default=default)
+        item.name = name
+        found.append(item)
+    return found
+
+
+class _Described:
+    """What `dataclasses` notes on a class, once it is asked for: noting it takes as long as making the class."""
+
+    def __init__(self, cls: type) -> None:
+        self._cls = cls
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        if self._name not in self._cls.__dict__:
+            dataclass(init=False, repr=False, eq=False)(self._cls)
+        return self._cls.__dict__[self._name]
 
 
 def _values_of(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
@@ -61,10 +93,10 @@ def _values_of(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
 class _Init:
     """Fills the first instances field by field, and compiles the real `__init__` for a class that has more."""
 
-    def __init__(self, own: tuple[Field[Any], ...]) -> None:
+    def __init__(self, own: list[Field[Any]]) -> None:
         self.made: Any = None
+        self.names = [item.name for item in own if item.init]
         self._own, self._compiled, self._count = own, None, 0
-        self._names = [item.name for item in own if item.init]
 
         def first(instance: Any, *values: Any, **named: Any) -> None:
             self._count += 1
@@ -75,8 +107,8 @@ class _Init:
 
     def _fill(self, instance: Any, values: tuple[Any, ...], named: dict[str, Any]) -> bool:
         """Whether the arguments were those of the class; the compiled `__init__` says what is wrong with others."""
-        given = dict(zip(self._names, values, strict=False))
-        if len(values) > len(self._names) or named.keys() & given or named.keys() - self._names:
+        given = dict(zip(self.names, values, strict=False))
+        if len(values) > len(self.names) or named.keys() & given or named.keys() - self.names:
             return False
         given |= named
         for item in self._own:
@@ -103,7 +135,7 @@ class _Init:
         raise AttributeError("__signature__")
 
 
-def _init(made: Any, own: tuple[Field[Any], ...]) -> Any:
+def _init(made: Any, own: list[Field[Any]]) -> Any:
     """Sets each slot through its descriptor: the one way in that does not pass `__setattr__`."""
     scope: dict[str, Any] = {"_MISSING": MISSING}
     parameters, lines = [], []
@@ -147,6 +179,10 @@ def _reduce(self: Any) -> Any:
     return type(self), self._given(self)
 
 
+def _replace(self: Any, /, **changes: Any) -> Any:
+    return replace(self, **changes)
+
+
 def _setattr(self: Any, name: str, value: Any) -> None:
     raise FrozenInstanceError(f"cannot assign to field {name!r}")
 
@@ -155,7 +191,7 @@ def _delattr(self: Any, name: str) -> None:
     raise FrozenInstanceError(f"cannot delete field {name!r}")
 
 
-_MUTABLE: dict[str, Any] = {"__eq__": _eq, "__hash__": None, "__repr__": _repr}
+_MUTABLE: dict[str, Any] = {"__eq__": _eq, "__hash__": None, "__repr__": _repr, "__replace__": _replace}
 _FROZEN: dict[str, Any] = {
-    f"_{method.__name__}__": method for method in (_eq, _hash, _repr, _reduce, _setattr, _delattr)
+    f"_{method.__name__}__": method for method in (_eq, _hash, _repr, _reduce, _replace, _setattr, _delattr)
 }

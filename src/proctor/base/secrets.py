@@ -40,15 +40,14 @@ _NAMES = tuple(
 _PASSWORDS = ("password", "passwd", "pwd", "passphrase")
 _UNCERTAIN_NAMES = ("token", "auth")
 """Also names of ordinary things: a value under one is a secret only if it looks random."""
-_WIDE = re.compile(
-    r"api[_-]?key|passw(or)?d|secret|credential|authorization|connection[_-]?string|token$|cookie$|(^|[_-])key$",
-    re.IGNORECASE,
-)
-_NOT_A_VALUE = re.compile(r"(file|path|dir|folder|name|url|uri|endpoint|region|type|count|limit|size|sock)$")
+_WIDE = r"(?i)api[_-]?key|passw(or)?d|secret|credential|authorization|connection[_-]?string|token$|cookie$|(^|[_-])key$"
+_NOT_A_VALUE = r"(file|path|dir|folder|name|url|uri|endpoint|region|type|count|limit|size|sock)$"
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _HINTS = tuple("passw pwd passphrase secret token key auth cookie credential bearer connection".split())
-_MASKED = re.compile(r"\[secret: [^\[\]]{1,80}, [0-9]{1,12} characters\]")
-_UUID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
+_MASKED = r"\[secret: [^\[\]]{1,80}, [0-9]{1,12} characters\]"
+_UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
+_compiled = functools.cache(re.compile)
+"""When a pattern is first needed: most texts hold nothing that needs one, and compiling all delays every start."""
 
 
 @record
@@ -83,7 +82,7 @@ def mask_data(value: Json, known: Iterable[str] = (), *, wide: bool = False) -> 
 
 def is_masked(text: str) -> bool:
     """Whether a secret was masked in it."""
-    return "[secret: " in text and _MASKED.search(text) is not None
+    return "[secret: " in text and _compiled(_MASKED).search(text) is not None
 
 
 @functools.lru_cache(maxsize=4096)
@@ -93,7 +92,7 @@ def is_secret_name(name: str, *, wide: bool = False) -> bool:
     for ending in _NAMES:
         if last.endswith(ending) and ("_" not in ending or last == ending or last.endswith("_" + ending)):
             return True
-    return wide and _WIDE.search(last) is not None and _NOT_A_VALUE.search(last) is None
+    return wide and _compiled(_WIDE).search(last) is not None and _compiled(_NOT_A_VALUE).search(last) is None
 
 
 def find_secrets(text: str, known: Iterable[str] = ()) -> list[Secret]:
@@ -234,7 +233,7 @@ def looks_random(value: str) -> bool:
     sample = value[:LONGEST_VALUE]
     counts = Counter(sample)
     entropy = -sum(count / len(sample) * math.log2(count / len(sample)) for count in counts.values())
-    return entropy >= _RANDOM_ENTROPY and " " not in sample and not _UUID.fullmatch(value)
+    return entropy >= _RANDOM_ENTROPY and " " not in sample and not _compiled(_UUID).fullmatch(value)
 
 
 def _may_hold_secrets(text: str) -> bool:
@@ -300,7 +299,7 @@ def _find_by_name(text: str) -> Iterator[Secret]:
         position = match.end()
         name = match[0].rstrip(" \t:=>\"'\\")
         if name in ("bearer", "basic") and match[0][-1] in " \t":
-            value = _SCHEME_VALUE.match(text, position)
+            value = _compiled(_SCHEME_VALUE).match(text, position)
             if value is not None and _is_credential(name, value[0]):
                 yield Secret("Bearer token" if name == "bearer" else "Basic authorization", *value.span(), True)
             continue
@@ -328,19 +327,19 @@ def _value_after(text: str, start: int, name: str) -> tuple[int, int] | None:
     if quote in ('"', "'") and quote:
         start += 2 if text[start] == "\\" else 1
     if last.endswith("authorization"):
-        scheme = _SCHEME.match(text, start)
-        value = _BARE.match(text, start if scheme is None else scheme.end())
+        scheme = _compiled(_SCHEME).match(text, start)
+        value = _compiled(_BARE).match(text, start if scheme is None else scheme.end())
         if value is None or (scheme is None and not _is_unusual(value[0])):
             return None
         return value.span()
     if quote in ('"', "'") and quote:
-        value = _QUOTED[quote, text[start - 2 : start - 1] == "\\"].match(text, start)
+        value = _compiled(_QUOTED[quote, text[start - 2 : start - 1] == "\\"]).match(text, start)
         random = value is not None and (certain or looks_random(value[0]))
         return value.span() if value is not None and random and _is_value(value[0], last) else None
     if last.endswith("cookie"):
-        value = _COOKIES.match(text, start)
+        value = _compiled(_COOKIES).match(text, start)
         return None if value is None else value.span()
-    value = _BARE.match(text, start)
+    value = _compiled(_BARE).match(text, start)
     if value is None or not _is_value(value[0], last):
         return None
     if not certain:
@@ -352,14 +351,14 @@ def _value_after(text: str, start: int, name: str) -> tuple[int, int] | None:
 
 def _is_unusual(value: str) -> bool:
     """Neither a word nor the name of something in code."""
-    return not _IDENTIFIER.fullmatch(value.rstrip("="))
+    return not _compiled(_IDENTIFIER).fullmatch(value.rstrip("="))
 
 
 def _is_value(text: str, name: str) -> bool:
     """No placeholder, variable or mask; `pwd` may also name the working folder."""
     if name.lower() == "pwd" and text.startswith(("/", "~", "C:")):
         return False
-    if text.startswith(("${", "$", "<", "[secret: ")) and (text[0] != "[" or _MASKED.fullmatch(text)):
+    if text.startswith(("${", "$", "<", "[secret: ")) and (text[0] != "[" or _compiled(_MASKED).fullmatch(text)):
         return False
     return any(character.isalnum() for character in text[:LONGEST_VALUE])
 
@@ -420,18 +419,18 @@ def _replaced(text: str, found: list[Secret]) -> str:
     return "".join([*parts, text[position:]])
 
 
-_BARE = re.compile(rf"[^\s\"'`,;&=<>{{}}()\[\]\\]{{4,{LONGEST_VALUE}}}={{0,2}}")
+_BARE = rf"[^\s\"'`,;&=<>{{}}()\[\]\\]{{4,{LONGEST_VALUE}}}={{0,2}}"
 _QUOTED = {
-    ('"', False): re.compile(rf'(?:[^"\\\r\n]|\\.){{1,{LONGEST_VALUE}}}'),
-    ("'", False): re.compile(rf"(?:[^'\\\r\n]|\\.){{1,{LONGEST_VALUE}}}"),
-    ('"', True): re.compile(rf'[^"\\\r\n]{{1,{LONGEST_VALUE}}}'),
-    ("'", True): re.compile(rf"[^'\\\r\n]{{1,{LONGEST_VALUE}}}"),
+    ('"', False): rf'(?:[^"\\\r\n]|\\.){{1,{LONGEST_VALUE}}}',
+    ("'", False): rf"(?:[^'\\\r\n]|\\.){{1,{LONGEST_VALUE}}}",
+    ('"', True): rf'[^"\\\r\n]{{1,{LONGEST_VALUE}}}',
+    ("'", True): rf"[^'\\\r\n]{{1,{LONGEST_VALUE}}}",
 }
 """By quote, and whether it stands escaped in a text that is itself quoted."""
-_COOKIES = re.compile(rf"[\w.-]{{1,100}}=[^\r\n\"'\[\]]{{4,{LONGEST_VALUE}}}")
-_SCHEME = re.compile(r"(?:bearer|basic|token|digest|apikey|negotiate|bot)[ \t]{1,4}", re.IGNORECASE)
-_SCHEME_VALUE = re.compile(rf"[A-Za-z0-9+/=._~*-]{{8,{LONGEST_VALUE}}}")
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z_.]*[!?:]?")
+_COOKIES = rf"[\w.-]{{1,100}}=[^\r\n\"'\[\]]{{4,{LONGEST_VALUE}}}"
+_SCHEME = r"(?i)(?:bearer|basic|token|digest|apikey|negotiate|bot)[ \t]{1,4}"
+_SCHEME_VALUE = rf"[A-Za-z0-9+/=._~*-]{{8,{LONGEST_VALUE}}}"
+_IDENTIFIER = r"[A-Za-z_][A-Za-z_.]*[!?:]?"
 
 
 @functools.cache
