@@ -43,7 +43,8 @@ _UNCERTAIN_NAMES = ("token", "auth")
 _WIDE = r"(?i)api[_-]?key|passw(or)?d|secret|credential|authorization|connection[_-]?string|token$|cookie$|(^|[_-])key$"
 _NOT_A_VALUE = r"(file|path|dir|folder|name|url|uri|endpoint|region|type|count|limit|size|sock)$"
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_HINTS = tuple("passw pwd passphrase secret token key auth cookie credential bearer connection".split())
+_HINTS = tuple("passw pwd passphrase secret token key auth cookie credential bearer basic connection".split())
+"""One of these stands in every name of a secret and in every scheme of authorization."""
 _MASKED = r"\[secret: [^\[\]]{1,80}, [0-9]{1,12} characters\]"
 _UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
 _compiled = functools.cache(re.compile)
@@ -104,7 +105,8 @@ def _find(text: str, values: list[tuple[str, str]]) -> list[Secret]:
     found = list(_find_values(text, values)) if values else []
     if _may_hold_secrets(text):
         found += [Secret(*shape) for shape in find_shapes(text)]
-        found += _find_by_name(text)
+        if _has_hint(text.lower()):
+            found += _find_by_name(text)
     return _merged(found)
 
 
@@ -246,7 +248,10 @@ def _may_hold_secrets(text: str) -> bool:
         long = [word for word in words if len(word) >= _RANDOM_LENGTH]
         if any(len(word) >= _LETTERS_LENGTH or not word.isalpha() for word in long):
             return True
-    lowered = text.lower()
+    return _has_hint(text.lower())
+
+
+def _has_hint(lowered: str) -> bool:
     for hint in _HINTS:  # noqa: SIM110  a generator takes twice as long, and this is asked of every trial
         if hint in lowered:
             return True

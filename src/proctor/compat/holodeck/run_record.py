@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import secrets
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -101,7 +100,7 @@ class Recorder:
     ) -> Path:
         """Write the record to `folder`, whole or not at all; raises `StoreError`."""
         target = folder / self._place / f"{run.id}.json"
-        draft = target.with_name(f".{run.id}.{secrets.token_hex(4)}.tmp")
+        draft = target.with_name(f".{run.id}.{os.urandom(4).hex()}.tmp")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             with draft.open("x", encoding="utf-8", newline="\n") as out:
