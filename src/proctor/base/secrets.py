@@ -116,6 +116,8 @@ class Masker:
     def __init__(self, known: Iterable[str] = (), *, wide: bool = False) -> None:
         self._values = _environment_values() + _named_values(known)
         self._wide = wide
+        self._known_texts: dict[str, str] = {}
+        """What texts became; those of a trial come again in its spans."""
 
     def may_be_in(self, texts: Iterable[str]) -> bool:
         """Whether any of the texts, names of values included, is worth a closer look; quick for ordinary text."""
@@ -123,7 +125,10 @@ class Masker:
         return _may_hold_secrets(whole) or any(value in whole for _, value in self._values)
 
     def text(self, text: str) -> str:
-        return _replaced(text, _find(text, self._values))
+        masked = self._known_texts.get(text)
+        if masked is None:
+            masked = self._known_texts[text] = _replaced(text, _find(text, self._values))
+        return masked
 
     def data(self, value: Json, name: str = "") -> Json:
         """`name` is that under which the value stands."""
