@@ -16,7 +16,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from proctor.agents.agent import Usage
 from proctor.base.errors import UsageError
@@ -27,6 +27,9 @@ from proctor.base.threads import call_in_thread
 from proctor.judging.judge import Completion, EndpointFailed, Prompt
 from proctor.judging.logprobs import Token, choice_probabilities
 from proctor.judging.small_model_prompts import verdict_first, with_short_reasons
+
+if TYPE_CHECKING:
+    import ssl
 
 Reasons = Literal["before", "after", "none"]
 
@@ -107,7 +110,7 @@ class LocalEndpoint:
             "top_p": spec.top_p,
             "max_tokens": spec.max_tokens or LONGEST_REPLY,
             "reasons": f"{LONGEST_REASON} before" if spec.reasons == "before" else self._longest_reason,
-            "model": self._identity,
+            "model": self._identity or None,
         }
         return {name: value for name, value in given.items() if value is not None}
 
@@ -145,7 +148,9 @@ class LocalEndpoint:
 
         # A server on this machine is not asked through a proxy, whatever the environment says.
         try:
-            async with httpx2.AsyncClient(trust_env=False, headers=self._headers, timeout=timeout) as client:
+            async with httpx2.AsyncClient(
+                trust_env=False, verify=_trusted(), headers=self._headers, timeout=timeout
+            ) as client:
                 response = await client.post(f"{await self._base()}/v1/chat/completions", json=body)
         except httpx2.TimeoutException:
             raise EndpointFailed("did not answer in time", transient=True, timed_out=True) from None
@@ -175,16 +180,27 @@ def _base_of(address: str) -> str:
 
 
 def _served_model(base: str, headers: Mapping[str, str]) -> Json:
-    """What a server tells about its model; `None` if it does not answer, which the first request will report."""
+    """What a server tells about its model: an empty list if nothing, `None` if it does not answer, so that it is asked
+    again. The first request will report that."""
     import httpx2
 
     try:
-        with httpx2.Client(trust_env=False, headers=dict(headers), timeout=5.0) as client:
+        with httpx2.Client(trust_env=False, verify=_trusted(), headers=dict(headers), timeout=5.0) as client:
             found = client.get(f"{base}/v1/models").json()["data"][0]
         meta = found.get("meta") or {}
         return [found.get("id"), *(meta.get(name) for name in ("n_params", "size", "n_vocab"))]
-    except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, LookupError, TypeError, AttributeError):
+    except (httpx2.HTTPError, httpx2.InvalidURL):
         return None
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return []
+
+
+@functools.cache
+def _trusted() -> ssl.SSLContext:
+    """The certificates that are trusted, read once: that takes longer than a request to a server on this machine."""
+    import httpx2
+
+    return httpx2.create_ssl_context(trust_env=False)
 
 
 def _messages(prompt: Prompt) -> list[Json]:
