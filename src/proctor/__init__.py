@@ -163,8 +163,7 @@ if TYPE_CHECKING:
     from proctor.tracing.capture import MemoryTraceHandler, add_handler, capture_traces, flush, remove_handler
     from proctor.tracing.observing import observe, start_observation
     from proctor.tracing.spans import LLMSpan, ObservationNode, ObserveSpan
-    from proctor.tracing.trial_recording import tool
-    from proctor.tracing.wrapping import wrap
+    from proctor.tracing.trial_recording import tool, wrap
 
 _HOMES = {
     "agents.agent": "Agent Reply Session ToolCall Usage",
@@ -202,9 +201,8 @@ _HOMES = {
     "running.python_api.scorers": "EvalAssertionError",
     "tracing.capture": "MemoryTraceHandler add_handler capture_traces flush remove_handler",
     "tracing.observing": "observe start_observation",
-    "tracing.trial_recording": "tool",
+    "tracing.trial_recording": "tool wrap",
     "tracing.spans": "LLMSpan ObservationNode ObserveSpan",
-    "tracing.wrapping": "wrap",
 }
 
 __all__ = [

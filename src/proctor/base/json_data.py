@@ -152,6 +152,16 @@ def _foreign(value: Any, above: tuple[int, ...]) -> Json:
     return _shown(value)
 
 
+def parsed(value: Any) -> Json:
+    """The data that JSON text stands for; anything else, and text that is no JSON, as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+
+
 def canonical(value: Json) -> str:
     """One text per value: equal data give equal text whatever the order of their keys."""
     try:

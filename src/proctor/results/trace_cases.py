@@ -8,13 +8,12 @@ from typing import Any
 
 from proctor.agents.agent import ToolCall
 from proctor.base.errors import UsageError
-from proctor.base.json_data import UNSET, Json, plain
+from proctor.base.json_data import UNSET, Json, parsed, plain
 from proctor.base.names import UniqueIds
 from proctor.base.records import record
 from proctor.cases.evaluator_specs import with_implied
 from proctor.cases.matchers import Equals
 from proctor.cases.suite import Case, Expected, ExpectedCall, Suite, Turn
-from proctor.tracing.model_messages import parsed
 from proctor.tracing.spans import (
     AssistantMessage,
     LLMSpan,
@@ -24,9 +23,9 @@ from proctor.tracing.spans import (
     SystemMessage,
     UserMessage,
     build_tree,
+    tool_calls_of,
 )
 from proctor.tracing.trace_files import FoundTrace
-from proctor.tracing.trace_summary import tool_calls_of
 
 ROLES = {"human": "user", "user": "user", "ai": "assistant", "assistant": "assistant", "model": "assistant"}
 """What libraries call the two who speak."""

@@ -27,8 +27,7 @@ from proctor.running.python_api.asserting import (
 from proctor.running.python_api.scorers import EvalAssertionError
 from proctor.tracing.capture import capture_traces
 from proctor.tracing.observing import observe, start_observation
-from proctor.tracing.trial_recording import tool
-from proctor.tracing.wrapping import wrap
+from proctor.tracing.trial_recording import tool, wrap
 
 
 @observe

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from proctor.tracing.capture import MemoryTraceHandler, add_handler, capture_traces, flush, remove_handler
     from proctor.tracing.observing import observe, start_observation
     from proctor.tracing.spans import LLMSpan, ObservationNode, ObserveSpan
-    from proctor.tracing.wrapping import wrap
+    from proctor.tracing.trial_recording import wrap
 
     TestCase = Evaluable
 
@@ -90,7 +90,7 @@ _HOMES = {
     "tracing.capture": "MemoryTraceHandler add_handler capture_traces flush remove_handler",
     "tracing.observing": "observe start_observation",
     "tracing.spans": "LLMSpan ObservationNode ObserveSpan",
-    "tracing.wrapping": "wrap",
+    "tracing.trial_recording": "wrap",
     "base.json_data": "UNSET",
 }
 

@@ -22,8 +22,7 @@ from proctor.results.run import Outcome, Score
 from proctor.running.engine.deadline import Cancelled, TooLate, Watchdog, in_time
 from proctor.running.options import Limits
 from proctor.tracing.capture import capturing
-from proctor.tracing.trial_recording import CURRENT, Recording
-from proctor.tracing.wrapping import MissingInput
+from proctor.tracing.trial_recording import CURRENT, MissingInput, Recording
 
 
 class ConversationSpoiled(Exception):
@@ -386,7 +385,7 @@ def _priced(reply: Reply, agent: Agent) -> Reply:
 def traced_calls(spans: list[Span]) -> tuple[ToolCall, ...]:
     if not spans:
         return ()
-    from proctor.tracing.trace_summary import tool_calls_of
+    from proctor.tracing.spans import tool_calls_of
 
     return tool_calls_of(spans)
 
@@ -394,7 +393,7 @@ def traced_calls(spans: list[Span]) -> tuple[ToolCall, ...]:
 def traced_usage(spans: list[Span]) -> Usage | None:
     if not spans:
         return None
-    from proctor.tracing.trace_summary import usage_of
+    from proctor.tracing.spans import usage_of
 
     return usage_of(spans)
 

@@ -33,8 +33,7 @@ from proctor.running.engine.ask import ConversationSpoiled, complete_reply, is_t
 from proctor.running.engine.broken_turn import OpenTurn
 from proctor.running.engine.plan import Plan
 from proctor.tracing.capture import SCOPE, capturing
-from proctor.tracing.trial_recording import CURRENT, Recording
-from proctor.tracing.wrapping import MissingInput
+from proctor.tracing.trial_recording import CURRENT, MissingInput, Recording
 
 _LENGTH = struct.Struct("<Q")
 TEXT_SECONDS = 0.1
