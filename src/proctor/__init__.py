@@ -146,8 +146,7 @@ if TYPE_CHECKING:
         scorecards_of,
     )
     from proctor.results.comparison import Comparison
-    from proctor.results.passing import ScoreThreshold
-    from proctor.results.run import Outcome, Run, Score, TrialResult
+    from proctor.results.run import Outcome, Run, Score, ScoreThreshold, TrialResult
     from proctor.results.verdict import RunVerdict, judge
     from proctor.running.python_api.agent_runner import AgentRun, AgentRunner
     from proctor.running.python_api.asserting import (
@@ -191,9 +190,8 @@ _HOMES = {
     "save_dataset_scorecard scorecards_of",
     "judging.judge": "Judge Question",
     "judging.panel": "Panel",
-    "results.run": "Outcome Run Score TrialResult",
+    "results.run": "Outcome Run Score ScoreThreshold TrialResult",
     "results.comparison": "Comparison",
-    "results.passing": "ScoreThreshold",
     "results.verdict": "RunVerdict judge",
     "running.python_api.agent_runner": "AgentRun AgentRunner",
     "running.python_api.asserting": "assert_dataset_pass assert_dataset_pass_sync assert_pass assert_pass_sync "

@@ -35,7 +35,7 @@ from proctor.evaluators.datasets.dataset_file import read_dataset
 from proctor.evaluators.datasets.dataset_store import DatasetStore
 from proctor.evaluators.evaluation import Evaluable
 from proctor.evaluators.from_trace import by_name, last_llm_call, root
-from proctor.results.dataset_proposals import Proposal
+from proctor.results.trace_cases import Proposal
 from proctor.tracing.trace_files import find_traces, is_otlp
 
 SELECTIONS = ("root", "last_llm_call", "by_name")

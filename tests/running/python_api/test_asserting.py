@@ -16,7 +16,7 @@ from proctor.cases.suite import NamedData
 from proctor.evaluators.evaluation import Evaluable, Evaluation
 from proctor.evaluators.from_trace import by_name, last_llm_call, root
 from proctor.evaluators.text.matching import ExactMatch
-from proctor.results.passing import ScoreThreshold
+from proctor.results.run import ScoreThreshold
 from proctor.running.python_api.asserting import (
     assert_pass,
     assert_pass_sync,

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         generate_dataset_scorecard_html,
         save_dataset_scorecard,
     )
-    from proctor.results.passing import ScoreThreshold
+    from proctor.results.run import ScoreThreshold
     from proctor.running.python_api.asserting import (
         assert_dataset_pass,
         assert_dataset_pass_sync,
@@ -83,7 +83,7 @@ _HOMES = {
     "evaluators.text.matching": "ExactMatch LevenshteinMatch",
     "reporting.html.scorecard": "DatasetEntryResult DatasetScorecard generate_dataset_scorecard_html "
     "save_dataset_scorecard",
-    "results.passing": "ScoreThreshold",
+    "results.run": "ScoreThreshold",
     "running.python_api.asserting": "assert_dataset_pass assert_dataset_pass_sync assert_pass assert_pass_sync "
     "evaluate_sync run_and_evaluate run_and_evaluate_sync",
     "running.python_api.scorers": "EvalAssertionError",
