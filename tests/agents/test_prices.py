@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 import proctor
-from proctor.agents.agent import Reply, Usage
+from proctor.agents.agent import Reply, Usage, is_priced, model_of, price, priced, unknown_cost
 from proctor.agents.chat_messages import to_usage
-from proctor.agents.prices import is_priced, model_of, price, priced, unknown_cost
 from proctor.results.store import Store, read_run
 from proctor.tracing.spans import LLMSpan, usage_of
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.agents.http_options import NotInInput, Template
+from proctor.agents.options import NotInInput, Template
 from proctor.base.errors import UsageError
 from proctor.base.json_data import UNSET
 from proctor.base.selectors import parse_selector

@@ -11,10 +11,9 @@ from urllib.parse import urlsplit, urlunsplit
 
 from proctor.agents.agent import BaseAgent, Reply
 from proctor.agents.chat_model import ChatConnection, ChatModel, ChatTool, HttpChatModel, Request, read_tools
-from proctor.agents.http_options import HttpOptions, read_http_options
-from proctor.agents.options import Options
+from proctor.agents.options import HttpOptions, Options, read_http_options
 from proctor.agents.sessions import CallLog, read_data, text_of
-from proctor.agents.tool_doubles import answer_async, is_doubled
+from proctor.agents.toolbox import answer_async, is_doubled
 from proctor.base.environment import expand, variables_in
 from proctor.base.errors import AgentFailed
 from proctor.base.fields import kind

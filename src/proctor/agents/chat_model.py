@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from proctor.agents.agent import Usage
 from proctor.agents.chat_messages import field, is_list, text_of_parts, to_usage
 from proctor.agents.http import HttpAgent, HttpSession
-from proctor.agents.http_options import HttpOptions
+from proctor.agents.options import HttpOptions
 from proctor.base.errors import UnreadableReply, UsageError
 from proctor.base.json_data import Json, fingerprint, plain, show
 from proctor.base.records import record

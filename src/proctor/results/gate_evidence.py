@@ -1,4 +1,4 @@
-"""The statistics behind the gate: what is known of each pass rate, and the tests of one suspect and of a whole suite."""
+"""The statistics behind the gate: what is known of each pass rate, and the tests of a suspect and of a suite."""
 
 from __future__ import annotations
 

@@ -289,7 +289,7 @@ def usage_of(spans: Iterable[Span]) -> Usage | None:
 
 def _priced_apart(calls: Iterable[LLMSpan], total: Usage) -> Usage:
     """The total of several models; its cost is known only if the price of each is."""
-    from proctor.agents.prices import price
+    from proctor.agents.agent import price
 
     costs = [
         price(call.response_model or call.request_model or "", call.input_tokens or 0, call.output_tokens or 0)

@@ -16,8 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, ParamSpec, TypeVar, cast, overload
 
 from proctor.agents.agent import ToolCall
-from proctor.agents.tool_doubles import answer, answer_async, is_doubled
-from proctor.agents.toolbox import MARK, Tool, register
+from proctor.agents.toolbox import MARK, Tool, answer, answer_async, is_doubled, register
 from proctor.base.errors import ProctorError
 from proctor.base.fields import nearest
 from proctor.base.json_data import Json, plain

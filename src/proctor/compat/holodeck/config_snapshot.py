@@ -106,7 +106,7 @@ def _resolved_model(suite: Suite, files: list[ConfigFile]) -> dict[str, Json] | 
     block = kept.get("model")
     if not isinstance(block, Mapping):
         return None
-    from proctor.declared.model_reader import MAX_TOKENS, TEMPERATURE
+    from proctor.declared.description import MAX_TOKENS, TEMPERATURE
 
     return {"temperature": TEMPERATURE, "max_tokens": MAX_TOKENS, **provider_defaults(files)(block), **plain(block)}
 

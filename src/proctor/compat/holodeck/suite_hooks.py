@@ -114,7 +114,7 @@ def _backend(suite: Suite) -> Shown:
 
 
 def _model(suite: Suite) -> Shown:
-    from proctor.declared.model_reader import MAX_TOKENS, TEMPERATURE
+    from proctor.declared.description import MAX_TOKENS, TEMPERATURE
 
     block = _described(suite).get("model")
     if not isinstance(block, Mapping):

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from proctor.agents.agent import Agent, BaseAgent, Reply, Session, ToolCall, Usage
-from proctor.agents.tool_doubles import DOUBLES, Doubles
+from proctor.agents.toolbox import DOUBLES, Doubles
 from proctor.base.clock import CLOCK
 from proctor.base.errors import AgentFailed, UnreadableReply
 from proctor.base.records import record
@@ -377,7 +377,7 @@ def _priced(reply: Reply, agent: Agent) -> Reply:
     usage = reply.usage
     if usage is None or usage.cost_usd is not None or not usage.total_tokens:
         return reply
-    from proctor.agents.prices import model_of, priced
+    from proctor.agents.agent import model_of, priced
 
     return replace(reply, usage=priced(usage, model_of(agent)))
 

@@ -20,7 +20,7 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from proctor.agents.agent import BaseAgent, Reply, ToolCall
-from proctor.agents.tool_doubles import DOUBLES, Doubles
+from proctor.agents.toolbox import DOUBLES, Doubles
 from proctor.base.clock import CLOCK
 from proctor.base.errors import AgentFailed, UnreadableReply, UsageError
 from proctor.base.processes import MARK, adopt_orphans, kill_children, kill_tree, new_mark
