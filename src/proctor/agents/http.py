@@ -13,11 +13,10 @@ from proctor.agents.options import HttpOptions, NotInInput
 from proctor.agents.sessions import TRIAL, WORDS, Conversation, read_envelope, read_words, to_reply
 from proctor.base.errors import AgentFailed, UnreadableReply
 from proctor.base.fields import kind
-from proctor.base.json_data import UNSET, Json, Unset, fingerprint, plain, show
+from proctor.base.json_data import UNSET, Json, Selector, Unset, fingerprint, plain, show
 from proctor.base.references import describe
 from proctor.base.reply_size import ReplyTooLarge, read_limited
 from proctor.base.secrets import mask_values
-from proctor.base.selectors import Selector
 from proctor.cases.suite import Case, Turn
 
 

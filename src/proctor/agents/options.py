@@ -12,10 +12,9 @@ from urllib.parse import urlsplit
 from proctor.base.environment import expand, variables_in
 from proctor.base.errors import UsageError
 from proctor.base.fields import kind, nearest
-from proctor.base.json_data import UNSET, Json, show
+from proctor.base.json_data import UNSET, Json, Selector, parse_selector, show
 from proctor.base.records import record
 from proctor.base.secrets import is_secret_name
-from proctor.base.selectors import Selector, parse_selector
 from proctor.cases.suite import NOTHING
 
 

@@ -15,8 +15,8 @@ from proctor.base.errors import InvalidSuite, Problem, UsageError
 from proctor.base.json_data import UNSET, Json
 from proctor.base.references import is_reference
 from proctor.cases.formats import pixie
+from proctor.cases.formats.format_spec import moved
 from proctor.cases.formats.loading import load, writable_formats
-from proctor.cases.relocating import moved
 from proctor.cases.suite import Suite
 from proctor.cli.configuration import read_configuration
 from proctor.cli.format import proposal_from_store, spans_of

@@ -12,7 +12,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
-from proctor.base.env_files import read_env_file
+from proctor.base.environment import read_env_file
 from proctor.base.errors import UsageError
 from proctor.base.fields import Document, Fields, kind, nearest
 from proctor.base.json_data import Json

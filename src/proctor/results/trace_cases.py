@@ -10,9 +10,9 @@ from typing import Any
 from proctor.agents.agent import ToolCall
 from proctor.base.errors import UsageError
 from proctor.base.json_data import UNSET, Json, parsed, plain
-from proctor.base.names import UniqueIds
 from proctor.base.records import record
 from proctor.cases.evaluator_specs import with_implied
+from proctor.cases.formats.format_spec import UniqueIds
 from proctor.cases.matchers import Equals
 from proctor.cases.suite import Case, Expected, ExpectedCall, NamedData, Suite, Turn
 from proctor.evaluators.evaluation import Evaluable

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from proctor.base.errors import UsageError
+from proctor.base.event_loops import without_loop
 from proctor.base.json_data import Json
 from proctor.base.records import record
-from proctor.base.threads import without_loop
 from proctor.cases.formats import adk
 from proctor.cases.formats.adk.test_config import DEFAULT_CRITERIA, read_config
 from proctor.cases.suite import Settings, Suite

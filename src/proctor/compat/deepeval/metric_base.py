@@ -9,9 +9,10 @@ from dataclasses import replace
 from typing import Any, Self
 
 from proctor.base.errors import JudgeFailed, NeedsModel, ProctorError
+from proctor.base.event_loops import run_in_kept_loop
 from proctor.base.fields import nearest
 from proctor.base.json_data import show
-from proctor.base.threads import is_loop_running, run_in_kept_loop, run_sync
+from proctor.base.threads import is_loop_running, run_sync
 from proctor.cases.suite import passes
 from proctor.compat.deepeval.evaluables import evaluable_of
 from proctor.compat.deepeval.models import is_model, judge_of_model

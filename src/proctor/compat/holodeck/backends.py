@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from proctor.agents.agent import Agent, BaseAgent, Reply, with_defaults
-from proctor.base.env_files import environment_from
+from proctor.base.environment import environment_from
 from proctor.base.errors import InvalidSuite, ProctorError
 from proctor.base.json_data import fingerprint, show
 from proctor.base.references import describe

@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
-from proctor.base.env_files import environment_from
+from proctor.base.environment import environment_from
 from proctor.base.errors import InvalidSuite, UsageError
 from proctor.base.json_data import plain
 from proctor.base.references import describe

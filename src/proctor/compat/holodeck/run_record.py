@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, TextIO
 
 from proctor.base.errors import StoreError
 from proctor.base.json_data import Json, canonical, plain
-from proctor.base.names import UniqueIds, slug
 from proctor.base.records import record
 from proctor.base.references import describe
 from proctor.base.secrets import mask_data
+from proctor.cases.formats.format_spec import UniqueIds, slug
 from proctor.cases.formats.holodeck import NAME
 from proctor.cases.formats.holodeck.configuration import execution_of
 from proctor.cases.suite import Suite

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from proctor.agents.agent import BaseAgent
-from proctor.base.env_files import environment_from
-from proctor.base.environment import conceal
+from proctor.base.environment import conceal, environment_from
 from proctor.base.errors import InvalidSuite
 from proctor.base.json_data import Json, plain
 from proctor.cases.files.attachments import FileSettings

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from proctor.agents.agent import Agent, BaseAgent, Reply, Session, ToolCall, Usage
 from proctor.agents.toolbox import DOUBLES, Doubles
-from proctor.base.clock import CLOCK
 from proctor.base.errors import AgentFailed, UnreadableReply
 from proctor.base.records import record
 from proctor.base.references import describe, place_of
 from proctor.base.reply_size import LIMIT, UNDERWAY, ReplyTooLarge, Underway, check_size
-from proctor.base.threads import end_fork_of
+from proctor.base.threads import CLOCK, end_fork_of
 from proctor.cases.suite import Case, NamedData, Turn
 from proctor.results.run import Outcome, Score
 from proctor.running.engine.deadline import Cancelled, TooLate, Watchdog, in_time

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from proctor.agents.agent import BaseAgent
 from proctor.agents.resolving import resolve_agent
-from proctor.base.env_files import environment_from
+from proctor.base.environment import environment_from
 from proctor.base.errors import InvalidSuite, Problem, UsageError
 from proctor.base.json_data import canonical, fingerprint, plain
 from proctor.base.records import record

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from proctor.base.fields import Document, Fields
 from proctor.base.json_data import Json
-from proctor.base.names import UniqueIds, slug
 from proctor.base.source import Pointer
 from proctor.cases.evaluator_specs import INHERITED, read_specs
+from proctor.cases.formats.format_spec import UniqueIds, slug
 from proctor.cases.formats.pixie import EXTENSION, NAME
 from proctor.cases.suite import NO_EXPECTATION, NOTHING, Case, EvaluatorSpec, Expected, NamedData, Suite, Turn
 

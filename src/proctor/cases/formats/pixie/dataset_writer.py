@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from proctor.base.json_data import UNSET, Json, json_text, plain
-from proctor.base.names import UniqueIds, slug
 from proctor.cases.evaluator_specs import unwritable_arguments, write_specs
-from proctor.cases.formats.format_spec import Written
-from proctor.cases.formats.writing import (
+from proctor.cases.formats.format_spec import (
+    UniqueIds,
+    Written,
     cannot_express,
     given_names,
     one_file_each,
+    slug,
     unwritten_case_parts,
     written_extensions,
 )
