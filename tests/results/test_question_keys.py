@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from proctor.cases.files.attachments import CONTENTS, Contents, contents_of
+from proctor.cases.files import CONTENTS, Contents, contents_of
 from proctor.cases.suite import Attachment, Case, EvaluatorSpec, Expected, Turn
 from proctor.results.case_encoding import content_key, decode_case, encode_case, question_key
 

@@ -227,7 +227,7 @@ def _editor(name: str) -> Callable[..., str] | None:
 
 def _edit(suite: Suite, changed: Suite, accepted: Accepted, target: Path, before: bytes) -> None:
     """Put the accepted cases into the text of the suite."""
-    from proctor.cases.formats.native.json_positions import CannotEdit
+    from proctor.cases.formats.native.editing import CannotEdit
 
     path, edit = Path(str(suite.path)), _editor(suite.format)
     assert edit is not None

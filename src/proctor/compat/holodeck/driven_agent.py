@@ -18,7 +18,7 @@ from proctor.base.json_data import Json, plain, show
 from proctor.base.records import record
 from proctor.base.references import describe
 from proctor.base.threads import call_in_thread
-from proctor.cases.files.attachments import FileText, title, with_files
+from proctor.cases.files import FileText, title, with_files
 from proctor.cases.formats.holodeck import EXTENSION
 from proctor.cases.suite import Attachment, Case, Suite, Turn
 from proctor.compat.holodeck.backend_results import TokenUsage

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor.base.errors import UsageError
-from proctor.cases.files.attachments import FileReader, FileSettings, FileText, UnreadableFile
+from proctor.cases.files import FileReader, FileSettings, FileText, UnreadableFile
 from proctor.cases.suite import Attachment
 from proctor.compat.holodeck.test_results import FileInput, ProcessedFileInput
 

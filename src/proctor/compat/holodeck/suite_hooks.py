@@ -10,7 +10,7 @@ from proctor.agents.agent import BaseAgent
 from proctor.base.environment import conceal, environment_from
 from proctor.base.errors import InvalidSuite
 from proctor.base.json_data import Json, plain
-from proctor.cases.files.attachments import FileSettings
+from proctor.cases.files import FileSettings
 from proctor.cases.formats.holodeck import EXTENSION
 from proctor.cases.formats.holodeck.configuration import (
     DEFAULT,

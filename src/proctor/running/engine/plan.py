@@ -37,7 +37,7 @@ from proctor.running.options import (
 from proctor.running.suite_hooks import agent_hint, hooks_of
 
 if TYPE_CHECKING:
-    from proctor.cases.files.attachments import Contents
+    from proctor.cases.files import Contents
 
 NO_OPTIONS = RunOptions()
 
@@ -239,7 +239,7 @@ def _quarantined(trials: Sequence[PlannedTrial]) -> tuple[QuarantinedCase, ...]:
 def _attachments(suite: Suite) -> Contents | None:
     if not any(turn.attachments for case in suite.cases for turn in case.turns):
         return None
-    from proctor.cases.files.attachments import Contents
+    from proctor.cases.files import Contents
 
     return Contents(suite.base)
 
