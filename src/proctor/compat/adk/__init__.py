@@ -19,8 +19,7 @@ from proctor.base.records import record
 from proctor.cases.formats import adk
 from proctor.cases.formats.adk.test_config import DEFAULT_CRITERIA, read_config
 from proctor.cases.suite import Settings, Suite
-from proctor.compat.adk.agent_loading import agent_of
-from proctor.compat.adk.eval_files import read_eval_set, read_files, with_app_name
+from proctor.compat.adk.evaluation_inputs import agent_of, read_eval_set, read_files, with_app_name
 from proctor.compat.adk.failures import AgentEvaluationFailed, failures_of, unmeasured_criteria
 from proctor.results.run import Run
 from proctor.running.options import RunOptions

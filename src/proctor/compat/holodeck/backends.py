@@ -18,7 +18,7 @@ from proctor.base.threads import call_in_thread, is_async
 from proctor.cases.formats.holodeck.configuration import agent_env_files
 from proctor.cases.formats.holodeck.test_cases import is_conversation
 from proctor.cases.suite import Case, Suite, Turn
-from proctor.compat.holodeck.backend_results import (
+from proctor.compat.holodeck.test_results import (
     BackendError,
     BackendInitError,
     BackendSessionError,
