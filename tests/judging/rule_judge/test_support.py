@@ -90,6 +90,19 @@ def test_one_wrong_name_in_a_long_statement_is_enough() -> None:
     assert support(passage.replace("Geneva", "Toronto"), passage).verdict == "unmentioned"
 
 
+def test_more_than_one_word_of_its_own_leaves_a_statement_open() -> None:
+    passage = "Broccoli is often boiled or steamed but may be eaten raw."
+    assert support("Broccoli is often boiled or steamed but can be eaten raw.", passage).verdict == "supported"
+    assert support("So it was often boiled or steamed, but can be eaten raw.", passage).verdict == "unclear"
+
+
+def test_what_only_the_question_says_leaves_a_statement_open() -> None:
+    asked = ["Is the color of minerals an interesting subject?"]
+    told = "Several minerals have a green color, including the emerald."
+    said = "This is an interesting subject: several minerals have a green color."
+    assert support(said, told, asked).verdict == "unclear"
+
+
 def test_words_scattered_over_a_long_text_do_not_add_up_to_support() -> None:
     scattered = [
         f"Section {number}: {word} matters here." for number, word in enumerate("llama tango violin iron soup".split())

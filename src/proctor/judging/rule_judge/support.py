@@ -20,13 +20,10 @@ from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT, QUANTIFIERS, key, o
 
 Verdict = Literal["supported", "contradicted", "unmentioned", "unclear"]
 
-_NEW = ((0.6, 1.5), (0.75, 2.0))
+_NEW = ((0.65, 1.0), (0.75, 2.0))
 """Below these shares, and with at least so much weight missing, the evidence does not say a statement."""
-_MENTIONED = 0.85
-_RESTATED = 0.75
-"""From these shares on its words are there, and it may be no more than the question put as a statement."""
-_LENT = 6
-"""One word in so many may be from the question alone; numbers always may."""
+_OWN = 20
+"""One word in so many, and always one, may be the statement's own: more of them may change what it says."""
 _DENYING_PREFIXES = ("un", "in", "im", "ir", "il", "dis", "non")
 
 
@@ -46,6 +43,8 @@ class Coverage:
 
     share: float
     missing: tuple[Term, ...]
+    own: int
+    """How many of its words, grammar included, the evidence does not have; numbers are not counted."""
     claims: bool
     """Whether there is anything to support at all."""
 
@@ -59,12 +58,13 @@ def support(statement: str, passages: str | Sequence[str], known: Sequence[str] 
     if not known or judged.verdict == "supported":
         return judged
     with_known = weigh(said, alone, library(known).evidence(said).readings, answers=asked)
-    lent = [term for term in coverage(said, alone).missing if term.fact is None]
-    mostly_lent = not alone.is_data and _LENT * len(lent) > sum(term.weight > GRAMMAR_WEIGHT for term in said.terms)
-    if mostly_lent and with_known.verdict == "supported":
-        return Support("unclear", f"only the question says {_listed(lent)}", judged.share)
-    stands = judged.verdict == "contradicted" or with_known.share < _RESTATED
-    return judged if stands and with_known.verdict == "unclear" else with_known
+    if with_known.verdict == "supported" and not alone.is_data and _is_reworded(said, coverage(said, alone)):
+        return Support("unclear", "only the question says all of it", judged.share)
+    return with_known
+
+
+def _is_reworded(said: Reading, covered: Coverage) -> bool:
+    return covered.own > max(1, len(said.terms) // _OWN)
 
 
 def asks_yes_or_no(question: str) -> bool:
@@ -93,12 +93,15 @@ def weigh(said: Reading, grounds: Evidence, known: Sequence[Reading] = (), *, an
         return Support("unmentioned", absent, covered.share)
     figures = [term for term in said.terms if term.fact is not None and _is_strong(term)]
     placed = bool(figures) and not any(_is_strong(term) and term is not said.terms[0] for term in covered.missing)
-    if _is_new(said, evidence, covered) and not placed and not (evidence.is_data and _borne_out(said, covered)):
+    weight = sum(term.weight for term in covered.missing)
+    is_new = any(covered.share < share and weight >= least for share, least in _NEW)
+    if is_new and not placed and not (evidence.is_data and _borne_out(said, covered)):
         return Support("unmentioned", absent, covered.share)
     doubt = _doubt(said, evidence, found, answers=answers)
     if doubt:
         return Support("unclear", doubt, covered.share)
-    if (not covered.missing and covered.share >= _MENTIONED) or (evidence.is_data and _borne_out(said, covered)):
+    said_so = not covered.missing and not _is_reworded(said, covered)
+    if said_so or (evidence.is_data and _borne_out(said, covered)):
         return Support("supported", "the context says so", covered.share)
     return Support("unclear", absent, covered.share)
 
@@ -108,14 +111,6 @@ def _is_strong(term: Term) -> bool:
     if term.name:
         return term.text[0].isupper() and not (term.text.isupper() and len(term.text) <= 5)  # no abbreviation
     return term.fact is not None and any(map(str.isdigit, term.text))
-
-
-def _is_new(said: Reading, evidence: Evidence, covered: Coverage) -> bool:
-    """Whether the evidence hardly mentions a statement; one about its speaker, whom it does not know, with less."""
-    if said.first_person and not evidence.has_speaker and len(covered.missing) > 1 and covered.share < _RESTATED:
-        return True
-    missing = sum(term.weight for term in covered.missing)
-    return any(covered.share < share and missing >= least for share, least in _NEW)
 
 
 def _doubt(said: Reading, evidence: Evidence, found: Sequence[Finding], *, answers: bool) -> str:
@@ -162,21 +157,24 @@ def _borne_out(said: Reading, covered: Coverage) -> bool:
 def coverage(said: Reading, evidence: Evidence) -> Coverage:
     """Half of the share counts what words tell, half counts words alike: copied grammar is a trace of copied claims."""
     told = total = words = found = 0.0
+    own = 0
     missing: list[Term] = []
     for index, term in enumerate(said.terms):
         words += 1
         total += term.weight
         if term.weight <= GRAMMAR_WEIGHT:
             found += term.key in evidence.polarity
+            own += term.key not in evidence.polarity
             continue
         credit = credit_at(said.terms, index, evidence)
         told += term.weight * credit
         found += credit
         if not credit:
             missing.append(term)
+            own += term.fact is None
     alike = found / words if words else 1.0
     share = (told / total + alike) / 2 if total else 1.0
-    return Coverage(share, tuple(missing), total > 0)
+    return Coverage(share, tuple(missing), own, total > 0)
 
 
 def credit_at(terms: tuple[Term, ...], index: int, evidence: Evidence) -> float:
