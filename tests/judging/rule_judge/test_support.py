@@ -8,7 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.judging.rule_judge import entities, makes_claim, statements, support
+from proctor.judging.rule_judge.passage_reading import entities
+from proctor.judging.rule_judge.relevance import makes_claim
+from proctor.judging.rule_judge.statements import statements
+from proctor.judging.rule_judge.support import support
 
 POLICY = "Refunds are given within 30 days. The Berlin office is not open on Sundays. Shipping takes 5 km by bike."
 

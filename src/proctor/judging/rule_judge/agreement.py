@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import cache
 from typing import Literal
 
 from proctor.base.records import record
@@ -80,7 +79,7 @@ def _doubt_same(best: Agreement, judged: Sequence[Agreement], asked: Reading, an
     if best.said.keys <= asked.keys:
         return "the question says as much as the reference"
     others = [found.said for found in judged if found.score < _SURELY_OTHER]
-    several = _asks_for_several().search(asked.text) or _has_fact(best.said)
+    several = _ASKS_FOR_SEVERAL.search(asked.text) or _has_fact(best.said)
     told = {term.key for term in best.said.terms if term.weight > GRAMMAR_WEIGHT}
     if several and any(said.keys.isdisjoint(told) and _has_fact(said) == _has_fact(best.said) for said in others):
         return "the reference may be a list, of which the answer gives a part"
@@ -98,11 +97,9 @@ def _has_fact(said: Reading) -> bool:
     return any(term.fact is not None for term in said.terms)
 
 
-@cache
-def _asks_for_several() -> re.Pattern[str]:
-    return re.compile(
-        r"\b(?:list|name the|what are|who are|which are|what were|who were|where is|both)\b", re.IGNORECASE
-    )
+_ASKS_FOR_SEVERAL = re.compile(
+    r"\b(?:list|name the|what are|who are|which are|what were|who were|where is|both)\b", re.IGNORECASE
+)
 
 
 def _doubt_other(best: Agreement, ways: Sequence[str], answer: str) -> str:
@@ -128,13 +125,11 @@ def _plainly_denied(said: Reading, answer: str) -> bool:
     told = {term.key for term in said.terms if term.fact is not None or term.name}
     mentions = [(term, reading) for reading in map(read, statements(answer)) for term in reading.terms]
     found = [(term, reading) for term, reading in mentions if term.key in told]
-    return bool(found) and all(term.denied and not _limited().search(reading.text) for term, reading in found)
+    return bool(found) and all(term.denied and not _LIMITED.search(reading.text) for term, reading in found)
 
 
-@cache
-def _limited() -> re.Pattern[str]:
-    """`not until 1989` says 1989."""
-    return re.compile(r"\b(?:until|till|before|unless|only|without|except|but)\b", re.IGNORECASE)
+_LIMITED = re.compile(r"\b(?:until|till|before|unless|only|without|except|but)\b", re.IGNORECASE)
+"""`not until 1989` says 1989."""
 
 
 def _is_specific(way: str) -> bool:
@@ -192,16 +187,14 @@ def alternatives(reference: str) -> list[str]:
     """The ways a reference gives to say it: `1979/21 July 1979` has two, `1/2`, `km/h` and a web address have one."""
     if re.fullmatch(r"\s*\d{1,4}\s?/\s?\d{1,2}(?:\s?/\s?\d{2,4})?\s*", reference) or "://" in reference:
         return [reference.strip()]
-    found = [way.strip() for way in _separator().split(reference)]
+    found = [way.strip() for way in _SEPARATOR.split(reference)]
     return list(dict.fromkeys(way for way in found if any(character.isalnum() for character in way)))
 
 
-@cache
-def _separator() -> re.Pattern[str]:
-    """A slash that is no part of a date, a fraction or a unit such as km/h."""
-    return re.compile(
-        r"(?<!\b[a-z])(?<!\bkm)(?<!\bmi)(?<!\band)(?<!\d/\d)(?<!\d/\d\d)/(?!(?:h|s|or|hr|min)\b)(?!\d{1,2}/\d)"
-    )
+_SEPARATOR = re.compile(
+    r"(?<!\b[a-z])(?<!\bkm)(?<!\bmi)(?<!\band)(?<!\d/\d)(?<!\d/\d\d)/(?!(?:h|s|or|hr|min)\b)(?!\d{1,2}/\d)"
+)
+"""A slash that is no part of a date, a fraction or a unit such as km/h."""
 
 
 def _unglued(answer: str) -> str:

@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
-from functools import cache, cached_property, lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 
 from proctor.judging.rule_judge.dates import Day
@@ -40,7 +40,7 @@ class Evidence:
         found: dict[str, set[bool]] = {}
         for term in self.terms:
             found.setdefault(term.key, set()).add(term.denied)
-        if any(_lifespan().search(reading.text) for reading in self.readings):
+        if any(_LIFESPAN.search(reading.text) for reading in self.readings):
             found.setdefault(key("born"), {False})
             found.setdefault(key("died"), {False})
         return found
@@ -164,10 +164,8 @@ class Library:
         return sum(weight for term_key, weight in missing.items() if term_key in keys), votes[index]
 
 
-@cache
-def _lifespan() -> re.Pattern[str]:
-    """`(January 8, 1935 - August 16, 1977)` after a name gives a person's dates of birth and death."""
-    return re.compile(r"\([^()]{0,60}\b\d{4}\s{0,2}-\s{0,2}[^()]{0,40}\d{4}\)")
+_LIFESPAN = re.compile(r"\([^()]{0,60}\b\d{4}\s{0,2}-\s{0,2}[^()]{0,40}\d{4}\)")
+"""`(January 8, 1935 - August 16, 1977)` after a name gives a person's dates of birth and death."""
 
 
 @lru_cache(maxsize=8)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache, lru_cache
+from functools import lru_cache
 
 from proctor.base.records import record
 from proctor.judging.rule_judge import words as lexicon
@@ -52,13 +52,11 @@ class Reading:
     """The positions of terms before which one part of the sentence ends: after a comma, at `and` or `while`."""
 
 
-@cache
-def _word() -> re.Pattern[str]:
-    return re.compile(
-        r"n't\b|[A-Za-z]{1,60}(?=n't\b)|[A-Za-z]{2,20}-(?:in|out|up|off|on|down)\b"
-        r"|[A-Za-z0-9]{1,60}(?:'[A-Za-z]{1,20})?|[^\W\d_A-Za-z\u3005-\u9fff\uac00-\ud7af]{1,60}|[\u3005-\u9fff\uac00-\ud7af]"
-        r"|[,;:.!?()\[\]\"]"
-    )
+_WORD = re.compile(
+    r"n't\b|[A-Za-z]{1,60}(?=n't\b)|[A-Za-z]{2,20}-(?:in|out|up|off|on|down)\b"
+    r"|[A-Za-z0-9]{1,60}(?:'[A-Za-z]{1,20})?|[^\W\d_A-Za-z\u3005-\u9fff\uac00-\ud7af]{1,60}|[\u3005-\u9fff\uac00-\ud7af]"
+    r"|[,;:.!?()\[\]\"]"
+)
 
 
 def read(statement: str) -> Reading:
@@ -91,7 +89,7 @@ def _terms(text: str, facts: list[Quantity | Day]) -> tuple[list[Term], set[int]
     starts_sentence = True
     position = 0
     for fact in [*facts, None]:
-        for match in _word().finditer(text, position, fact.start if fact else len(text)):
+        for match in _WORD.finditer(text, position, fact.start if fact else len(text)):
             word = match[0]
             if not (word[0].isalnum() or word == "n't"):
                 breaks.add(len(terms))

@@ -172,11 +172,9 @@ def _pattern() -> re.Pattern[str]:
     )
 
 
-@cache
-def _suffix() -> re.Pattern[str]:
-    return re.compile(
-        r"(?P<ordinal>(?:st|nd|rd|th)\b)|(?P<decade>'?s\b)|\s?(?P<sign>[%€£$°¥])|[\s-]?(?P<word>[a-z]{1,12})\b", re.I
-    )
+_SUFFIX = re.compile(
+    r"(?P<ordinal>(?:st|nd|rd|th)\b)|(?P<decade>'?s\b)|\s?(?P<sign>[%€£$°¥])|[\s-]?(?P<word>[a-z]{1,12})\b", re.I
+)
 
 
 def _read(match: re.Match[str], text: str) -> Quantity:
@@ -200,7 +198,7 @@ def _with_suffix(text: str, end: int, value: float, unit: str, *, spelled: bool)
     """What follows a number: an ordinal's `th`, a scale such as `million`, a sign, a unit."""
     size = 1.0
     for _ in range(2):
-        follows = _suffix().match(text, end)
+        follows = _SUFFIX.match(text, end)
         if follows is None:
             break
         length = follows.end() - follows.start()

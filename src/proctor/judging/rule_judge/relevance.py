@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache
 from typing import Literal
 
 from proctor.base.records import record
@@ -36,7 +35,7 @@ def makes_claim(text: str) -> bool:
         return False
     bare = without_courtesy(text)
     if any(term.weight > GRAMMAR_WEIGHT for term in read(bare).terms):
-        return not _remark().fullmatch(bare.strip())
+        return not _REMARK.fullmatch(bare.strip())
     # `He did` claims something, although it names nothing.
     return (
         re.search(
@@ -48,38 +47,34 @@ def makes_claim(text: str) -> bool:
     )
 
 
-@cache
-def _remark() -> re.Pattern[str]:
-    """An opinion on what was said, such as `that's so cool` or `it is quite nice`."""
-    return re.compile(
-        r"\W*(?:(?:yes|yeah|oh|ah|wow|well|haha|lol)\W{1,3})*(?:that|it|this|they|those)"
-        r"\s?(?:'s|'re| is| are| was| sounds?| seems?)"
-        r"(?: (?:so|really|quite|very|pretty|such|a|an|too|definitely|certainly|absolutely|always|all))*"
-        r" (?:cool|nice|great|true|good|awesome|amazing|interesting|right|fun|funny|lovely|fantastic|wonderful|bad|sad"
-        r"|crazy|weird|neat|correct|impressive|terrible|awful|fine|ok|okay|best|thing|one|fact|idea|shame|pity)\W*",
-        re.IGNORECASE,
-    )
+_REMARK = re.compile(
+    r"\W*(?:(?:yes|yeah|oh|ah|wow|well|haha|lol)\W{1,3})*(?:that|it|this|they|those)"
+    r"\s?(?:'s|'re| is| are| was| sounds?| seems?)"
+    r"(?: (?:so|really|quite|very|pretty|such|a|an|too|definitely|certainly|absolutely|always|all))*"
+    r" (?:cool|nice|great|true|good|awesome|amazing|interesting|right|fun|funny|lovely|fantastic|wonderful|bad|sad"
+    r"|crazy|weird|neat|correct|impressive|terrible|awful|fine|ok|okay|best|thing|one|fact|idea|shame|pity)\W*",
+    re.IGNORECASE,
+)
+"""An opinion on what was said, such as `that's so cool` or `it is quite nice`."""
 
 
 def noncommittal(text: str) -> bool:
     """Whether the text declines to answer: `I don't know`, `there is no information about that`."""
-    match = _declining().search(text[:600].replace("’", "'"))
+    match = _DECLINING.search(text[:600].replace("’", "'"))
     return match is not None
 
 
-@cache
-def _declining() -> re.Pattern[str]:
-    return re.compile(
-        r"\b(?:i|we)(?: am|'m| are|'re)?(?: really| honestly)?"
-        r" (?:do not|don't|did not|didn't|cannot|can't|could not|couldn't|not|unable to|have no|am unable to)"
-        r"(?: \w{1,12}){0,2}? "
-        r"(?:know|sure|certain|answer|say|tell|find|determine|provide|help|access|information|idea|aware)\b"
-        r"|\b(?:as an ai|no information (?:is |was )?(?:available|provided|given|found)|not enough information"
-        r"|(?:is|are|was|were) (?:unknown|unclear|not (?:known|clear|specified|mentioned|provided|stated|available))"
-        r"|has not (?:yet )?been announced|it depends|insufficient information"
-        r"|sorry, (?:but )?i (?:can|do|could)n?'?t)\b",
-        re.IGNORECASE,
-    )
+_DECLINING = re.compile(
+    r"\b(?:i|we)(?: am|'m| are|'re)?(?: really| honestly)?"
+    r" (?:do not|don't|did not|didn't|cannot|can't|could not|couldn't|not|unable to|have no|am unable to)"
+    r"(?: \w{1,12}){0,2}? "
+    r"(?:know|sure|certain|answer|say|tell|find|determine|provide|help|access|information|idea|aware)\b"
+    r"|\b(?:as an ai|no information (?:is |was )?(?:available|provided|given|found)|not enough information"
+    r"|(?:is|are|was|were) (?:unknown|unclear|not (?:known|clear|specified|mentioned|provided|stated|available))"
+    r"|has not (?:yet )?been announced|it depends|insufficient information"
+    r"|sorry, (?:but )?i (?:can|do|could)n?'?t)\b",
+    re.IGNORECASE,
+)
 
 
 def relevances(question: str, texts: Sequence[str], *, answer: bool = True) -> list[Relevance]:

@@ -4,67 +4,16 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-_IRREGULAR = {
-    form: base
-    for base, forms in {
-        "write": "wrote written",
-        "begin": "began begun",
-        "buy": "bought",
-        "sell": "sold",
-        "win": "won",
-        "lose": "lost",
-        "grow": "grew grown",
-        "rise": "rose risen",
-        "fall": "fell fallen",
-        "give": "gave given",
-        "take": "took taken taking",
-        "make": "made making",
-        "go": "went gone goes",
-        "come": "came coming",
-        "become": "became becoming",
-        "know": "knew known",
-        "see": "saw seen",
-        "sing": "sang sung",
-        "run": "ran running",
-        "build": "built",
-        "send": "sent",
-        "spend": "spent",
-        "pay": "paid",
-        "say": "said",
-        "hold": "held",
-        "lead": "led",
-        "leave": "left",
-        "find": "found",
-        "think": "thought",
-        "teach": "taught",
-        "bring": "brought",
-        "speak": "spoke spoken",
-        "break": "broke broken",
-        "choose": "chose chosen choosing",
-        "drive": "drove driven driving",
-        "show": "shown",
-        "get": "got gotten getting",
-        "keep": "kept",
-        "meet": "met",
-        "tell": "told",
-        "die": "died dies dying",
-        "lie": "lay lying",
-        "child": "children",
-        "man": "men",
-        "woman": "women",
-        "person": "people persons",
-        "foot": "feet",
-        "tooth": "teeth",
-        "have": "has had having",
-        "do": "does did done",
-        "big": "bigger biggest",
-        "use": "used using uses",
-        "news": "news",
-        "series": "series",
-        "species": "species",
-    }.items()
-    for form in forms.split()
-}
+_FORMS = """write wrote written; begin began begun; buy bought; sell sold; win won; lose lost; grow grew grown;
+rise rose risen; fall fell fallen; give gave given; take took taken taking; make made making; go went gone goes;
+come came coming; become became becoming; know knew known; see saw seen; sing sang sung; run ran running; build built;
+send sent; spend spent; pay paid; say said; hold held; lead led; leave left; find found; think thought; teach
+taught; bring brought; speak spoke spoken; break broke broken; choose chose chosen choosing; drive drove driven
+driving; show shown; get got gotten getting; keep kept; meet met; tell told; die died dies dying; lie lay lying;
+child children; man men; woman women; person people persons; foot feet; tooth teeth; have has had having; do
+does did done; big bigger biggest; use used using uses; news news; series series; species species"""
+_IRREGULAR = {form: group.split()[0] for group in _FORMS.split(";") for form in group.split()[1:]}
+"""Each irregular form with the word it is a form of; the first of a group is that word."""
 
 
 @lru_cache(maxsize=1 << 16)

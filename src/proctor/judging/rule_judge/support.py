@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache
 from typing import Literal
 
 from proctor.base.records import record
@@ -117,7 +116,7 @@ def _doubt(said: Reading, evidence: Evidence, found: Sequence[Finding], *, answe
     """Why a statement is not supported although its words are there; empty if nothing speaks against it."""
     if said.first_person and not evidence.has_speaker:
         return "it speaks of its speaker"
-    if not (answers and evidence.is_data) and _yes_or_no().match(said.text):
+    if not (answers and evidence.is_data) and _YES_OR_NO.match(said.text):
         return "what yes or no stands for is not in the context"
     shifted = (
         ""
@@ -138,12 +137,10 @@ def _shifts(said: Reading, evidence: Evidence) -> set[str]:
     return mine - {term.text.lower() for term in evidence.terms}
 
 
-@cache
-def _yes_or_no() -> re.Pattern[str]:
-    return re.compile(
-        r"\W{0,5}(?:(?:ah|oh|well|ok|okay)\W{1,3}){0,2}(?:yes|no|yeah|yea|yep|yup|nope)(?:\s{0,2}[,.!;:-]|\s+(?:but|it|they|he|she|i|we|you)\b|$)",
-        re.IGNORECASE,
-    )
+_YES_OR_NO = re.compile(
+    r"\W{0,5}(?:(?:ah|oh|well|ok|okay)\W{1,3}){0,2}(?:yes|no|yeah|yea|yep|yup|nope)(?:\s{0,2}[,.!;:-]|\s+(?:but|it|they|he|she|i|we|you)\b|$)",
+    re.IGNORECASE,
+)
 
 
 def _borne_out(said: Reading, covered: Coverage) -> bool:
