@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
@@ -14,7 +13,7 @@ from proctor.judging.rule_judge.passage_reading import Reading, Term, read
 from proctor.judging.rule_judge.quantities import Quantity
 from proctor.judging.rule_judge.statements import is_data, statements
 from proctor.judging.rule_judge.stemming import root
-from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT, key
+from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT
 
 FEW = 4
 """So many sentences are all read; of more, the best are chosen."""
@@ -40,9 +39,6 @@ class Evidence:
         found: dict[str, set[bool]] = {}
         for term in self.terms:
             found.setdefault(term.key, set()).add(term.denied)
-        if any(_LIFESPAN.search(reading.text) for reading in self.readings):
-            found.setdefault(key("born"), {False})
-            found.setdefault(key("died"), {False})
         return found
 
     @cached_property
@@ -83,15 +79,6 @@ class Evidence:
         for term in self.terms:
             if len(term.key) >= 5 and term.weight > GRAMMAR_WEIGHT:
                 found.setdefault(term.key[:5], []).append(term.key)
-        return found
-
-    @cached_property
-    def joined(self) -> set[str]:
-        """Neighbouring words written as one, for compounds: `strong men` is `strongmen`."""
-        found: set[str] = set()
-        for reading in self.readings:
-            words = [term.text.lower() for term in reading.terms]
-            found.update(key(one + other) for one, other in pairwise(words))
         return found
 
     @cached_property
@@ -162,10 +149,6 @@ class Library:
     def _gain(self, index: int, missing: dict[str, float], votes: Counter[int]) -> tuple[float, float]:
         keys = self.readings[index].keys
         return sum(weight for term_key, weight in missing.items() if term_key in keys), votes[index]
-
-
-_LIFESPAN = re.compile(r"\([^()]{0,60}\b\d{4}\s{0,2}-\s{0,2}[^()]{0,40}\d{4}\)")
-"""`(January 8, 1935 - August 16, 1977)` after a name gives a person's dates of birth and death."""
 
 
 @lru_cache(maxsize=8)

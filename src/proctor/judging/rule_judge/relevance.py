@@ -10,7 +10,6 @@ from proctor.base.records import record
 from proctor.judging.rule_judge.passage_reading import Reading, read
 from proctor.judging.rule_judge.statements import without_courtesy
 from proctor.judging.rule_judge.stemming import root
-from proctor.judging.rule_judge.support import asks_yes_or_no
 from proctor.judging.rule_judge.words import COMMON_WEIGHT, GRAMMAR_WEIGHT
 
 _SHORT = 4
@@ -114,7 +113,7 @@ def _relevance(question: str, text: str, *, alone: bool) -> Relevance:
         return Relevance("irrelevant", DECLINES)
     asked, said = read(question), read(text)
     telling = [term for term in said.terms if term.weight > GRAMMAR_WEIGHT]
-    direct = asks_yes_or_no(question) and (
+    direct = _asks_yes_or_no(question) and (
         bool(re.match(r"\W*(?:yes|no|yeah|nope|sure|of course)\b", text, re.I)) or len(telling) <= 2
     )
     if direct and telling + list(said.terms):
@@ -132,6 +131,12 @@ def _relevance(question: str, text: str, *, alone: bool) -> Relevance:
     if shared or (promised and alone):
         return Relevance("unclear", "it shares little with the question")
     return Relevance("irrelevant", "it shares nothing with the question")
+
+
+def _asks_yes_or_no(question: str) -> bool:
+    last = re.split(r"[.!?,:]\s", question.strip())[-1]
+    opens = r"\s*(?:and |so |but )?(?:is|are|was|were|am|do|does|did|can|could|will|would|should|has|have|had|may)\b"
+    return last.endswith("?") and re.match(opens, last, re.IGNORECASE) is not None
 
 
 def _carries_on(one: Reading, other: Reading) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Literal
 
@@ -51,12 +50,11 @@ class Coverage:
 def support(statement: str, passages: str | Sequence[str], known: Sequence[str] = ()) -> Support:
     """What the passages say of the statement; `known` may be repeated, and contradicts nothing."""
     said = read(without_courtesy(statement))
-    asked = any(asks_yes_or_no(text) for text in known)
     alone = library(passages).evidence(said)
-    judged = weigh(said, alone, answers=asked)
+    judged = weigh(said, alone)
     if not known or judged.verdict == "supported":
         return judged
-    with_known = weigh(said, alone, library(known).evidence(said).readings, answers=asked)
+    with_known = weigh(said, alone, library(known).evidence(said).readings)
     if with_known.verdict == "supported" and not alone.is_data and _is_reworded(said, coverage(said, alone)):
         return Support("unclear", "only the question says all of it", judged.share)
     return with_known
@@ -66,17 +64,8 @@ def _is_reworded(said: Reading, covered: Coverage) -> bool:
     return covered.own > max(1, len(said.terms) // _OWN)
 
 
-def asks_yes_or_no(question: str) -> bool:
-    last = re.split(r"[.!?,:]\s", question.strip())[-1]
-    opens = r"\s*(?:and |so |but )?(?:is|are|was|were|am|do|does|did|can|could|will|would|should|has|have|had|may)\b"
-    return last.endswith("?") and re.match(opens, last, re.IGNORECASE) is not None
-
-
-def weigh(said: Reading, grounds: Evidence, known: Sequence[Reading] = (), *, answers: bool = False) -> Support:
-    """What `grounds` say of a statement; `known` may be repeated, and contradicts nothing.
-
-    `answers`: a yes or no was asked for, so that it says no more than the words after it.
-    """
+def weigh(said: Reading, grounds: Evidence, known: Sequence[Reading] = ()) -> Support:
+    """What `grounds` say of a statement; `known` may be repeated, and contradicts nothing."""
     told = [*grounds.readings, *known]
     evidence = Evidence(told, is_data=grounds.is_data, has_speaker=grounds.has_speaker) if known else grounds
     covered = coverage(said, evidence)
@@ -96,7 +85,7 @@ def weigh(said: Reading, grounds: Evidence, known: Sequence[Reading] = (), *, an
     is_new = any(covered.share < share and weight >= least for share, least in _NEW)
     if is_new and not placed and not (evidence.is_data and _borne_out(said, covered)):
         return Support("unmentioned", absent, covered.share)
-    doubt = _doubt(said, evidence, found, answers=answers)
+    doubt = _doubt(said, evidence, found)
     if doubt:
         return Support("unclear", doubt, covered.share)
     said_so = not covered.missing and not _is_reworded(said, covered)
@@ -112,12 +101,10 @@ def _is_strong(term: Term) -> bool:
     return term.fact is not None and any(map(str.isdigit, term.text))
 
 
-def _doubt(said: Reading, evidence: Evidence, found: Sequence[Finding], *, answers: bool) -> str:
+def _doubt(said: Reading, evidence: Evidence, found: Sequence[Finding]) -> str:
     """Why a statement is not supported although its words are there; empty if nothing speaks against it."""
     if said.first_person and not evidence.has_speaker:
         return "it speaks of its speaker"
-    if not (answers and evidence.is_data) and _YES_OR_NO.match(said.text):
-        return "what yes or no stands for is not in the context"
     shifted = (
         ""
         if evidence.is_data
@@ -135,12 +122,6 @@ def _shifts(said: Reading, evidence: Evidence) -> set[str]:
     """`all`, `only`, `because`: small words that change a claim, where the evidence has none of them."""
     mine = {term.text.lower() for term in said.terms} & QUANTIFIERS
     return mine - {term.text.lower() for term in evidence.terms}
-
-
-_YES_OR_NO = re.compile(
-    r"\W{0,5}(?:(?:ah|oh|well|ok|okay)\W{1,3}){0,2}(?:yes|no|yeah|yea|yep|yup|nope)(?:\s{0,2}[,.!;:-]|\s+(?:but|it|they|he|she|i|we|you)\b|$)",
-    re.IGNORECASE,
-)
 
 
 def _borne_out(said: Reading, covered: Coverage) -> bool:
@@ -185,25 +166,14 @@ def _credit(term: Term, evidence: Evidence) -> float:
         return float(_number_known(term.fact, evidence))
     if isinstance(term.fact, Day):
         return float(within(term.fact, evidence.days, evidence.years))
-    if term.key in evidence.polarity or term.key in evidence.joined:
+    if term.key in evidence.polarity:
         return 1.0
     low = term.text.lower()
     if 2 <= len(low) <= 5 and low in evidence.initials and (term.text.isupper() or term.name):
         return 1.0
     if term.name:
-        related = len(term.key) >= 4 and root(term.key) in evidence.roots
-        return 0.9 if related or _misspelt(term.key, evidence) else 0.0
+        return 0.9 if len(term.key) >= 4 and root(term.key) in evidence.roots else 0.0
     return 0.9 if _other_form(term, evidence) else 0.0
-
-
-def _misspelt(name: str, evidence: Evidence) -> bool:
-    """A long name in which one letter is missing, too many or another one."""
-    if len(name) < 7:
-        return False
-    from rapidfuzz.distance import Levenshtein
-
-    near = evidence.beginnings.get(name[:5], ())
-    return any(abs(len(name) - len(other)) <= 1 and Levenshtein.distance(name, other) <= 1 for other in near)
 
 
 def _other_form(term: Term, evidence: Evidence) -> bool:

@@ -80,7 +80,7 @@ def weight(word: str) -> float:
     word = word.partition("'")[0] or word
     if word in GRAMMAR or word in FILLERS or word in NEGATIONS:
         return GRAMMAR_WEIGHT
-    if word in COMMON or stem(word) in _common_stems():
+    if stem(word) in _common_stems():
         return COMMON_WEIGHT
     return PLAIN_WEIGHT
 
@@ -88,9 +88,9 @@ def weight(word: str) -> float:
 @lru_cache(maxsize=1 << 16)
 def ordinary(word: str) -> bool:
     """Whether it is an English word by its look; what is not may be a name even in a text without capitals."""
-    if weight(word) < PLAIN_WEIGHT or len(word) < 3 or word.endswith(ORDINARY_ENDINGS):
+    if weight(word) < PLAIN_WEIGHT or len(word) < 3 or word.removesuffix("s").endswith(ORDINARY_ENDINGS):
         return True
-    return stem(word) in ordinary_stems()
+    return word.endswith(ORDINARY_ENDINGS) or stem(word) in ordinary_stems()
 
 
 GRAMMAR = frozenset(
@@ -99,9 +99,9 @@ GRAMMAR = frozenset(
     doing done have has had having will would shall can could may might must should of in on at to for from by with
     as into onto upon about than then so such and or but if because while although though however also too very just
     only even still yet s t d ll re ve m one ones some any all both each every either other another own same up out
-    off over down again once more most much many few less least as well during through between among within per via
-    per cent like whether until since before after above below under not no nor never none without neither cannot
-    n't let lets we us our you your yours i me my mine myself""".split()
+    off over down again once more most much many few less least well during through between among within per via
+    cent like whether until since before after above below under not no nor never none without neither cannot n't
+    let lets we us our you your yours i me my mine myself""".split()
 )
 """Words that hold a sentence together; they carry no claim of their own."""
 
@@ -117,36 +117,32 @@ FILLERS = frozenset(
 """What people and models say around a claim."""
 
 COMMON = frozenset(
-    """great glad happy hope course right provide follow note mean free base help answer born die able accord across
-    act actual add age ago allow almost alone along already always amount answer any anyone anything anywhere apply
-    appear area around arrive ask associate available away back bad base basic become begin behind best better big
-    bit body born both bring build business buy call came can carry case cause certain change check choose clear
-    close come common commonly company complete consider contain content continue control copy cost count country
-    couple course cover create current currently date day deal decide describe develop did die different difficult
-    directly double due early easily easy eat either end enjoy enough especially etc ever example exist expect
-    explain fact fall family famous far fast feature feel few field find first follow food form found free
-    frequently friend full fun further game gave general get girl give go good got great group grow guy half hand
-    happen hard he head hear help high hold home hour however huge human idea image important include increase
-    indeed inside instead interest item job join just keep kid kind know known language large largely last late
-    later lead learn leave let level life like likely line list little live local location long look lot love low
-    made main mainly major make man manner many mark matter mean mention method middle mind minute modern moment
-    month most mostly move multiple music name nature near nearly necessary need new next nice normal normally note
-    notice now number numerous occur offer office often old open option order origin original originally other
-    outside overall own page part particular particularly pass past pay people perform perhaps period person pick
-    piece place plan play player point popular possible power practice present pretty prior probably problem process
-    produce product professional provide public purpose put quick quickly quite range rather reach read ready real
-    reason receive recent recently refer regard regular relate release remain remember report require rest result
-    return review role rule run same save school season second see seem select send series serve service set several
-    shape share short should show side similar simple simply since single site situation size small sold some
-    something sometimes somewhere soon sort sound source special specific spend stand start state stay step still
-    stop store story strong study stuff style subject such suggest support system take talk technique tell term test
-    text thing think third thousand through throughout time title today together told too took top total town toward
-    track traditional true try turn type typical typically understand unique unit until upon use used useful user
-    usual usually value variety various version view visit want watch way week went whole wide widely win within
-    woman women word work world worldwide worth write written wrong year young eight eleven five four nine seven six
-    ten three two twelve team member event city child children men feature film song book show band album water
-    house car money parent house student teacher color colour early late entire everyone somebody
-""".split()
+    """great glad happy hope course right provide follow note mean free base help answer born die able accord across act
+    actual add age ago allow almost alone along already always amount any anyone anything anywhere apply appear area
+    around arrive ask associate available away back bad basic become begin behind best better big bit body both bring
+    build business buy call came can carry case cause certain change check choose clear close common company complete
+    consider contain content continue control copy cost count country couple cover create current date day deal decide
+    describe develop did different difficult directly double due early easily easy eat either end enjoy enough
+    especially etc ever example exist expect explain fact fall family famous far fast feature feel few field find
+    first food form frequently friend full fun further game gave general get girl go good group grow guy half hand
+    happen hard he head hear high hold home hour however huge human idea image important include increase indeed
+    inside instead interest item job join just keep kid kind know language large last late later lead learn leave let
+    level life like line list little live local location long look lot love low made main major man manner many mark
+    matter mention method middle mind minute modern moment month most move multiple music name nature near necessary
+    need new next nice normal notice now number numerous occur offer office often old open option order origin
+    original other outside overall own page part particular pass past pay people perform perhaps period pick piece
+    place plan play player point popular possible power practice present pretty prior probably problem process produce
+    product professional public purpose put quick quite range rather reach read ready real reason receive recent refer
+    regard regular relate release remain remember report require rest result return review role rule run same save
+    school season second see seem select send series serve service set several shape share short should show side
+    similar simple simply since single site situation size small sold some something sometimes somewhere soon sort
+    sound source special specific spend stand start state stay step still stop store story strong study stuff style
+    subject such suggest support system take talk technique tell term test text thing think third thousand through
+    throughout time title today together too top total town toward track traditional true try turn type typical
+    understand unique unit until upon use useful user usual value variety various version view visit want watch way
+    week whole wide win within woman word work world worldwide worth write wrong year young eight eleven five four
+    nine seven six ten three two twelve team member event city child film song book band album water house car money
+    parent student teacher color colour entire everyone somebody""".split()
 )
 """Everyday words: when one of them is not in the passage, the wording differs more often than the claim."""
 
