@@ -29,17 +29,7 @@ def statements(text: str) -> list[str]:
     documents = _json_statements(text)
     if documents is not None:
         return documents
-    found: list[str] = []
-    for block in _blocks(text):
-        for piece in _sentences(block):
-            if found and _BARE_REPLY.fullmatch(found[-1]):
-                found[-1] = f"{found[-1]} {piece}"  # `Yes. It is open.` says one thing
-            elif _has_words(piece):
-                found.append(piece)
-    return found
-
-
-_BARE_REPLY = re.compile(r"\W*(?:yes|no|yeah|yep|nope)\W*", re.IGNORECASE)
+    return [piece for block in _blocks(text) for piece in _sentences(block) if _has_words(piece)]
 
 
 def is_data(text: str) -> bool:
