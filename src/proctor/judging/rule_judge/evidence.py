@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
-from itertools import pairwise
 
 from proctor.judging.rule_judge.dates import Day
 from proctor.judging.rule_judge.passage_reading import Reading, Term, read
@@ -31,7 +30,7 @@ class Evidence:
         self.has_speaker = has_speaker
         """Whether a passage says `I`: then a statement may, too."""
         self.is_data = is_data
-        """All of it comes from data, such as a tool's result, which has values and no sentences."""
+        """What it shares with the statement comes from data, such as a tool's result: values and no sentences."""
 
     @cached_property
     def polarity(self) -> dict[str, set[bool]]:
@@ -44,16 +43,6 @@ class Evidence:
     @cached_property
     def terms(self) -> list[Term]:
         return [term for reading in self.readings for term in reading.terms]
-
-    @cached_property
-    def after_names(self) -> set[str]:
-        """The names that follow another name somewhere: family names given in full."""
-        return {
-            term.key
-            for reading in self.readings
-            for before, term in pairwise(reading.terms)
-            if before.text[0].isupper() and before.weight > GRAMMAR_WEIGHT and term.name
-        }
 
     @cached_property
     def quantities(self) -> list[Quantity]:
@@ -73,15 +62,6 @@ class Evidence:
         return {root(term.key) for term in self.terms if term.weight > GRAMMAR_WEIGHT}
 
     @cached_property
-    def beginnings(self) -> dict[str, list[str]]:
-        """Longer words by their first five letters."""
-        found: dict[str, list[str]] = {}
-        for term in self.terms:
-            if len(term.key) >= 5 and term.weight > GRAMMAR_WEIGHT:
-                found.setdefault(term.key[:5], []).append(term.key)
-        return found
-
-    @cached_property
     def initials(self) -> set[str]:
         """The first letters of neighbouring telling words, two to five of them: `nfl` for National Football League."""
         found: set[str] = set()
@@ -98,35 +78,35 @@ class Library:
     def __init__(self, passages: Sequence[str]) -> None:
         self.readings: list[Reading] = []
         self._records: dict[int, range] = {}
-        self._is_data = bool(passages) and all(map(is_data, passages))
+        self._data: set[int] = set()
         for passage in passages:
             before = len(self.readings)
             self.readings.extend(read(sentence) for sentence in statements(passage))
             entries = range(before, len(self.readings))
-            if len(entries) <= _LARGEST_RECORD and is_data(passage):
-                self._records |= dict.fromkeys(entries, entries)
+            if is_data(passage):
+                self._data.update(entries)
+                if len(entries) <= _LARGEST_RECORD:
+                    self._records |= dict.fromkeys(entries, entries)
         self._has_speaker = any(reading.first_person for reading in self.readings)
         self._where: dict[str, list[int]] = {}
         for index, reading in enumerate(self.readings):
             for term_key in reading.keys:
                 self._where.setdefault(term_key, []).append(index)
 
-    @cached_property
-    def _all(self) -> Evidence:
-        return Evidence(self.readings, is_data=self._is_data, has_speaker=self._has_speaker)
-
     def evidence(self, statement: Reading) -> Evidence:
         """What the statement is compared with: all of few sentences, otherwise those that share most with it."""
-        if len(self.readings) <= FEW:
-            return self._all
-        chosen = dict.fromkeys(
-            other for index in self._chosen(statement) for other in self._records.get(index, (index,))
-        )
-        readings = [self.readings[index] for index in chosen]
-        return Evidence(readings, is_data=self._is_data, has_speaker=self._has_speaker)
-
-    def _chosen(self, statement: Reading) -> list[int]:
         told = {term.key: term.weight for term in statement.terms if term.weight > GRAMMAR_WEIGHT}
+        chosen: Iterable[int] = range(len(self.readings))
+        if len(self.readings) > FEW:
+            chosen = dict.fromkeys(
+                other for index in self._chosen(told) for other in self._records.get(index, (index,))
+            )
+        sharing = [index for index in chosen if not told.keys().isdisjoint(self.readings[index].keys)]
+        is_data = bool(self._data) and self._data.issuperset(sharing or chosen)
+        readings = [self.readings[index] for index in chosen]
+        return Evidence(readings, is_data=is_data, has_speaker=self._has_speaker)
+
+    def _chosen(self, told: dict[str, float]) -> list[int]:
         votes: Counter[int] = Counter()
         for term_key, weight in told.items():
             where = self._where.get(term_key, ())

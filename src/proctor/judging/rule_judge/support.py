@@ -137,17 +137,17 @@ def coverage(said: Reading, evidence: Evidence) -> Coverage:
     told = total = words = found = 0.0
     own = 0
     missing: list[Term] = []
-    for index, term in enumerate(said.terms):
+    for term in said.terms:
         words += 1
         total += term.weight
         if term.weight <= GRAMMAR_WEIGHT:
             found += term.key in evidence.polarity
             own += term.key not in evidence.polarity
             continue
-        credit = credit_at(said.terms, index, evidence)
-        told += term.weight * credit
-        found += credit
-        if not credit:
+        known = credit(term, evidence)
+        told += term.weight * known
+        found += known
+        if not known:
             missing.append(term)
             own += term.fact is None
     alike = found / words if words else 1.0
@@ -155,12 +155,7 @@ def coverage(said: Reading, evidence: Evidence) -> Coverage:
     return Coverage(share, tuple(missing), own, total > 0)
 
 
-def credit_at(terms: tuple[Term, ...], index: int, evidence: Evidence) -> float:
-    """How far the evidence mentions one of the terms, by itself or with its neighbour."""
-    return _credit(terms[index], evidence) or _beside_another(terms, index, evidence)
-
-
-def _credit(term: Term, evidence: Evidence) -> float:
+def credit(term: Term, evidence: Evidence) -> float:
     """How far the evidence mentions a term: 1 as it is, a little less in another form, 0 not at all."""
     if isinstance(term.fact, Quantity):
         return float(_number_known(term.fact, evidence))
@@ -177,24 +172,13 @@ def _credit(term: Term, evidence: Evidence) -> float:
 
 
 def _other_form(term: Term, evidence: Evidence) -> bool:
-    """`historical` for `history`, `unavailable` for `available`, `not open` for `closed`."""
-    if any(_derived(term.key, other) for other in evidence.beginnings.get(term.key[:5], ())):
-        return True
+    """`taller` for `tall`, `unavailable` for `available`, `not open` for `closed`."""
     low = term.text.lower()
     if low.endswith(("er", "est")) and key(low.removesuffix("er").removesuffix("est")) in evidence.polarity:
         return True
     if any(low.startswith(prefix) and key(low[len(prefix) :]) in evidence.polarity for prefix in _DENYING_PREFIXES):
         return True
     return term.denied and bool(opposites().get(term.key, frozenset()) & evidence.polarity.keys())
-
-
-def _derived(one: str, other: str) -> bool:
-    shared = 0
-    for left, right in zip(one, other, strict=False):
-        if left != right:
-            break
-        shared += 1
-    return shared >= 5 and shared >= 0.55 * max(len(one), len(other))
 
 
 def _number_known(said: Quantity, evidence: Evidence) -> bool:
@@ -204,19 +188,6 @@ def _number_known(said: Quantity, evidence: Evidence) -> bool:
         parts = {part for day in evidence.days for part in (day.year, day.day)}
         return said.value in parts
     return False
-
-
-def _beside_another(terms: tuple[Term, ...], index: int, evidence: Evidence) -> float:
-    """A word that is half of one the evidence writes together, or a first name where it gives the family name alone."""
-    for first in (index - 1, index):
-        if first >= 0 and first + 1 < len(terms):
-            together = key((terms[first].text + terms[first + 1].text).lower())
-            if together in evidence.polarity:
-                return 1.0
-    after = terms[index + 1] if index + 1 < len(terms) else None
-    if terms[index].name and after is not None and after.name and after.key in evidence.polarity:
-        return 0.0 if after.key in evidence.after_names else 0.8
-    return 0.0
 
 
 def _absent(terms: Sequence[Term]) -> str:
