@@ -54,6 +54,7 @@ def test_the_same_claim_in_other_words_is_supported(statement: str, passage: str
         ("Refunds are never given within 30 days.", POLICY),
         ("Sales increased in March.", "Sales decreased in March."),
         ("The claim was approved.", "The claim was denied."),
+        ("The room is unavailable.", "The room is available."),
         ("Apply before the deadline.", "Apply after the deadline."),
         ("Ajax beat Celtic.", "Celtic beat Ajax."),
         ("The order is refundable.", '{"order": {"refundable": false}}'),
@@ -104,6 +105,16 @@ def test_what_only_the_question_says_leaves_a_statement_open() -> None:
     told = "Several minerals have a green color, including the emerald."
     said = "This is an interesting subject: several minerals have a green color."
     assert support(said, told, asked).verdict == "unclear"
+
+
+def test_some_is_not_all() -> None:
+    assert support("All plans include support.", "Some plans include support.").verdict == "unclear"
+
+
+def test_values_of_a_tool_need_no_words_around_them_although_another_tool_returned_text() -> None:
+    told = ['{"kind": "fixed", "rate": 0.05}', "The message was sent to the customer."]
+    assert support("The fixed rate is 5%.", told).verdict == "supported"
+    assert support("The fixed rate is 6%.", told).verdict in ("contradicted", "unmentioned")
 
 
 def test_words_scattered_over_a_long_text_do_not_add_up_to_support() -> None:

@@ -25,7 +25,7 @@ _LONG = 12
 """A reference with more telling words is a text of several statements rather than one answer."""
 _SURELY_SAME, _SURELY_OTHER = 0.95, 0.3
 _WORDY = 40
-_ROUNDED = 0.02
+_ROUNDED = 0.05
 """Between these shares of the reference, and beyond so many words of an answer, rules cannot tell."""
 _DENIED = 0.3
 _REPLACED = 0.5
@@ -161,15 +161,8 @@ def _near(one: Quantity | Day | Span, other: Quantity | Day) -> bool:
         return years[0][0] <= years[1][1] and years[1][0] <= years[0][1]
     if isinstance(one, Quantity) and isinstance(other, Quantity):
         ours, theirs = abs(one.amount), abs(other.amount)
-        return abs(ours - theirs) <= _ROUNDED * max(ours, theirs) or _is_cut(ours, theirs) or _is_cut(theirs, ours)
+        return abs(ours - theirs) <= _ROUNDED * max(ours, theirs)
     return False
-
-
-def _is_cut(coarse: float, fine: float) -> bool:
-    """Whether one number is the other without its last digits: 2.1 of 2.18; one digit is left by chance."""
-    digits = [f"{number:.12g}".partition("e")[0].replace(".", "").strip("0") for number in (coarse, fine)]
-    same_size = 0 < coarse <= fine < 10 * coarse
-    return same_size and 2 <= len(digits[0]) < len(digits[1]) and digits[1].startswith(digits[0])
 
 
 def _years(fact: Quantity | Day) -> Span | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from proctor.judging.rule_judge.evidence import Evidence
 from proctor.judging.rule_judge.passage_reading import Reading, Term
-from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT, key, opposites
+from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT, denied_words, key, opposites
 
 _NEIGHBOURS = 2
 _ENDS = frozenset(key(word) for word in ("open", "opens", "closed", "start", "valid"))
@@ -54,7 +54,7 @@ def _opposites(statement: Reading, evidence: Evidence) -> Iterator[str]:
     for index, term in enumerate(statement.terms):
         if term.key in _ENDS and {"until", "till"} & {other.text.lower() for other in statement.terms}:
             continue  # what is open until six closes at six
-        against = opposites().get(term.key, frozenset()) & evidence.polarity.keys()
+        against = (opposites().get(term.key, frozenset()) | denied_words(term.text)) & evidence.polarity.keys()
         if not against or term.key in evidence.polarity or against & statement.keys:
             continue
         beside = _beside(statement.terms, index)

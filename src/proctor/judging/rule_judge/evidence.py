@@ -11,8 +11,7 @@ from proctor.judging.rule_judge.dates import Day
 from proctor.judging.rule_judge.passage_reading import Reading, Term, read
 from proctor.judging.rule_judge.quantities import Quantity
 from proctor.judging.rule_judge.statements import is_data, statements
-from proctor.judging.rule_judge.stemming import root
-from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT
+from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT, root
 
 FEW = 4
 """So many sentences are all read; of more, the best are chosen."""

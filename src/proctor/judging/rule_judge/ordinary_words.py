@@ -1,12 +1,6 @@
 """A list of ordinary English words: in a text without capitals, a word that is not in it may be a name."""
 
-from __future__ import annotations
-
-from functools import cache
-
-from proctor.judging.rule_judge.stemming import stem
-
-_WORDS = """
+ORDINARY_WORDS = frozenset("""
 academic accept access accident account accurate achieve acid acquire actor adapt address adjust admire admit adopt
 adult advantage adventure advice affair affect afford afraid afternoon agency agent agriculture aid aim air aircraft
 airline airport alarm alcohol alert allergy alter amaze analysis ancient anger angle animal announce annual anxiety
@@ -114,10 +108,4 @@ voluntary volunteer vote wage wagon waist wait wake walk wall wander war warm wa
 wear weather web website weekend weigh weight weird welfare western wet wheat wheel whisper white wife wild wildlife
 wind window winner winter wire wisdom wish wonder wood wooden wool workshop worry worse worst wound wrap wrist writer
 yard yell yellow yesterday youth zone pro app vary lab ad
-"""
-
-
-@cache
-def ordinary_stems() -> frozenset[str]:
-    """The stems of all of them."""
-    return frozenset(stem(word) for word in _WORDS.split())
+""".split())  # fmt: skip

@@ -9,8 +9,7 @@ from typing import Literal
 from proctor.base.records import record
 from proctor.judging.rule_judge.passage_reading import Reading, read
 from proctor.judging.rule_judge.statements import without_courtesy
-from proctor.judging.rule_judge.stemming import root
-from proctor.judging.rule_judge.words import COMMON_WEIGHT, GRAMMAR_WEIGHT
+from proctor.judging.rule_judge.words import COMMON_WEIGHT, GRAMMAR_WEIGHT, root
 
 _SHORT = 4
 """Telling words of an answer that is no more than the answer."""

@@ -13,16 +13,14 @@ from proctor.judging.rule_judge.labelled_values import Finding, compared
 from proctor.judging.rule_judge.passage_reading import Reading, Term, read
 from proctor.judging.rule_judge.quantities import Quantity, same
 from proctor.judging.rule_judge.statements import without_courtesy
-from proctor.judging.rule_judge.stemming import root
-from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT, QUANTIFIERS, key, opposites
+from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT, QUANTIFIERS, denied_words, key, opposites, root
 
 Verdict = Literal["supported", "contradicted", "unmentioned", "unclear"]
 
-_NEW = ((0.65, 1.0), (0.75, 2.0))
+_NEW = ((0.6, 1.0), (0.7, 2.0))
 """Below these shares, and with at least so much weight missing, the evidence does not say a statement."""
 _OWN = 20
 """One word in so many, and always one, may be the statement's own: more of them may change what it says."""
-_DENYING_PREFIXES = ("un", "in", "im", "ir", "il", "dis", "non")
 
 
 @record
@@ -43,8 +41,6 @@ class Coverage:
     missing: tuple[Term, ...]
     own: int
     """How many of its words, grammar included, the evidence does not have; numbers are not counted."""
-    claims: bool
-    """Whether there is anything to support at all."""
 
 
 def support(statement: str, passages: str | Sequence[str], known: Sequence[str] = ()) -> Support:
@@ -69,7 +65,7 @@ def weigh(said: Reading, grounds: Evidence, known: Sequence[Reading] = ()) -> Su
     told = [*grounds.readings, *known]
     evidence = Evidence(told, is_data=grounds.is_data, has_speaker=grounds.has_speaker) if known else grounds
     covered = coverage(said, evidence)
-    if not covered.claims:
+    if not any(term.weight > GRAMMAR_WEIGHT for term in said.terms):
         return Support("unclear", "it names nothing that could be looked up", covered.share)
     found = list(compared(said, grounds.readings, known))
     against = next(contradictions(said, grounds), "") or next((f.reason for f in found if f.verdict == "other"), "")
@@ -105,23 +101,14 @@ def _doubt(said: Reading, evidence: Evidence, found: Sequence[Finding]) -> str:
     """Why a statement is not supported although its words are there; empty if nothing speaks against it."""
     if said.first_person and not evidence.has_speaker:
         return "it speaks of its speaker"
-    shifted = (
-        ""
-        if evidence.is_data
-        else next((term.text for term in said.terms if term.text.lower() in _shifts(said, evidence)), "")
-    )
+    words = {term.text.lower() for term in said.terms} & QUANTIFIERS
+    shifted = "" if evidence.is_data else min(words - {term.text.lower() for term in evidence.terms}, default="")
     if shifted:
         return f"the context does not say “{shifted}”"
     if any(not any(True in evidence.polarity.get(word, ()) for word in denial.keys) for denial in said.denials):
         return "the context does not deny it in the same words"
     mixed = next((item.term.text for item in found if item.verdict == "doubtful" and not item.term.name), "")
     return f"“{mixed}” may be said of something else" if mixed else ""
-
-
-def _shifts(said: Reading, evidence: Evidence) -> set[str]:
-    """`all`, `only`, `because`: small words that change a claim, where the evidence has none of them."""
-    mine = {term.text.lower() for term in said.terms} & QUANTIFIERS
-    return mine - {term.text.lower() for term in evidence.terms}
 
 
 def _borne_out(said: Reading, covered: Coverage) -> bool:
@@ -152,7 +139,7 @@ def coverage(said: Reading, evidence: Evidence) -> Coverage:
             own += term.fact is None
     alike = found / words if words else 1.0
     share = (told / total + alike) / 2 if total else 1.0
-    return Coverage(share, tuple(missing), own, total > 0)
+    return Coverage(share, tuple(missing), own)
 
 
 def credit(term: Term, evidence: Evidence) -> float:
@@ -172,22 +159,20 @@ def credit(term: Term, evidence: Evidence) -> float:
 
 
 def _other_form(term: Term, evidence: Evidence) -> bool:
-    """`taller` for `tall`, `unavailable` for `available`, `not open` for `closed`."""
+    """`taller` for `tall`, `unavailable` for `not available`, `not open` for `closed`."""
     low = term.text.lower()
     if low.endswith(("er", "est")) and key(low.removesuffix("er").removesuffix("est")) in evidence.polarity:
         return True
-    if any(low.startswith(prefix) and key(low[len(prefix) :]) in evidence.polarity for prefix in _DENYING_PREFIXES):
+    if any(True in evidence.polarity.get(base, ()) for base in denied_words(low)):
         return True
     return term.denied and bool(opposites().get(term.key, frozenset()) & evidence.polarity.keys())
 
 
 def _number_known(said: Quantity, evidence: Evidence) -> bool:
-    if any(same(said, known) for known in evidence.quantities):
-        return True
-    if said.unit in ("", "ordinal"):
-        parts = {part for day in evidence.days for part in (day.year, day.day)}
-        return said.value in parts
-    return False
+    parts = {part for day in evidence.days for part in (day.year, day.day)}
+    return any(same(said, known) for known in evidence.quantities) or (
+        said.unit in ("", "ordinal") and said.value in parts
+    )
 
 
 def _absent(terms: Sequence[Term]) -> str:

@@ -9,8 +9,7 @@ import re
 import unicodedata
 from functools import cache, lru_cache
 
-from proctor.judging.rule_judge.ordinary_words import ordinary_stems
-from proctor.judging.rule_judge.stemming import stem
+from proctor.judging.rule_judge.ordinary_words import ORDINARY_WORDS
 
 GRAMMAR_WEIGHT = 0.0
 COMMON_WEIGHT = 0.35
@@ -45,6 +44,53 @@ def _countries() -> list[tuple[re.Pattern[str], str]]:
 
 
 @lru_cache(maxsize=1 << 16)
+def stem(word: str) -> str:
+    """The form that `ships`, `shipped` and `shipping` share; names and short words stay as they are."""
+    known = _IRREGULAR.get(word)
+    if known is not None:
+        return _without_e(known)
+    if len(word) <= 3 or not word.isascii():
+        return word
+    return _without_e(_verb_form(_plural(word)))
+
+
+def _plural(word: str) -> str:
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-3] + "y"
+    if word.endswith(("sses", "shes", "ches", "xes", "zes")):
+        return word[:-2]
+    if word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        return word[:-1]
+    return word
+
+
+def _verb_form(word: str) -> str:
+    if word.endswith("ied") and len(word) > 4:
+        return word[:-3] + "y"
+    for ending in ("ing", "ed"):
+        base = word[: -len(ending)]
+        if word.endswith(ending) and len(base) >= 3 and any(letter in "aeiouy" for letter in base):
+            doubled = base[-1] == base[-2] and base[-1] not in "lsz"
+            return base[:-1] if doubled else base
+    if word.endswith("ly") and len(word) > 5:
+        return word[:-2]
+    return word
+
+
+def _without_e(word: str) -> str:
+    return word[:-1] if word.endswith("e") and len(word) > 3 else word
+
+
+@lru_cache(maxsize=1 << 14)
+def root(word: str) -> str:
+    """What a place and its people share: `canada` and `canadian`, `america` and `american`; a stem otherwise."""
+    for ending in ("ians", "ian", "ans", "an", "ese", "ia"):
+        if word.endswith(ending) and len(word) - len(ending) >= 4:
+            return word[: -len(ending)]
+    return word.rstrip("aeiou") if len(word.rstrip("aeiou")) >= 4 else word
+
+
+@lru_cache(maxsize=1 << 16)
 def key(word: str) -> str:
     """What two words share when they say the same: their stem, or the word that stands for their synonyms."""
     bare = word.lower().removesuffix("'s")
@@ -69,9 +115,15 @@ def _antonym_key(word: str) -> str:
     return "#1" if word == "first" else key(word)
 
 
+def denied_words(word: str) -> set[str]:
+    """The keys of what a word denies by its beginning: `unavailable` and `non-refundable`, but not `uniform`."""
+    found = re.fullmatch(r"(?:un|non)(\w{5,})", word.lower())
+    return {key(found[1])} if found else set()
+
+
 @cache
-def _common_stems() -> frozenset[str]:
-    return frozenset(stem(word) for word in COMMON)
+def _stems(words: frozenset[str]) -> frozenset[str]:
+    return frozenset(map(stem, words))
 
 
 @lru_cache(maxsize=1 << 16)
@@ -80,7 +132,7 @@ def weight(word: str) -> float:
     word = word.partition("'")[0] or word
     if word in GRAMMAR or word in FILLERS or word in NEGATIONS:
         return GRAMMAR_WEIGHT
-    if stem(word) in _common_stems():
+    if stem(word) in _stems(COMMON):
         return COMMON_WEIGHT
     return PLAIN_WEIGHT
 
@@ -90,8 +142,19 @@ def ordinary(word: str) -> bool:
     """Whether it is an English word by its look; what is not may be a name even in a text without capitals."""
     if weight(word) < PLAIN_WEIGHT or len(word) < 3 or word.removesuffix("s").endswith(ORDINARY_ENDINGS):
         return True
-    return word.endswith(ORDINARY_ENDINGS) or stem(word) in ordinary_stems()
+    return word.endswith(ORDINARY_ENDINGS) or stem(word) in _stems(ORDINARY_WORDS)
 
+
+_FORMS = """write wrote written; begin began begun; buy bought; sell sold; win won; lose lost; grow grew grown;
+rise rose risen; fall fell fallen; give gave given; take took taken taking; make made making; go went gone goes;
+come came coming; become became becoming; know knew known; see saw seen; sing sang sung; run ran running; build built;
+send sent; spend spent; pay paid; say said; hold held; lead led; leave left; find found; think thought; teach
+taught; bring brought; speak spoke spoken; break broke broken; choose chose chosen choosing; drive drove driven
+driving; show shown; get got gotten getting; keep kept; meet met; tell told; die died dies dying; lie lay lying;
+child children; man men; woman women; person people persons; foot feet; tooth teeth; have has had having; do
+does did done; big bigger biggest; use used using uses; news news; series series; species species"""
+_IRREGULAR = {form: group.split()[0] for group in _FORMS.split(";") for form in group.split()[1:]}
+"""Each irregular form with the word it is a form of; the first of a group is that word."""
 
 GRAMMAR = frozenset(
     """a an the this that these those it its itself he him his himself she her hers herself they them their theirs
