@@ -239,12 +239,12 @@ def _denied(said: Reading, evidence: Evidence, asked: Reading) -> Iterator[str]:
     """What the answer only ever denies of what the reference states; a negation that the question has is no denial."""
     if said.denials:
         return
-    doubted = {denial.keys[:1] for denial in asked.denials}
+    doubted = {denial[:1] for denial in asked.denials}
     mentions: dict[str, set[bool]] = {}
     for reading in evidence.readings:
-        clauses = [denial.clause for denial in reading.denials if denial.keys[:1] not in doubted]
+        denied = {key for denial in reading.denials if denial[:1] not in doubted for key in denial}
         for term in reading.terms:
-            mentions.setdefault(term.key, set()).add(any(term.key in clause for clause in clauses))
+            mentions.setdefault(term.key, set()).add(term.key in denied)
     for term in said.terms:
         if term.weight > GRAMMAR_WEIGHT and term.key not in asked.keys and mentions.get(term.key) == {True}:
             yield term.text

@@ -25,14 +25,14 @@ def contradictions(statement: Reading, evidence: Evidence) -> Iterator[str]:
 def _denials(statement: Reading, evidence: Evidence) -> Iterator[str]:
     """The nearest telling term of a negation decides: it is denied on one side and said plainly on the other."""
     for denial in statement.denials:
-        flipped = _decided(denial.keys[:_NEAREST], evidence.polarity)
+        flipped = _decided(denial[:_NEAREST], evidence.polarity)
         # `Dogs are not allowed` denies as much as `you cannot bring a dog`, of another word.
         if flipped and not all(reading.denials for reading in evidence.readings if flipped in reading.keys):
             yield f"it denies “{_shown(flipped, statement.terms)}”, which the context states"
     plain = {term.key: {term.denied} for term in statement.terms if term.weight > GRAMMAR_WEIGHT}
     for reading in evidence.readings:
         for denial in () if statement.denials else reading.denials:
-            flipped = _decided(denial.keys[: _NEAREST - 1], plain)
+            flipped = _decided(denial[: _NEAREST - 1], plain)
             if flipped and evidence.polarity.get(flipped) == {True}:
                 yield f"it states “{_shown(flipped, statement.terms)}”, which the context denies"
 

@@ -105,7 +105,7 @@ def _doubt(said: Reading, evidence: Evidence, found: Sequence[Finding]) -> str:
     shifted = "" if evidence.is_data else min(words - {term.text.lower() for term in evidence.terms}, default="")
     if shifted:
         return f"the context does not say “{shifted}”"
-    if any(not any(True in evidence.polarity.get(word, ()) for word in denial.keys) for denial in said.denials):
+    if any(not any(True in evidence.polarity.get(word, ()) for word in denied) for denied in said.denials):
         return "the context does not deny it in the same words"
     mixed = next((item.term.text for item in found if item.verdict == "doubtful" and not item.term.name), "")
     return f"“{mixed}” may be said of something else" if mixed else ""
