@@ -54,7 +54,7 @@ def _opposites(statement: Reading, evidence: Evidence) -> Iterator[str]:
     for index, term in enumerate(statement.terms):
         if term.key in _ENDS and {"until", "till"} & {other.text.lower() for other in statement.terms}:
             continue  # what is open until six closes at six
-        against = (opposites().get(term.key, frozenset()) | denied_words(term.text)) & evidence.polarity.keys()
+        against = (opposites().get(term.key, set()) | denied_words(term.text)) & evidence.polarity.keys()
         if not against or term.key in evidence.polarity or against & statement.keys:
             continue
         beside = _beside(statement.terms, index)
@@ -91,16 +91,8 @@ def _active(reading: Reading) -> tuple[str, str, str] | None:
     names = [index for index, term in enumerate(told) if term.name or term.text[0].isupper()]
     if len(names) < 2 or names[0] != 0 or any(term.text.lower() == "by" for term in reading.terms):
         return None
-    first_run = _run(names, 0)
+    first_run = next(index for index in names if index + 1 not in names)  # first and family name
     between = told[first_run + 1 : first_run + 2]
     if not between or between[0].name or first_run + 2 not in names:
         return None
     return told[first_run].key, between[0].key, told[first_run + 2].key
-
-
-def _run(names: list[int], start: int) -> int:
-    """The last of the names that follow each other, as first and family name do."""
-    last = start
-    while last + 1 in names:
-        last += 1
-    return last

@@ -34,17 +34,13 @@ def makes_claim(text: str) -> bool:
     bare = without_courtesy(text)
     if any(term.weight > GRAMMAR_WEIGHT for term in read(bare).terms):
         return not _REMARK.fullmatch(bare.strip())
-    # `He did` claims something, although it names nothing.
-    return (
-        re.search(
-            r"\b(?:he|she|they|it|we|i|you)(?: really)? (?:did|do|does|is|are|was|were|would|will|can|could)\b",
-            bare,
-            re.I,
-        )
-        is not None
-    )
+    return _ACTS.search(bare) is not None
 
 
+_ACTS = re.compile(
+    r"\b(?:he|she|they|it|we|i|you)(?: really)? (?:did|do|does|is|are|was|were|would|will|can|could)\b", re.IGNORECASE
+)
+"""`He did` claims something, although it names nothing."""
 _REMARK = re.compile(
     r"\W*(?:(?:yes|yeah|oh|ah|wow|well|haha|lol)\W{1,3})*(?:that|it|this|they|those)"
     r"\s?(?:'s|'re| is| are| was| sounds?| seems?)"

@@ -165,7 +165,7 @@ def _other_form(term: Term, evidence: Evidence) -> bool:
         return True
     if any(True in evidence.polarity.get(base, ()) for base in denied_words(low)):
         return True
-    return term.denied and bool(opposites().get(term.key, frozenset()) & evidence.polarity.keys())
+    return term.denied and bool(opposites().get(term.key, set()) & evidence.polarity.keys())
 
 
 def _number_known(said: Quantity, evidence: Evidence) -> bool:

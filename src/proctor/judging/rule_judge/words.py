@@ -99,20 +99,26 @@ def key(word: str) -> str:
 
 @cache
 def _leaders() -> dict[str, str]:
-    return {stem(word): stem(leader) for word, leader in synonyms().items()}
+    """The stem of each word with that of the first of its synonyms, which stands for all of them."""
+    found: dict[str, str] = {}
+    for group in _SYNONYMS.replace("\n", "|").split("|"):
+        stems = [stem(word) for word in group.split()]
+        leader = next((found[word] for word in stems if word in found), stems[0])
+        for word in stems:
+            found.setdefault(word, leader)
+    return found
 
 
 @cache
-def opposites() -> dict[str, frozenset[str]]:
-    """The keys that mean the opposite of a key."""
+def opposites() -> dict[str, set[str]]:
+    """The keys that mean the opposite of a key; `first` is read as a number."""
     found: dict[str, set[str]] = {}
-    for word, others in antonyms().items():
-        found.setdefault(_antonym_key(word), set()).update(_antonym_key(other) for other in others)
-    return {word: frozenset(others - {word}) for word, others in found.items()}
-
-
-def _antonym_key(word: str) -> str:
-    return "#1" if word == "first" else key(word)
+    for pair in _ANTONYMS.replace("\n", "|").split("|"):
+        one, other = ("#1" if word == "first" else key(word) for word in pair.split())
+        if one != other:
+            found.setdefault(one, set()).add(other)
+            found.setdefault(other, set()).add(one)
+    return found
 
 
 def denied_words(word: str) -> set[str]:
@@ -270,26 +276,3 @@ rich poor|alive dead|born died|ancient modern|upper lower|wet dry|light dark|thi
 near far|love hate|agree disagree|improve worsen|expand contract|appear disappear|attack defend|teach learn
 pre-tax after-tax|gross net|inbound outbound|online offline|indoor outdoor|summer winter|spring autumn|raise lower
 raise reduce|longest shortest|cheapest expensive|up down|sell buy|more few|widen narrow|warm cool|heat cool"""
-
-
-@cache
-def synonyms() -> dict[str, str]:
-    """Each word with the first word of its group, which stands for all of them."""
-    found: dict[str, str] = {}
-    for group in _SYNONYMS.replace("\n", "|").split("|"):
-        words = group.split()
-        leader = next((found[word] for word in words if word in found), words[0])
-        for word in words:
-            found.setdefault(word, leader)
-    return found
-
-
-@cache
-def antonyms() -> dict[str, frozenset[str]]:
-    """Each word with those that mean the opposite."""
-    found: dict[str, set[str]] = {}
-    for pair in _ANTONYMS.replace("\n", "|").split("|"):
-        one, other = pair.split()
-        found.setdefault(one, set()).add(other)
-        found.setdefault(other, set()).add(one)
-    return {word: frozenset(others) for word, others in found.items()}
