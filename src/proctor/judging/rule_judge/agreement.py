@@ -14,7 +14,7 @@ from proctor.judging.rule_judge.passage_reading import Reading, read
 from proctor.judging.rule_judge.quantities import Quantity
 from proctor.judging.rule_judge.relevance import makes_claim, noncommittal
 from proctor.judging.rule_judge.statements import statements, without_courtesy
-from proctor.judging.rule_judge.support import credit, weigh
+from proctor.judging.rule_judge.support import credit_at, weigh
 from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT
 
 AGREES_FROM = 0.65
@@ -89,7 +89,8 @@ def _doubt_same(best: Agreement, judged: Sequence[Agreement], asked: Reading, an
 def _mentions(reading: Reading, said: Reading) -> bool:
     """Whether a statement names anything telling of what is looked for, a year in a date included."""
     evidence = Evidence([reading])
-    return any(credit(term, evidence) for term in said.terms if term.weight > GRAMMAR_WEIGHT)
+    told = [index for index, term in enumerate(said.terms) if term.weight > GRAMMAR_WEIGHT]
+    return any(credit_at(said.terms, index, evidence) for index in told)
 
 
 def _has_fact(said: Reading) -> bool:
@@ -223,11 +224,11 @@ def _recalled(said: Reading, evidence: Evidence, asked: frozenset[str]) -> tuple
     """Which share of the reference the answer gives; what the question says anyway counts little."""
     total = found = 0.0
     missing: list[str] = []
-    for term in said.terms:
+    for index, term in enumerate(said.terms):
         weight = max(term.weight, 0.1)
         if term.key in asked:
             weight *= _IN_QUESTION
-        known = credit(term, evidence)
+        known = credit_at(said.terms, index, evidence)
         total += weight
         found += weight * known
         if not known and term.weight > GRAMMAR_WEIGHT:
@@ -255,7 +256,7 @@ def _replaced(said: Reading, evidence: Evidence, asked: frozenset[str]) -> Itera
     told = [term for term in said.terms if term.weight > GRAMMAR_WEIGHT]
     ours = {term.key for term in told}
     for index, term in enumerate(told):
-        if len(term.text) == 1 or not term.text[0].isupper() or term.key in asked or credit(term, evidence):
+        if len(term.text) == 1 or not term.text[0].isupper() or term.key in asked or credit_at(told, index, evidence):
             continue
         for neighbour, step in ((index - 1, 1), (index + 1, -1)):
             if 0 <= neighbour < len(told) and told[neighbour].key in evidence.polarity:

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
+from itertools import pairwise
 
 from proctor.judging.rule_judge.dates import Day
 from proctor.judging.rule_judge.passage_reading import Reading, Term, read
@@ -44,6 +45,16 @@ class Evidence:
         return [term for reading in self.readings for term in reading.terms]
 
     @cached_property
+    def after_names(self) -> set[str]:
+        """The names that follow another name somewhere: family names given in full."""
+        return {
+            term.key
+            for reading in self.readings
+            for before, term in pairwise(reading.terms)
+            if before.text[0].isupper() and before.weight > GRAMMAR_WEIGHT and term.name
+        }
+
+    @cached_property
     def quantities(self) -> list[Quantity]:
         return [item for reading in self.readings for item in reading.quantities]
 
@@ -59,6 +70,15 @@ class Evidence:
     @cached_property
     def roots(self) -> set[str]:
         return {root(term.key) for term in self.terms if term.weight > GRAMMAR_WEIGHT}
+
+    @cached_property
+    def beginnings(self) -> dict[str, list[str]]:
+        """Longer words by their first five letters."""
+        found: dict[str, list[str]] = {}
+        for term in self.terms:
+            if len(term.key) >= 5 and term.weight > GRAMMAR_WEIGHT:
+                found.setdefault(term.key[:5], []).append(term.key)
+        return found
 
     @cached_property
     def initials(self) -> set[str]:

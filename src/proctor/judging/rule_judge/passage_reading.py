@@ -52,8 +52,8 @@ def read(statement: str) -> Reading:
     """The reading of one statement."""
     text = fold(statement)
     days = dates(text)
-    taken = [(day.start, day.end) for day in days]
-    numbers = [item for item in quantities(text) if not _overlaps(item.start, item.end, taken)]
+    found = quantities(text)
+    numbers = [item for item in found if not any(item.start < day.end and day.start < item.end for day in days)]
     facts: list[Quantity | Day] = sorted([*days, *numbers], key=lambda fact: fact.start)
     terms, breaks, pauses = _terms(text, facts)
     terms, denials = _denied(text, terms, breaks)
@@ -62,10 +62,6 @@ def read(statement: str) -> Reading:
     return Reading(
         text, tuple(terms), tuple(denials), tuple(numbers), tuple(days), keys, first_person, frozenset(pauses)
     )
-
-
-def _overlaps(start: int, end: int, taken: list[tuple[int, int]]) -> bool:
-    return any(start < last and first < end for first, last in taken)
 
 
 def _terms(text: str, facts: list[Quantity | Day]) -> tuple[list[Term], set[int], set[int]]:

@@ -29,7 +29,14 @@ def statements(text: str) -> list[str]:
     documents = _json_statements(text)
     if documents is not None:
         return documents
-    return [piece for block in _blocks(text) for piece in _sentences(block) if _has_words(piece)]
+    found = [piece for block in _blocks(text) for piece in _sentences(block) if _has_words(piece)]
+    for index in range(len(found) - 2, -1, -1):
+        if _BARE_REPLY.fullmatch(found[index]):
+            found[index : index + 2] = [f"{found[index]} {found[index + 1]}"]  # `Yes. It is open.` says one thing
+    return found
+
+
+_BARE_REPLY = re.compile(r"\W*(?:yes|no|yeah|yep|nope)\W*", re.IGNORECASE)
 
 
 def is_data(text: str) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Literal
 
 from proctor.base.records import record
@@ -17,7 +19,7 @@ from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT, QUANTIFIERS, denied
 
 Verdict = Literal["supported", "contradicted", "unmentioned", "unclear"]
 
-_NEW = ((0.6, 1.0), (0.7, 2.0))
+_NEW = ((0.65, 1.0), (0.75, 2.0))
 """Below these shares, and with at least so much weight missing, the evidence does not say a statement."""
 _OWN = 20
 """One word in so many, and always one, may be the statement's own: more of them may change what it says."""
@@ -101,6 +103,8 @@ def _doubt(said: Reading, evidence: Evidence, found: Sequence[Finding]) -> str:
     """Why a statement is not supported although its words are there; empty if nothing speaks against it."""
     if said.first_person and not evidence.has_speaker:
         return "it speaks of its speaker"
+    if not evidence.is_data and _YES_OR_NO.match(said.text):
+        return "what yes or no stands for is not in the context"
     words = {term.text.lower() for term in said.terms} & QUANTIFIERS
     shifted = "" if evidence.is_data else min(words - {term.text.lower() for term in evidence.terms}, default="")
     if shifted:
@@ -109,6 +113,13 @@ def _doubt(said: Reading, evidence: Evidence, found: Sequence[Finding]) -> str:
         return "the context does not deny it in the same words"
     mixed = next((item.term.text for item in found if item.verdict == "doubtful" and not item.term.name), "")
     return f"“{mixed}” may be said of something else" if mixed else ""
+
+
+_YES_OR_NO = re.compile(
+    r"\W{0,5}(?:(?:ah|oh|well|ok|okay)\W{1,3}){0,2}(?:yes|no|yeah|yea|yep|yup|nope)"
+    r"(?:\s{0,2}[,.!;:-]|\s+(?:but|it|they|he|she|i|we|you)\b|$)",
+    re.IGNORECASE,
+)
 
 
 def _borne_out(said: Reading, covered: Coverage) -> bool:
@@ -124,14 +135,14 @@ def coverage(said: Reading, evidence: Evidence) -> Coverage:
     told = total = words = found = 0.0
     own = 0
     missing: list[Term] = []
-    for term in said.terms:
+    for index, term in enumerate(said.terms):
         words += 1
         total += term.weight
         if term.weight <= GRAMMAR_WEIGHT:
             found += term.key in evidence.polarity
             own += term.key not in evidence.polarity
             continue
-        known = credit(term, evidence)
+        known = credit_at(said.terms, index, evidence)
         told += term.weight * known
         found += known
         if not known:
@@ -142,7 +153,23 @@ def coverage(said: Reading, evidence: Evidence) -> Coverage:
     return Coverage(share, tuple(missing), own)
 
 
-def credit(term: Term, evidence: Evidence) -> float:
+def credit_at(terms: Sequence[Term], index: int, evidence: Evidence) -> float:
+    """How far the evidence mentions one of the terms: by itself, with a neighbour as one word, or as a first name.
+
+    A first name counts where the evidence gives the family name alone.
+    """
+    found = _credit(terms[index], evidence)
+    if found:
+        return found
+    for one, other in pairwise(terms[max(0, index - 1) : index + 2]):
+        if key((one.text + other.text).lower()) in evidence.polarity:
+            return 1.0
+    after = terms[index + 1] if index + 1 < len(terms) else None
+    family = terms[index].name and after is not None and after.name and after.key in evidence.polarity
+    return 0.8 if family and after is not None and after.key not in evidence.after_names else 0.0
+
+
+def _credit(term: Term, evidence: Evidence) -> float:
     """How far the evidence mentions a term: 1 as it is, a little less in another form, 0 not at all."""
     if isinstance(term.fact, Quantity):
         return float(_number_known(term.fact, evidence))
@@ -159,13 +186,21 @@ def credit(term: Term, evidence: Evidence) -> float:
 
 
 def _other_form(term: Term, evidence: Evidence) -> bool:
-    """`taller` for `tall`, `unavailable` for `not available`, `not open` for `closed`."""
+    """`historical` for `history`, `taller` for `tall`, `unavailable` for `not available`, `not open` for `closed`."""
+    if any(_derived(term.key, other) for other in evidence.beginnings.get(term.key[:5], ())):
+        return True
     low = term.text.lower()
     if low.endswith(("er", "est")) and key(low.removesuffix("er").removesuffix("est")) in evidence.polarity:
         return True
     if any(True in evidence.polarity.get(base, ()) for base in denied_words(low)):
         return True
     return term.denied and bool(opposites().get(term.key, set()) & evidence.polarity.keys())
+
+
+def _derived(one: str, other: str) -> bool:
+    longer = max(len(one), len(other))
+    shared = next((place for place in range(longer) if one[place : place + 1] != other[place : place + 1]), longer)
+    return shared >= 5 and shared >= 0.55 * longer
 
 
 def _number_known(said: Quantity, evidence: Evidence) -> bool:
