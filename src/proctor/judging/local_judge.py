@@ -213,8 +213,8 @@ class LocalJudge:
         known = self._scales.get((kind.name, sample))
         if known is None:
             asked = [self._model.ask(kind.about(each.material), sample=sample) for each in kind.known]
-            credits = [reply.partial_credit or 0.0 for reply in await asyncio.gather(*asked)]
-            found = scale_of(credits, [each.word for each in kind.known])
+            sure = [reply.partial_credit or 0.0 for reply in await asyncio.gather(*asked)]
+            found = scale_of(sure, [each.word for each in kind.known])
             if found is None:
                 raise JudgeFailed(
                     f"{self.name} cannot judge this: to {len(kind.known)} questions whose answers are known it says "

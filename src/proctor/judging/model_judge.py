@@ -130,7 +130,9 @@ class ModelJudge:
         except InvalidReply as complaint:
             cost.repaired = True
             unusable.append({"reply": first.text, "complaint": str(complaint)})
-            corrected = replace(prompt, corrections=((_quoted(first.text), _complaint(complaint, first, prompt.wanted)),))
+            corrected = replace(
+                prompt, corrections=((_quoted(first.text), _complaint(complaint, first, prompt.wanted)),)
+            )
             completion = await self._completion(endpoint, corrected, schema, cost)
             self._require_usable(completion, question)
         return _entry_of(self.name, question, prompt, completion, cost, unusable)
