@@ -16,10 +16,10 @@ from collections.abc import Callable, Coroutine
 from types import FrameType
 from typing import Any, TypeVar
 
-from proctor.base.clock import CLOCK
 from proctor.base.guard import CHILD, tell_alive
 from proctor.base.records import mutable_record
 from proctor.base.references import describe
+from proctor.base.threads import CLOCK
 
 T = TypeVar("T")
 
