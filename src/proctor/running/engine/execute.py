@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import os
 import signal
 import threading
@@ -174,7 +175,7 @@ class _Execution:
         )
         if self._listener is not None:
             self._listener.started(run, len(self._plan.trials), len(open_run.kept))
-        with self._watchdog, self._signals(), _working_folder():
+        with self._watchdog, self._signals(), _working_folder(), _loaded_code_uncollected():
             try:
                 if self._missing and self._workers is None:
                     await self._stoppable([self._start_agents()])
@@ -430,6 +431,18 @@ class _Execution:
         # The guard ends the process at the second signal, and passes on one that the whole group got already.
         signal.signal(number, signal.SIG_IGN if is_guarded() else signal.SIG_DFL)
         self._stop("interrupted; run the same command with --resume to continue", interrupted=True)
+
+
+@contextlib.contextmanager
+def _loaded_code_uncollected() -> Iterator[None]:
+    """While trials run, garbage is not looked for in what was there before: a framework is a million such objects."""
+    frozen_before = gc.get_freeze_count()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        if not frozen_before:
+            gc.unfreeze()
 
 
 @contextlib.contextmanager
