@@ -7,6 +7,8 @@ disk. What is on disk is what its package manager installed, without Python or N
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from engine import peer_contender
@@ -24,33 +26,32 @@ from environments import (
 from install_size import Installed, installed_by_npm, installed_by_pip
 from material import question, write_jsonl
 from measuring import Broken, Contender, clean_environment
-from one_and_many import OneAndMany, compare_both
+from one_and_many import OneAndMany, Spent, compare_both
 from table import Row
 
-ROUNDS = 1
+ROUNDS = 3
 """At most: the peers take minutes."""
+Counted = Callable[[], Installed]
 
 
 def measure_side_by_side(proctor: Interpreter, folder: Path, cases: int, rounds: int, *, peers: bool) -> list[Row]:
     """A row for each; a peer that cannot be installed, or does not do its work, says so in its row."""
-    installed: dict[str, Installed] = {"proctor": installed_by_pip(proctor)}
-    contenders = [_proctor(proctor, folder, cases)]
+    contenders = [(_proctor(proctor, folder, cases), partial(installed_by_pip, proctor))]
     rows: list[Row] = []
     for name in (*PEERS, *TABLE_PEERS, *NODE_PEERS) if peers else ():
         found = _npm_peer(name, folder, cases) if name in NODE_PEERS else _pip_peer(name, folder, cases)
         if found is None:
             rows.append(Row(f"- {name}", "not installed"))
             continue
-        contenders.append(found[0])
-        installed[found[0].title] = found[1]
-    for contender in contenders:
+        contenders.append(found)
+    spent: list[tuple[Spent, Counted]] = []
+    for contender, counted in contenders:
         try:
-            spent = compare_both([contender], cases, min(rounds, ROUNDS))[contender.title]
+            spent.append((compare_both([contender], cases, min(rounds, ROUNDS))[contender.title], counted))
         except Broken as error:
             rows.append(Row(f"- {contender.title}", f"broke: {str(error).splitlines()[0]}"))
-            continue
-        rows.append(spent.told("trivial cases", str(installed[contender.title])))
-    return rows
+    # Files are counted last: the kernel takes what this process needs for the least that its children need.
+    return rows + [it.told("trivial cases", str(counted())) for it, counted in spent]
 
 
 def _proctor(proctor: Interpreter, folder: Path, cases: int) -> OneAndMany:
@@ -64,16 +65,16 @@ def _proctor(proctor: Interpreter, folder: Path, cases: int) -> OneAndMany:
     return OneAndMany("proctor", *sizes)
 
 
-def _pip_peer(name: str, folder: Path, cases: int) -> tuple[OneAndMany, Installed] | None:
+def _pip_peer(name: str, folder: Path, cases: int) -> tuple[OneAndMany, Counted] | None:
     interpreter = peer(name)
     if interpreter is None:
         return None
     title = f"{name} {installed_version(interpreter, name)}"
     sizes = (peer_contender(name, f"{title}, {size}", interpreter, folder, size) for size in (1, cases))
-    return OneAndMany(title, *sizes), installed_by_pip(interpreter)
+    return OneAndMany(title, *sizes), partial(installed_by_pip, interpreter)
 
 
-def _npm_peer(name: str, folder: Path, cases: int) -> tuple[OneAndMany, Installed] | None:
+def _npm_peer(name: str, folder: Path, cases: int) -> tuple[OneAndMany, Counted] | None:
     program = node_peer(name)
     if program is None:
         return None
@@ -92,7 +93,7 @@ def _npm_peer(name: str, folder: Path, cases: int) -> tuple[OneAndMany, Installe
         sizes.append(
             Contender(f"{title}, {size}", [str(program), "eval", "-c", str(file), *options], folder, environment)
         )
-    return OneAndMany(title, *sizes), installed_by_npm(program)
+    return OneAndMany(title, *sizes), partial(installed_by_npm, program)
 
 
 def _promptfoo_config(cases: int) -> dict[str, object]:
