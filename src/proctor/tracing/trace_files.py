@@ -221,13 +221,8 @@ LARGEST_UNPACKED = 200_000_000
 """Bytes; a compressed file of a few kilobytes can hold more than any memory."""
 
 
-def read_traces(path: Path) -> list[Span]:
-    """The spans that `path` holds; raises `InvalidSuite` with everything that is wrong with it."""
-    return [span for found in find_traces(path) for span in found.spans]
-
-
 def find_traces(path: Path) -> list[FoundTrace]:
-    """The spans that `path` holds, those of a trial or of one trace together; problems as in `read_traces`."""
+    """The spans that `path` holds, those of a trial or of one trace together; raises `InvalidSuite`."""
     problems: list[Problem] = []
     groups: dict[str, tuple[dict[str, Json], list[Span]]] = {}
     records: list[tuple[int, Mapping[str, Any]]] = []
