@@ -31,8 +31,7 @@ from proctor.cli.options_and_output import (
     store_option,
 )
 from proctor.cli.suite_files import check_ending, format_for, write_file, written_as
-from proctor.evaluators.datasets.dataset_file import read_dataset
-from proctor.evaluators.datasets.dataset_store import DatasetStore
+from proctor.evaluators.datasets import DatasetStore, read_dataset
 from proctor.evaluators.evaluation import Evaluable
 from proctor.evaluators.from_trace import by_name, last_llm_call, root
 from proctor.results.dataset_proposals import Proposal

@@ -73,7 +73,7 @@ def _suite(given: str | None, trace_id: str, output: str | None, *, agent: str |
 
 def _entry(given: str | None, trace_id: str | None, output: str | None, store: str | None) -> int:
     from proctor.base.json_data import UNSET
-    from proctor.evaluators.datasets.dataset_file import make_entry
+    from proctor.evaluators.datasets import make_entry
 
     proposal = proposal_from_store(trace_id or "last", store) if given is None else proposal_from_file(given)
     text = json.dumps(make_entry(proposal.evaluable, "entry_kwargs", proposal.entry_kwargs), indent=2)

@@ -237,7 +237,7 @@ def _usual_place() -> Path:
     """The working folder, unless pixie's settings point to datasets elsewhere."""
     if not any(os.environ.get(name) for name in ("PIXIE_ROOT", "PIXIE_DATASET_DIR")):
         return Path()
-    from proctor.evaluators.datasets.dataset_store import usual_folder
+    from proctor.evaluators.datasets import usual_folder
 
     folder = usual_folder()
     return Path() if folder.resolve().is_relative_to(Path.cwd().resolve()) else folder

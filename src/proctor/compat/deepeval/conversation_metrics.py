@@ -9,14 +9,12 @@ from typing import Any
 from proctor.base.json_data import UNSET
 from proctor.cases.suite import NamedData
 from proctor.compat.deepeval.metric_base import ConversationMetric, SingleTurnMetric, judge_named
-from proctor.evaluators.agent.steps import StepEfficiency
-from proctor.evaluators.agent.tasks import GoalAccuracy
-from proctor.evaluators.agent.transcript import dialogue_of
+from proctor.evaluators.agent.tasks import GoalAccuracy, StepEfficiency
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_whole
-from proctor.evaluators.judged_evaluator import Judged, answer_text, question_text
-from proctor.evaluators.judged_items import JudgedItem, items_as_details, mean, reasons_of_items
-from proctor.evaluators.rag.answer_quality import Faithfulness
-from proctor.evaluators.rubric import geval
+from proctor.evaluators.judged_evaluator import Judged, JudgedItem, items_as_details, mean, reasons_of_items
+from proctor.evaluators.judged_texts import answer_text, dialogue_of, question_text
+from proctor.evaluators.rag import Faithfulness
+from proctor.evaluators.rubric import marks
 from proctor.judging.judge import Judge
 
 SEEN_AS = {
@@ -71,7 +69,7 @@ class ConversationalGEval(ConversationMetric):
         **options: Any,
     ) -> None:
         self.name = name
-        evaluator = geval.GEval(
+        evaluator = marks.GEval(
             name=name,
             criteria=criteria,
             evaluation_steps=tuple(evaluation_steps or ()),

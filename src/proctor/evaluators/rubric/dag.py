@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from proctor.base.records import record
 from proctor.evaluators.evaluation import Evaluable, Evaluation
 from proctor.evaluators.judged_evaluator import Judged
-from proctor.evaluators.rubric.geval import PARTS, SHOWN_AS
+from proctor.evaluators.rubric.marks import PARTS, SHOWN_AS
 from proctor.judging.judge import Judge, Texts
 
 TOP = 10

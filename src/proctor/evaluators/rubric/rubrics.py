@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 from proctor.base.errors import UsageError
 from proctor.base.json_data import Json
 from proctor.base.records import record
-from proctor.evaluators.agent.transcript import earlier, steps_of
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_flags
-from proctor.evaluators.judged_evaluator import Judged, answer_text, expected_text, question_text
+from proctor.evaluators.judged_evaluator import Judged
+from proctor.evaluators.judged_texts import answer_text, earlier, expected_text, question_text, steps_of
 from proctor.judging.judge import Judge, Texts
 
 KEY = "rubrics"

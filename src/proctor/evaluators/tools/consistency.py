@@ -12,7 +12,7 @@ from proctor.base.errors import ProctorError
 from proctor.base.json_data import plain, show
 from proctor.base.records import record
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
-from proctor.evaluators.judged_items import NAMED
+from proctor.evaluators.judged_evaluator import NAMED
 
 LONGEST = 120
 
