@@ -12,7 +12,7 @@ from reporting_samples import ERROR, FAILED, make_run, trial
 
 from proctor.cases.case_lines import case_lines
 from proctor.cases.suite import Criteria
-from proctor.reporting import code_quality
+from proctor.reporting import ci_findings
 from proctor.reporting.ci_findings import MOST_ANNOTATIONS, annotation_lines, findings
 from proctor.results.verdict import judge
 
@@ -119,7 +119,7 @@ def test_the_code_quality_report_has_an_entry_for_each_case_that_did_not_pass(
 
     def written() -> list[dict[str, object]]:
         out = io.StringIO()
-        code_quality.write(run, judge(run), out)
+        ci_findings.write(run, judge(run), out)
         return json.loads(out.getvalue())
 
     entries = written()

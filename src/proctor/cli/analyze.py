@@ -64,8 +64,7 @@ def show_markdown(text: str, stream: TextIO) -> bool:
 
 def _as_text(folder: Path, run_id: str, as_json: bool) -> str:
     from proctor.base.json_data import plain
-    from proctor.reporting.analysis import analyse
-    from proctor.reporting.markdown.analysis_report import write_markdown
+    from proctor.reporting.analysis import analyse, write_markdown
 
     _, run = read_named_run(folder, run_id)
     analysis = analyse(run, judge(run))

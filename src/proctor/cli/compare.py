@@ -134,14 +134,14 @@ def _choose(given: Mapping[str, Any]) -> Choose | None:
 
 def _comment(second: Named, comparison: Comparison | None, given: Mapping[str, Any], targets: Mapping[str, str]) -> int:
     """The comparison as the comment of a pull request."""
-    from proctor.reporting.markdown.pull_request import Comment, write
+    from proctor.reporting.markdown.ci_pages import Comment, write_comment
     from proctor.reporting.report_files import write_document
     from proctor.results.verdict import judge
 
     comment = Comment(second.run, judge(second.run), comparison, given["report_url"] or "", given["pr_key"] or "")
     path = targets["md"]
     try:
-        write_document(path, lambda out: write(comment, out))
+        write_document(path, lambda out: write_comment(comment, out))
     except OSError as error:
         raise StoreError(f"the comment could not be written to {path}: {error.strerror or error}") from None
     if path != "-":

@@ -19,7 +19,7 @@ from proctor.base.records import record
 from proctor.cases.case_lines import case_lines
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Suite
-from proctor.reporting.failure_data import failures
+from proctor.reporting.failing_cases import failures
 from proctor.reporting.json_report import run_data, suite_data, trial_data, verdict_data
 from proctor.results.compare_runs import compare_runs
 from proctor.results.comparison import Group

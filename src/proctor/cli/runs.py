@@ -87,7 +87,7 @@ def _tell_trend(found: list[SuiteRun]) -> None:
     """The pass rate from run to run as a picture, where there are enough runs to see something."""
     import sys
 
-    from proctor.reporting.distributions import sparkline
+    from proctor.reporting.plots import sparkline
     from proctor.reporting.terminal.screen import is_unicode
 
     known = [run.pass_rate for run in reversed(found) if run.pass_rate is not None]

@@ -1,10 +1,15 @@
-"""The cases that make a build red, each with its place in a file, as CI systems want them: GitHub's annotations."""
+"""The cases that make a build red, each with its place in a file: annotations for GitHub, code quality for GitLab."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TextIO
 
+from proctor.base.json_data import Json
 from proctor.base.records import record
 from proctor.cases.case_lines import case_lines
 from proctor.reporting.explain import one_line_reason
@@ -125,3 +130,20 @@ def _data(text: str) -> str:
 
 def _property(text: str) -> str:
     return _data(text[:TEXT]).replace(":", "%3A").replace(",", "%2C")
+
+
+def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
+    """Write one entry a case; an empty list where everything passed."""
+    entries = [_code_quality_entry(item) for item in findings(run, verdict, os.environ)]
+    out.write(json.dumps(entries, indent=2) + "\n")
+
+
+def _code_quality_entry(item: Finding) -> dict[str, Json]:
+    name = f"{item.suite}/{item.case_id}"
+    return {
+        "description": f"{name}: {item.reason}" if item.reason else name,
+        "check_name": "proctor",
+        "fingerprint": hashlib.sha256(f"{item.path}\0{name}".encode("utf-8", "backslashreplace")).hexdigest(),
+        "severity": "minor" if item.outcome is Outcome.ERROR or not item.decides else "major",
+        "location": {"path": item.path or item.suite, "lines": {"begin": item.line or 1}},
+    }

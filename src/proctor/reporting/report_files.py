@@ -23,8 +23,8 @@ SHIPPED = {
     "json": "json_report",
     "junit": "junit",
     "html": "html.report_page",
-    "csv": "csv_report",
-    "code-quality": "code_quality",
+    "csv": "tables",
+    "code-quality": "ci_findings",
 }
 STANDARD_OUTPUT = "-"
 
@@ -139,9 +139,9 @@ def _write_to_standard_output(write: Callable[[TextIO], object]) -> None:
 
 
 def _append_step_summary(page: Path, run: Run, verdict: RunVerdict) -> None:
-    from proctor.reporting.markdown import step_summary
+    from proctor.reporting.markdown.ci_pages import write_step_summary
 
     text = io.StringIO()
-    step_summary.write(run, verdict, text)
+    write_step_summary(run, verdict, text)
     with _open(page, "a") as out:
         out.write(text.getvalue())

@@ -8,7 +8,7 @@ from io import StringIO
 
 from proctor.base.records import record
 from proctor.reporting.html.escaping import code, escape, gauge, inline
-from proctor.reporting.html.plots import PlotPoint, line_plot
+from proctor.reporting.plots import PlotPoint, line_plot
 from proctor.reporting.wording import counted, duration, money
 from proctor.results.run import Outcome
 from proctor.results.run_info import GitState, RunRow

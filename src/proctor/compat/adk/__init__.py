@@ -207,7 +207,7 @@ async def _evaluate(suites: list[Suite], agent: Any, wanted: _Options) -> Run:
 
         print_conversations(run)
     if wanted.output_file is not None:
-        from proctor.reporting.csv_report import append
+        from proctor.reporting.tables import append
 
         append(run, Path(wanted.output_file))
     for unmeasured in unmeasured_criteria(run):

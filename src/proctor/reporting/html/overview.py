@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from proctor.base.records import record
-from proctor.reporting.case_groups import WORST_FIRST, DistinctReason, failing_cases
+from proctor.reporting.failing_cases import WORST_FIRST, DistinctReason, failing_cases
 from proctor.reporting.html.escaping import GLYPHS, badge, code, facts, gauge, inline, percent
 from proctor.reporting.wording import count_parts, counted, flaky_text, informing, reliability_text
 from proctor.results.run import Outcome, Run, ScoreRow, SuiteInfo, TrialSummary

@@ -10,8 +10,8 @@ from typing import TextIO
 
 from proctor.agents.agent import Reply
 from proctor.cases.suite import Attachment, Case, Turn
-from proctor.reporting.case_groups import BAD, FailingCase, ReasonTally, share_text
 from proctor.reporting.explain import answer, asked, broke_at, call_text, expected_lines, missing_and_extra, shown
+from proctor.reporting.failing_cases import BAD, FailingCase, ReasonTally, share_text
 from proctor.reporting.judge_report import doubt_lines, judge_lines
 from proctor.reporting.markdown.escaping import MARKS, code, fence, inline, row, table_head
 from proctor.reporting.wording import (
@@ -201,7 +201,7 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     write_gate(run, verdict, out)
     _write_means(run, verdict, out)
     if run.compares_agents:
-        from proctor.reporting.agents_report import write_agents_markdown
+        from proctor.reporting.comparison_report import write_agents_markdown
 
         write_agents_markdown(run, out)
     out.write("---\n\n## Test results\n\n")

@@ -3,7 +3,7 @@ from __future__ import annotations
 from reporting_samples import ERROR, FAILED, PASSED, OnePass, make_run, score, small_run, trial
 
 from proctor.cases.suite import Criteria
-from proctor.reporting.case_groups import failing_cases
+from proctor.reporting.failing_cases import failing_cases
 from proctor.results.verdict import judge
 
 

@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 from reporting_samples import ERROR, FAILED, HOSTILE, PASSED, make_run, score, single, trial
 
 from proctor.agents.agent import Reply, Usage
-from proctor.reporting.markdown.pull_request import MOST_CHARACTERS, Comment, marker, write
+from proctor.reporting.markdown.ci_pages import MOST_CHARACTERS, Comment, marker, write_comment
 from proctor.results.compare_runs import compare_runs
 from proctor.results.run import Outcome, Run
 from proctor.results.verdict import judge
@@ -32,7 +32,7 @@ def _scores(outcome: Outcome) -> tuple[Any, ...]:
 def told(before: Run | None, after: Run, **rest: Any) -> str:
     out = io.StringIO()
     comparison = None if before is None else compare_runs(before, after)
-    write(Comment(after, judge(after), comparison, **rest), out)
+    write_comment(Comment(after, judge(after), comparison, **rest), out)
     return out.getvalue()
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from proctor.agents.agent import Reply
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, Suite, Turn
-from proctor.reporting.csv_report import COLUMNS, harmless, write
+from proctor.reporting.tables import COLUMNS, harmless, write
 from proctor.results.verdict import judge
 from proctor.running.options import RunOptions
 from proctor.running.run_suites import Request, run_suites

@@ -12,9 +12,8 @@ from kept_runs import FIRST, SECOND, keep, two_runs
 from reporting_samples import PASSED, make_run, report, score, trial
 
 from proctor.cli import main
-from proctor.reporting.distributions import distribution_lines, sparkline
 from proctor.reporting.html import report_page
-from proctor.reporting.html.plots import PlotPoint, bar_plot, distribution, line_plot
+from proctor.reporting.plots import PlotPoint, bar_plot, distribution, distribution_lines, line_plot, sparkline
 from proctor.results.store import Store, read_run
 
 
