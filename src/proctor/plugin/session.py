@@ -17,7 +17,7 @@ from proctor.base.json_data import canonical, plain
 from proctor.base.threads import close_kept_loops
 from proctor.cases.suite import Suite
 from proctor.cli.configuration import read_configuration
-from proctor.plugin.session_stash import SESSION, sharing_of
+from proctor.plugin.startup import SESSION, sharing_of
 from proctor.results.run import Run, TrialResult
 from proctor.results.verdict import RunVerdict
 from proctor.running.engine.plan import Plan, PlannedSuite
@@ -109,7 +109,7 @@ class ProctorSession:
 
     def trial_of(self, item: TrialItem) -> TrialResult:
         """The trial of an item; what comes after it in the same suite is begun together with it."""
-        from proctor.plugin.failures import TrialBroken
+        from proctor.plugin.trial_output import TrialBroken
 
         address = address_of(item.planned)
         if address not in self._made:

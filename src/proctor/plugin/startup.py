@@ -1,12 +1,42 @@
-"""Tells suites from other files by their names, then by a look at their first bytes; imports nothing to do so."""
+"""The light part of the plugin, which any session may load: which files are suites, and what pytest's stash keeps."""
 
 from __future__ import annotations
 
 import fnmatch
 import functools
+import os
 import re
+import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    pass
+
+SHARING = pytest.StashKey[dict[str, Any]]()
+SESSION = pytest.StashKey["ProctorSession"]()
+NAMED_FILES = pytest.StashKey[frozenset[Path]]()
+
+
+def named_files(config: pytest.Config) -> frozenset[Path]:
+    """What the command line names; pytest itself forgets of a file whose folder is named as well."""
+    if NAMED_FILES not in config.stash:
+        named = (config.invocation_params.dir / name.partition("::")[0] for name in config.args)
+        config.stash[NAMED_FILES] = frozenset(Path(os.path.abspath(path)) for path in named)  # noqa: PTH100  links stay links
+    return config.stash[NAMED_FILES]
+
+
+def sharing_of(config: pytest.Config) -> dict[str, Any]:
+    """A name for the session's run that no other has, as data that can be given to other processes."""
+    if SHARING not in config.stash:
+        moment = time.time()
+        name = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(moment))}-{os.urandom(3).hex()}"
+        config.stash[SHARING] = {"run_id": name, "started_at": moment}
+    return config.stash[SHARING]
+
 
 LOOKED_AT = 65_536
 ENDINGS = (".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".csv")
