@@ -18,8 +18,8 @@ from proctor.cases.formats.native import LINES
 from proctor.cases.relocating import moved
 from proctor.cases.suite import NO_EXPECTATION, Suite
 from proctor.cli.configuration import command_configuration
+from proctor.cli.grade import MOST_SHOWN, QUIT, asked, can_ask, facts_text, person_named, rows_from
 from proctor.cli.options_and_output import case_option, json_option, say, say_json, stdout_kept_clear, store_option
-from proctor.cli.questions_to_people import MOST_SHOWN, QUIT, asked, can_ask, facts_text, person_named, rows_from
 from proctor.cli.suite_files import check_ending, format_for, read_bytes, replace_file, write_file, written_as
 from proctor.reporting.explain import Fact, call_text, expected_lines, shown
 from proctor.reporting.terminal.screen import one_line

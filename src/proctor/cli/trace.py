@@ -17,8 +17,8 @@ from proctor.base.json_data import Json
 from proctor.base.secrets import mask
 from proctor.base.threads import run_sync
 from proctor.cli.configuration import read_configuration
-from proctor.cli.format import command as to_case
 from proctor.cli.options_and_output import json_option, say, say_json, stdout_kept_clear, store_option
+from proctor.cli.trace_to_case import command as to_case
 from proctor.results.run_files import open_run
 from proctor.results.store import Store
 from proctor.results.stored_traces import TraceRow

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    pass
+    from proctor.plugin.session import ProctorSession  # noqa: F401  named in a string below
 
 SHARING = pytest.StashKey[dict[str, Any]]()
 SESSION = pytest.StashKey["ProctorSession"]()
@@ -39,7 +39,6 @@ def sharing_of(config: pytest.Config) -> dict[str, Any]:
 
 
 LOOKED_AT = 65_536
-ENDINGS = (".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".csv")
 
 OWN = ".proctor."
 NAMED = (".test.json", ".evalset.json")

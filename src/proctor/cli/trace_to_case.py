@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from proctor.base.errors import StoreError, UsageError
+from proctor.base.errors import UsageError
 from proctor.cli.configuration import read_configuration
 from proctor.cli.options_and_output import say, store_option
+from proctor.cli.suite_files import write_file
 from proctor.results.dataset_proposals import Proposal, proposal_of_spans, proposal_of_trial
 from proctor.results.store import Store
+
+if TYPE_CHECKING:
+    from proctor.tracing.spans import Span
 
 
 @click.command("to-case")
@@ -90,16 +94,8 @@ def _put(text: str, output: str | None, noun: str) -> None:
         say(text)
         return
     path = Path(str(output))
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"{text}\n", encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise StoreError(f"{path} cannot be written: {error.strerror or error}") from None
+    write_file(path, f"{text}\n")
     say(f"{noun}: {path}", err=True)
-
-
-if TYPE_CHECKING:
-    from proctor.tracing.spans import Span
 
 
 def proposal_from_file(path: str) -> Proposal:
