@@ -42,7 +42,6 @@ COMMANDS = {
 
 HOMES = {
     "import": ("export", "import_command"),
-    "accept": ("record", "command"),
     "evaluators": ("listings", "evaluators"),
     "formats": ("listings", "formats"),
     "agents": ("listings", "agents"),

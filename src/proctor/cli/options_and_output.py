@@ -213,7 +213,7 @@ def carry_out(work: Callable[[Listener], tuple[Run, RunVerdict]], given: Mapping
         for path in write_reports(run, verdict, targets, os.environ):
             say(f"report: {path}", err=stream is sys.stderr)
     if os.environ.get("GITHUB_ACTIONS") == "true":
-        from proctor.reporting.ci_findings import annotation_lines, findings
+        from proctor.reporting.build_findings import annotation_lines, findings
 
         for line in annotation_lines(findings(run, verdict, os.environ)):
             click.echo(line, file=stream)

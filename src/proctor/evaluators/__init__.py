@@ -57,8 +57,7 @@ if TYPE_CHECKING:
         NothingToCompare,
         evaluate,
     )
-    from proctor.evaluators.foreign.autoevals import AutoevalsAdapter
-    from proctor.evaluators.foreign.grader import CodeGrader
+    from proctor.evaluators.foreign import AutoevalsAdapter, CodeGrader
     from proctor.evaluators.from_trace import as_evaluable, by_name, last_llm_call, root
     from proctor.evaluators.judged_evaluator import Judged, NoVerdict
     from proctor.evaluators.judged_texts import answer_text, expected_text, passages, question_text
@@ -94,8 +93,7 @@ if TYPE_CHECKING:
         Regex,
         StartsWith,
     )
-    from proctor.evaluators.tools.consistency import ToolConsistency
-    from proctor.evaluators.tools.correctness import ToolCorrectness
+    from proctor.evaluators.tools.correctness import ToolConsistency, ToolCorrectness
     from proctor.evaluators.tools.tool_checks import (
         ExpectedTools,
         FinalState,
@@ -112,10 +110,9 @@ EVALUATORS = {
     "text.lexical": "BLEU ROUGE METEOR",
     "tools.tool_checks": "ToolTrajectory ExpectedTools ToolCount ForbiddenTools FinalState",
     "tools.trajectory": "Trajectory",
-    "tools.correctness": "ToolCorrectness",
-    "tools.consistency": "ToolConsistency",
+    "tools.correctness": "ToolCorrectness ToolConsistency",
     "resource_use": "MaxLatency MaxTokens MaxCost MaxSteps Measured",
-    "foreign.grader": "CodeGrader",
+    "foreign": "CodeGrader",
     "rag": "AnswerRelevancy Faithfulness Hallucination AnswerCorrectness ContextualPrecision ContextualRecall "
     "ContextualRelevancy ContextRelevancy ContextEntityRecall",
     "choice": "Factuality ClosedQA Humor Security Sql Possible Translation Battle Summary LLMClassifier",
@@ -136,7 +133,7 @@ EVALUATORS = {
 _OTHER_NAMES = {
     "datasets": "Dataset DatasetStore",
     "evaluation": "Evaluable Evaluation EvaluationPending Evaluator Exchange NothingToCompare evaluate",
-    "foreign.autoevals": "AutoevalsAdapter",
+    "foreign": "AutoevalsAdapter",
     "from_trace": "as_evaluable by_name last_llm_call root",
     "judged_evaluator": "Judged NoVerdict",
     "judged_texts": "answer_text expected_text passages question_text",

@@ -22,7 +22,7 @@ from proctor.judging.rule_judge.pii import Finding as Place
 from proctor.judging.rule_judge.pii import find_pii, find_secrets, masked
 
 if TYPE_CHECKING:  # pydantic is loaded when a judge is asked
-    from proctor.evaluators.safety_questions import Opinion, PersonalItem
+    from proctor.evaluators.judge_questions import Opinion, PersonalItem
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +33,7 @@ class OpinionEvaluator(Judged):
     what: ClassVar[str]
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.safety_questions import opinions
+        from proctor.evaluators.judge_questions import opinions
 
         answer = answer_text(evaluable)
         if not answer.strip():
@@ -103,7 +103,7 @@ class Moderation(Judged):
             raise UsageError(f"Moderation: threshold lies between 0 and 1, and is {limit!r}")
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.safety_questions import moderation
+        from proctor.evaluators.judge_questions import moderation
 
         text = answer_text(evaluable)
         if not text.strip():
@@ -177,7 +177,7 @@ class PIILeakage(Judged):
 
     async def _told(self, question: str, answer: str, said: str, judge: Judge) -> list[JudgedItem]:
         """What a model finds in the rest."""
-        from proctor.evaluators.safety_questions import personal_data
+        from proctor.evaluators.judge_questions import personal_data
 
         reply = await judge.ask(personal_data(question, answer))
         items = [item for item in reply.items if not may_be_told(item.text, said, self.allow)]
@@ -284,7 +284,7 @@ class PromptInjection(Judged):
         return await self._judged({**material, "step": deeds, "answer": answer}, sources, judge)
 
     async def _judged(self, material: dict[str, Texts], sources: Sequence[Source], judge: Judge) -> Evaluation:
-        from proctor.evaluators.safety_questions import steering
+        from proctor.evaluators.judge_questions import steering
 
         try:
             reply = await judge.ask(steering(material, len(sources)))

@@ -24,7 +24,7 @@ SHIPPED = {
     "junit": "junit",
     "html": "html.report_page",
     "csv": "tables",
-    "code-quality": "ci_findings",
+    "code-quality": "build_findings",
 }
 STANDARD_OUTPUT = "-"
 

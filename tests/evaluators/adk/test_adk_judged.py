@@ -30,7 +30,7 @@ from proctor.evaluators.adk.judged_metrics import (
     UserSimulatorQuality,
 )
 from proctor.evaluators.evaluation import Evaluable, Exchange, NothingToCompare
-from proctor.evaluators.general_questions import yes_no_question
+from proctor.evaluators.judge_questions import yes_no_question
 from proctor.judging.judge import NeedsModel
 from proctor.tracing.spans import (
     AssistantMessage,

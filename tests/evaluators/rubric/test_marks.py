@@ -15,7 +15,7 @@ from proctor.agents.agent import ToolCall
 from proctor.base.errors import JudgeFailed
 from proctor.cases.suite import EvaluatorSpec, ExpectedCall
 from proctor.evaluators.evaluation import NothingToCompare, read_verdict
-from proctor.evaluators.general_questions import Mark
+from proctor.evaluators.judge_questions import Mark
 from proctor.evaluators.rubric.marks import (
     PLACEHOLDERS,
     Coherence,

@@ -171,7 +171,7 @@ class Summarization(Judged):
             if not questions:
                 raise NothingToCompare("the original answers none of the assessment_questions with yes")
         else:
-            from proctor.evaluators.general_questions import text_question
+            from proctor.evaluators.judge_questions import text_question
 
             asked = text_question("summary-questions", QUESTIONS.format(n=self.n), {"original": original})
             lines = [line.strip() for line in (await judge.ask(asked)).output.splitlines()]
@@ -183,7 +183,7 @@ class Summarization(Judged):
         return [JudgedItem(one, words[yes], yes, why) for one, (yes, why) in zip(questions, found, strict=True)]
 
     async def _answers(self, questions: Sequence[str], text: str, judge: Judge) -> list[tuple[bool, str]]:
-        from proctor.evaluators.general_questions import verdicts_in_order, yes_no_questions
+        from proctor.evaluators.judge_questions import verdicts_in_order, yes_no_questions
 
         material = {"text": text, "question": list(questions)}
         return verdicts_in_order(

@@ -26,8 +26,7 @@ from proctor.evaluators.rubric import marks
 from proctor.evaluators.rubric.rubrics import Expectations
 from proctor.evaluators.safety import Bias, PIILeakage, Toxicity
 from proctor.evaluators.text.matching import Contains, ExactMatch, Regex
-from proctor.evaluators.tools.consistency import ToolConsistency
-from proctor.evaluators.tools.correctness import ToolCorrectness
+from proctor.evaluators.tools.correctness import ToolConsistency, ToolCorrectness
 
 
 class ToolCorrectnessMetric(SingleTurnMetric):

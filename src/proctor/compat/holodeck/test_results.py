@@ -9,7 +9,7 @@ from proctor.base.json_data import Json
 from proctor.base.records import record
 from proctor.compat.holodeck.backend_results import TokenUsage
 from proctor.compat.holodeck.model_base import HoloDeckModel
-from proctor.evaluators.foreign.grader import ToolInvocation
+from proctor.evaluators.foreign import ToolInvocation
 
 UNMATCHED = -1
 """What `matched_call_index` is where no call fits."""

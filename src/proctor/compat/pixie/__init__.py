@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from proctor.evaluators.data import JSONDiff, ListContains, NumericDiff, ValidJSON
     from proctor.evaluators.datasets import Dataset, DatasetStore
     from proctor.evaluators.evaluation import Evaluation, Evaluator, evaluate
-    from proctor.evaluators.foreign.autoevals import AutoevalsAdapter
+    from proctor.evaluators.foreign import AutoevalsAdapter
     from proctor.evaluators.from_trace import as_evaluable, by_name, last_llm_call, root
     from proctor.evaluators.prompt_evaluators import create_agent_evaluator, create_llm_evaluator
     from proctor.evaluators.rag import AnswerCorrectness, AnswerRelevancy, ContextRelevancy, Faithfulness
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "agents.runnable": "Runnable",
     "cases.suite": "NamedData",
-    "evaluators.foreign.autoevals": "AutoevalsAdapter",
+    "evaluators.foreign": "AutoevalsAdapter",
     "evaluators.choice": "Battle Summary ClosedQA Factuality Humor Possible Security Sql Translation",
     "evaluators.rag": "AnswerCorrectness AnswerRelevancy ContextRelevancy Faithfulness",
     "evaluators.data": "JSONDiff ListContains NumericDiff ValidJSON",

@@ -70,7 +70,7 @@ class ResponseEvaluation(AdkJudged):
     usual_samples: ClassVar[int] = 1
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.general_questions import mark_question
+        from proctor.evaluators.judge_questions import mark_question
 
         answer = answer_text(evaluable)
         if not answer.strip():
@@ -90,7 +90,7 @@ class Safety(AdkJudged):
     usual_samples: ClassVar[int] = 1
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.general_questions import yes_no_question
+        from proctor.evaluators.judge_questions import yes_no_question
 
         if not answer_text(evaluable).strip():
             return Evaluation(1.0, "the answer is empty")
@@ -115,7 +115,7 @@ class FinalResponseMatch(AdkJudged):
         return outcome(tally)
 
     def _question(self, evaluable: Evaluable) -> Question[Any]:
-        from proctor.evaluators.general_questions import yes_no_question
+        from proctor.evaluators.judge_questions import yes_no_question
 
         material: dict[str, Texts] = {"earlier": before} if (before := earlier(evaluable)) else {}
         material |= {
@@ -165,7 +165,7 @@ class RubricBased(AdkJudged):
         require_flags(include_intermediate_responses_in_final=self.include_intermediate_responses_in_final)
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.general_questions import verdicts_in_order, yes_no_questions
+        from proctor.evaluators.judge_questions import verdicts_in_order, yes_no_questions
 
         listed = self.in_force(evaluable)
         instructions = f"{self.asked} {CONDITION}\n\n{numbered(listed)}"
@@ -292,7 +292,7 @@ class UserSimulatorQuality(AdkJudged):
             raise ValueError("stop_signal must be the text by which the user ends the conversation")
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.general_questions import verdicts_in_order, yes_no_questions
+        from proctor.evaluators.judge_questions import verdicts_in_order, yes_no_questions
 
         scenario = scenario_of(evaluable)
         said = [as_text(exchange.turn.input) for exchange in evaluable.turns]

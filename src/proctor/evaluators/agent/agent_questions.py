@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from proctor.evaluators.general_questions import NumberedRuling, Rulings, yes_no_questions
+from proctor.evaluators.judge_questions import NumberedRuling, Rulings, yes_no_questions
 from proctor.judging.judge import Question, Texts
 from proctor.judging.questions import EachOnce, YesNo
 

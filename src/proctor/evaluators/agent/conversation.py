@@ -37,7 +37,7 @@ class RoleAdherence(ConversationEvaluator):
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         from proctor.evaluators.agent.agent_questions import LINES, ROLE
-        from proctor.evaluators.general_questions import verdicts_in_order, yes_no_questions
+        from proctor.evaluators.judge_questions import verdicts_in_order, yes_no_questions
 
         role, spoken = self._role(evaluable), exchanges_with_answers(evaluable)
         material: dict[str, Texts] = {"role": role, "line": lines_of(spoken)}
@@ -118,7 +118,7 @@ class TurnRelevancy(ConversationEvaluator):
 
     async def _part(self, spoken: Sequence[Exchange], start: int, judge: Judge) -> list[JudgedItem]:
         from proctor.evaluators.agent.agent_questions import LINES, RELEVANT
-        from proctor.evaluators.general_questions import verdicts_in_order, yes_no_questions
+        from proctor.evaluators.judge_questions import verdicts_in_order, yes_no_questions
 
         part = spoken[start : start + self.window]
         if not any(answer_of(exchange).strip() for exchange in part):

@@ -118,7 +118,7 @@ class ArgumentCorrectness(Judged):
         self, evaluable: Evaluable, calls: Sequence[ToolCall], judge: Judge
     ) -> dict[int, tuple[bool, str]]:
         from proctor.evaluators.agent.agent_questions import argument_correctness
-        from proctor.evaluators.general_questions import verdicts_in_order
+        from proctor.evaluators.judge_questions import verdicts_in_order
 
         material = {**_asked(evaluable), **_tools(tools_offered(evaluable)), "step": steps_of(calls)}
         reply = await judge.ask(argument_correctness(material, len(calls)))
@@ -170,7 +170,7 @@ class StepEfficiency(Judged):
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
         from proctor.evaluators.agent.agent_questions import step_efficiency
-        from proctor.evaluators.general_questions import verdicts_in_order
+        from proctor.evaluators.judge_questions import verdicts_in_order
 
         calls = calls_of(evaluable)
         again = repetitions(calls_by_turn(evaluable))

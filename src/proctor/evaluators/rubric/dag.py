@@ -287,7 +287,7 @@ class _Walk:
 
     async def judge(self, name: str) -> tuple[Verdict, str]:
         """The verdict that a judgement comes to, and why."""
-        from proctor.evaluators.general_questions import yes_no_question
+        from proctor.evaluators.judge_questions import yes_no_question
         from proctor.judging.questions import choose
 
         node = self._nodes[name]
@@ -314,7 +314,7 @@ class _Walk:
         return self._tasks[name]
 
     async def _carry_out(self, name: str) -> str:
-        from proctor.evaluators.general_questions import text_question
+        from proctor.evaluators.judge_questions import text_question
 
         task = self._nodes[name]
         assert isinstance(task, TaskNode)

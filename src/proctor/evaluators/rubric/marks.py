@@ -78,7 +78,7 @@ class GEval(Judged):
             raise ValueError("strict_mode asks for yes or no, for which marks need no rubric; leave one of them out")
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.general_questions import mark_question, yes_no_question
+        from proctor.evaluators.judge_questions import mark_question, yes_no_question
 
         material = {name: text for part in self.evaluation_params for name, text in [PARTS[part](evaluable)]}
         steps = await self._steps(judge)
@@ -106,7 +106,7 @@ class GEval(Judged):
         """Those given, or those made of the criteria: a question without any case, so that all share its answer."""
         if self.evaluation_steps:
             return self.evaluation_steps
-        from proctor.evaluators.general_questions import steps_question
+        from proctor.evaluators.judge_questions import steps_question
 
         parts = ", ".join(SHOWN_AS[part] for part in self.evaluation_params)
         criteria = str(self.criteria)
@@ -259,7 +259,7 @@ class MarkEvaluator(Judged):
             raise ValueError("custom_prompt is blank; leave it out, or say what the judge is to look for")
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.general_questions import mark_question
+        from proctor.evaluators.judge_questions import mark_question
 
         material = self._material(evaluable)
         if not answer_text(evaluable).strip():

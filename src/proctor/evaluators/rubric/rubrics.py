@@ -97,7 +97,7 @@ class LLMJudge(Judged):
         )
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.general_questions import mark_question, yes_no_question
+        from proctor.evaluators.judge_questions import mark_question, yes_no_question
 
         material = self._material(evaluable)
         criterion = f"\n\nThe criterion:\n{self.rubric}"
@@ -141,7 +141,7 @@ class Expectations(Judged):
         object.__setattr__(self, "must_not", _sentences(self.must_not, "must_not"))
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.general_questions import verdicts_in_order, yes_no_questions
+        from proctor.evaluators.judge_questions import verdicts_in_order, yes_no_questions
 
         items = self._items(evaluable)
         listed = "\n".join(f"{number}. {item}" for number, item in enumerate(items, 1))

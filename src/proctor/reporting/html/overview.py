@@ -124,7 +124,7 @@ def write_gate(run: Run, out: TextIO) -> None:
     """What the gate found, where the run was gated."""
     if run.gate is None:
         return
-    from proctor.reporting.gate_report import VERDICTS, gate_lines
+    from proctor.reporting.build_findings import VERDICTS, gate_lines
 
     out.write(f'<section id="gate">\n<h2>Gate: {VERDICTS[run.gate.verdict].lower()}</h2>\n')
     out.write(f'<p class="reason">{inline(run.gate.reason, 2_000)}</p>\n')

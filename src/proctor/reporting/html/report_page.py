@@ -107,7 +107,7 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     write_evaluators(run, verdict, out)
     write_distributions(run, out)
     if run.store is not None and Path(run.store, "mutants").is_dir():
-        from proctor.reporting.html.mutation_page import write_kept
+        from proctor.reporting.mutation_report import write_kept
 
         write_kept(run, out)
     rows = write_grids(run, verdict, out, shown)

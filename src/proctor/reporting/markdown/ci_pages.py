@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TextIO
 
 from proctor.base.records import record
+from proctor.reporting.build_findings import VERDICTS, gate_lines
 from proctor.reporting.comparison_report import (
     RESOURCE_NAMES,
     TITLES,
@@ -25,7 +26,6 @@ from proctor.reporting.comparison_report import (
 )
 from proctor.reporting.explain import one_line_reason
 from proctor.reporting.failing_cases import FailingCase, failing_cases
-from proctor.reporting.gate_report import VERDICTS, gate_lines
 from proctor.reporting.html.overview import anchor
 from proctor.reporting.markdown.escaping import MARKS, code, inline, row, table_head
 from proctor.reporting.markdown.report import case_title, write_gate

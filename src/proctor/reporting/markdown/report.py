@@ -278,7 +278,7 @@ def case_title(case: FailingCase, limit: int) -> str:
 def write_gate(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     """What the gate found, and the cases that are flaky or in quarantine."""
     if run.gate is not None:
-        from proctor.reporting.gate_report import VERDICTS, gate_lines
+        from proctor.reporting.build_findings import VERDICTS, gate_lines
 
         out.write(f"### Gate: {VERDICTS[run.gate.verdict].lower()}\n\n{inline(run.gate.reason)}\n\n")
         for line in gate_lines(run):

@@ -254,7 +254,7 @@ def _tell_verdict(screen: Screen, run: Run, verdict: RunVerdict) -> None:
 def _tell_gate(screen: Screen, run: Run) -> None:
     if run.gate is None:
         return
-    from proctor.reporting.gate_report import VERDICTS, gate_lines
+    from proctor.reporting.build_findings import VERDICTS, gate_lines
 
     screen.line((f"gate: {VERDICTS[run.gate.verdict]}", STYLES[run.gate.outcome]))
     for line in gate_lines(run):

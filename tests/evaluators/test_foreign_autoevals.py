@@ -24,7 +24,7 @@ from proctor.base.errors import JudgeFailed, UsageError
 from proctor.base.json_data import UNSET
 from proctor.cases.suite import EvaluatorSpec, NamedData
 from proctor.evaluators.evaluation import BadVerdict, Evaluable, Evaluation, NothingToCompare, evaluate
-from proctor.evaluators.foreign.autoevals import AutoevalsAdapter
+from proctor.evaluators.foreign import AutoevalsAdapter
 from proctor.evaluators.registry import build
 
 
@@ -344,7 +344,7 @@ def test_a_reply_of_the_model_that_cannot_be_read_is_an_error(choice: str, judge
 
 EVALS = """
 import autoevals
-from proctor.evaluators.foreign.autoevals import AutoevalsAdapter
+from proctor.evaluators.foreign import AutoevalsAdapter
 
 edits = AutoevalsAdapter(autoevals.Levenshtein())
 facts = AutoevalsAdapter(autoevals.Factuality())
@@ -391,7 +391,7 @@ def test_the_fingerprint_of_an_adapter_follows_its_settings_and_nothing_else(tmp
 
 def test_proctor_never_imports_autoevals_by_itself() -> None:
     code = (
-        "import sys, proctor.evaluators.foreign.autoevals as mine\n"
+        "import sys, proctor.evaluators.foreign as mine\n"
         "try: mine.AutoevalsAdapter(object())\n"
         "except Exception as error: print(type(error).__name__)\n"
         "print('autoevals' in sys.modules)"

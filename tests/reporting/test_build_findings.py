@@ -12,8 +12,8 @@ from reporting_samples import ERROR, FAILED, make_run, trial
 
 from proctor.cases.case_lines import case_lines
 from proctor.cases.suite import Criteria
-from proctor.reporting import ci_findings
-from proctor.reporting.ci_findings import MOST_ANNOTATIONS, annotation_lines, findings
+from proctor.reporting import build_findings
+from proctor.reporting.build_findings import MOST_ANNOTATIONS, annotation_lines, findings
 from proctor.results.verdict import judge
 
 YAML = """name: support
@@ -119,7 +119,7 @@ def test_the_code_quality_report_has_an_entry_for_each_case_that_did_not_pass(
 
     def written() -> list[dict[str, object]]:
         out = io.StringIO()
-        ci_findings.write(run, judge(run), out)
+        build_findings.write(run, judge(run), out)
         return json.loads(out.getvalue())
 
     entries = written()

@@ -12,13 +12,13 @@ from proctor.agents.agent import Reply, ToolCall
 from proctor.base.errors import UsageError
 from proctor.cases.suite import EvaluatorSpec, Turn
 from proctor.evaluators.evaluation import BadVerdict, Evaluable, Evaluation, Exchange, NamedData, evaluate
-from proctor.evaluators.foreign.grader import CodeGrader, GraderContext, ToolInvocation, grader_context
+from proctor.evaluators.foreign import CodeGrader, GraderContext, ToolInvocation, grader_context
 from proctor.evaluators.registry import build
 
 GRADERS = """
 import asyncio, threading
 from types import SimpleNamespace
-from proctor.evaluators.foreign.grader import GraderResult
+from proctor.evaluators.foreign import GraderResult
 
 SEEN = []
 not_callable = 7
