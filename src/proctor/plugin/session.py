@@ -21,7 +21,6 @@ from proctor.plugin.startup import SESSION, sharing_of
 from proctor.results.run import Run, TrialResult
 from proctor.results.verdict import RunVerdict
 from proctor.running.engine.plan import Plan, PlannedSuite
-from proctor.running.options import RunOptions
 from proctor.running.python_api.agent_runner import AgentRun
 from proctor.running.session.answer_reuse import SessionId
 from proctor.running.session.shared_run import Address, ProcessSummary, SharedRuns, address_of
@@ -41,14 +40,7 @@ class SessionSettings:
         self.config = config
         self.reuse: bool = config.getoption("proctor_reuse") or config.getini("proctor_reuse")
         self.folder = Path.cwd() / chosen if chosen else config.rootpath / known.store(None)
-        self.options = RunOptions(
-            fallback=known.settings,
-            fast=config.getoption("proctor_fast"),
-            judge=config.getoption("proctor_judge"),
-            usual_judge=known.values.get("judge"),
-            budget_usd=known.budget(None),
-            keep_secrets=known.values.get("keep_secrets", False),
-        )
+        self.options = known.run_options(judge=config.getoption("proctor_judge"), fast=config.getoption("proctor_fast"))
         worker: dict[str, Any] = getattr(config, "workerinput", {})
         given = worker.get("proctor")
         self.session = SessionId(**(given or sharing_of(config)), several=given is not None)

@@ -28,8 +28,7 @@ from proctor.reporting.terminal.screen import (
     is_terminal,
     is_unicode,
     one_line,
-    wants_colour,
-    width_of,
+    screen_of,
     wrapped,
 )
 from proctor.reporting.wording import STYLES, count_parts, duration, money
@@ -131,8 +130,7 @@ class PlainTerminal:
         verbose: bool = False,
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        environ = os.environ if environ is None else environ
-        self._screen = StreamScreen(stream, colour=wants_colour(stream, environ), width=width_of(stream, environ))
+        self._screen = screen_of(stream, environ)
         self._quiet = quiet
         self._teller = TrialTeller(self._screen, verbose=verbose, every=True)
 
@@ -170,14 +168,13 @@ class PlainTerminal:
 
 def tell_loading(stream: TextIO, references: Iterable[Any], environ: Mapping[str, str] | None = None) -> None:
     """Say which Python files and modules are being loaded, which may take long, to a person who watches."""
-    environ = os.environ if environ is None else environ
     found: dict[str, None] = {}
     for reference in references:
         named = re.fullmatch(r"(?:[\w. -]+=)?([^{}=]+):[A-Za-z_]\w*", str(reference))
         if named is not None and named[1] not in ("cmd", "http", "https"):
             found[named[1].replace("\\", "/").rpartition("/")[2] if named[1].endswith(".py") else named[1]] = None
     if found:
-        screen = StreamScreen(stream, colour=wants_colour(stream, environ), width=width_of(stream, environ))
+        screen = screen_of(stream, environ)
         screen.line((f"loading {', '.join(found)}{'…' if screen.unicode else '...'}", "dim"))
         screen.flush()
 
