@@ -20,7 +20,7 @@ from proctor.cases.suite import NO_EXPECTATION, Suite
 from proctor.cli.configuration import command_configuration
 from proctor.cli.grade import MOST_SHOWN, QUIT, asked, can_ask, facts_text, person_named, rows_from
 from proctor.cli.options_and_output import case_option, json_option, say, say_json, stdout_kept_clear, store_option
-from proctor.cli.suite_files import check_ending, format_for, read_bytes, replace_file, write_file, written_as
+from proctor.cli.suite_files import check_ending, format_for, read_bytes, write_file, written_as
 from proctor.reporting.explain import Fact, call_text, expected_lines, shown
 from proctor.reporting.terminal.screen import one_line
 from proctor.reporting.wording import counted
@@ -239,7 +239,7 @@ def _edit(suite: Suite, changed: Suite, accepted: Accepted, target: Path, before
         text = edit(path, before.decode("utf-8-sig"), suite, cases)
     except CannotEdit as error:
         raise UsageError(f"{path} cannot be edited: {error}; name another file with --output") from None
-    replace_file(target, bom + text.encode())
+    write_file(target, bom + text.encode())
 
 
 def _convert(whole: Suite, target: Path) -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,6 +14,7 @@ from proctor.base.json_data import UNSET, Json, json_text, plain, show
 from proctor.base.names import slug
 from proctor.base.records import record
 from proctor.base.source import read_text
+from proctor.base.whole_files import whole_file
 from proctor.cases.evaluator_specs import read_specs, write_specs
 from proctor.cases.formats import pixie
 from proctor.cases.suite import Case, EvaluatorSpec, NamedData, Suite
@@ -122,18 +121,10 @@ def make_entry(
 
 def write_data(path: Path, data: Mapping[str, Json]) -> None:
     """Put a whole file in place of the old one, or leave the old one as it is."""
-    target = Path(os.path.realpath(path))
-    draft = target.parent / f".{target.stem}.{os.urandom(4).hex()}.tmp"
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with draft.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(json_text(data))
-        if target.exists():
-            shutil.copymode(target, draft)
-        draft.replace(target)
+        with whole_file(path) as draft:
+            draft.write_text(json_text(data), encoding="utf-8", newline="\n")
     except OSError as error:
-        with suppress(OSError):
-            draft.unlink()
         raise StoreError(f"{path} cannot be written: {error.strerror or error}") from None
 
 
