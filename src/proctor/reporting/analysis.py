@@ -318,10 +318,10 @@ def _write_evaluators(evaluators: Sequence[EvaluatorStatistics], named: bool, ou
     if not evaluators:
         out.write("Nothing was scored.\n\n")
         return
-    heads = ["Evaluator", "Pass rate", "Mean score", "Least", "Most", "Std dev", "Needs", "Not scored"]
-    rows = []
-    for item in evaluators:
-        cells = [
+    heads = ["Suite", "Evaluator", "Pass rate", "Mean score", "Least", "Most", "Std dev", "Needs", "Not scored"]
+    rows = [
+        [
+            inline(item.suite) if named else "",
             inline(item.evaluator),
             "" if item.pass_rate is None else share(item.pass_rate),
             "" if item.mean is None else str(item.mean),
@@ -329,8 +329,9 @@ def _write_evaluators(evaluators: Sequence[EvaluatorStatistics], named: bool, ou
             "varies" if item.threshold is None else f"{item.threshold:g}",
             _unscored(item),
         ]
-        rows.append([inline(item.suite), *cells] if named else cells)
-    _write_table(["Suite", *heads] if named else heads, rows, out)
+        for item in evaluators
+    ]
+    _write_table(heads, rows, out)
     out.write("Brackets hold 95 % intervals, in which each case counts once however often it was repeated.\n\n")
 
 
@@ -350,19 +351,18 @@ def _write_flaky(analysis: Analysis, named: bool, out: TextIO) -> None:
     rows = []
     for case in analysis.flaky:
         passed = f"{case.passed} of {case.passed + case.failed}"
-        cells = [inline(case.case_id), passed, inline(", ".join(case.evaluators))]
-        rows.append([inline(case.suite), *cells] if named else cells)
-    heads = ["Case", "Passed", "Evaluators that changed"]
-    _write_table(["Suite", *heads] if named else heads, rows, out)
+        suite = inline(case.suite) if named else ""
+        rows.append([suite, inline(case.case_id), passed, inline(", ".join(case.evaluators))])
+    _write_table(["Suite", "Case", "Passed", "Evaluators that changed"], rows, out)
 
 
 def _write_costs(title: str, costs: Sequence[CaseCost], named: bool, out: TextIO) -> None:
     if not costs:
         return
     out.write(f"## {title}\n\n")
-    rows = []
-    for cost in costs:
-        cells = [
+    rows = [
+        [
+            inline(cost.suite) if named else "",
             inline(cost.case_id),
             f"{cost.trials:,}",
             duration(cost.mean_ms),
@@ -370,9 +370,9 @@ def _write_costs(title: str, costs: Sequence[CaseCost], named: bool, out: TextIO
             "" if cost.tokens is None else f"{cost.tokens:,.0f}",
             "" if cost.cost_usd is None else _cell(money(cost.cost_usd)),
         ]
-        rows.append([inline(cost.suite), *cells] if named else cells)
-    heads = ["Case", "Trials", "Mean time", "Longest", "Tokens", "Cost"]
-    _write_table(["Suite", *heads] if named else heads, rows, out)
+        for cost in costs
+    ]
+    _write_table(["Suite", "Case", "Trials", "Mean time", "Longest", "Tokens", "Cost"], rows, out)
 
 
 def _write_table(heads: Sequence[str], rows: Sequence[Sequence[str]], out: TextIO) -> None:
