@@ -41,7 +41,8 @@ COMMANDS = {
 }
 
 HOMES = {
-    "import": ("export", "import_command"),
+    "export": ("runs", "export_command"),
+    "import": ("runs", "import_command"),
     "evaluators": ("listings", "evaluators"),
     "formats": ("listings", "formats"),
     "agents": ("listings", "agents"),
