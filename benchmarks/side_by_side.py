@@ -84,6 +84,8 @@ def _npm_peer(name: str, folder: Path, cases: int) -> tuple[OneAndMany, Counted]
         PROMPTFOO_DISABLE_TELEMETRY="1",
         PROMPTFOO_DISABLE_UPDATE="1",
         PROMPTFOO_DISABLE_REMOTE_GENERATION="true",
+        PROMPTFOO_DISABLE_DEBUG_LOG="true",  # else it may end with an error of its own log
+        PROMPTFOO_DISABLE_ERROR_LOG="true",
     )
     options = ["--no-progress-bar", "--no-table", "--no-cache", "-j", "8"]
     sizes = []
