@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from material import pixie_dataset, question, write_agents, write_jsonl
-
 from proctor.base import records
 
 SMALL, LARGE = 10, 30
