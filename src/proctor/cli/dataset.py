@@ -19,7 +19,6 @@ from proctor.cases.formats.format_spec import moved
 from proctor.cases.formats.loading import load, writable_formats
 from proctor.cases.suite import Suite
 from proctor.cli.configuration import read_configuration
-from proctor.cli.format import proposal_from_store, spans_of
 from proctor.cli.options_and_output import (
     F,
     by_place,
@@ -31,8 +30,8 @@ from proctor.cli.options_and_output import (
     store_option,
 )
 from proctor.cli.suite_files import check_ending, format_for, write_file, written_as
-from proctor.evaluators.datasets.dataset_file import read_dataset
-from proctor.evaluators.datasets.dataset_store import DatasetStore
+from proctor.cli.trace_to_case import proposal_from_store, spans_of
+from proctor.evaluators.datasets import DatasetStore, read_dataset
 from proctor.evaluators.evaluation import Evaluable
 from proctor.evaluators.from_trace import by_name, last_llm_call, root
 from proctor.results.trace_cases import Proposal

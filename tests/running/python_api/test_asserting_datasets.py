@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from proctor.cases.suite import NamedData
-from proctor.evaluators.datasets.dataset_store import DatasetStore
+from proctor.evaluators.datasets import DatasetStore
 from proctor.evaluators.evaluation import Evaluable
 from proctor.evaluators.from_trace import root
 from proctor.running.python_api.asserting import assert_dataset_pass, assert_dataset_pass_sync

@@ -209,7 +209,7 @@ async def _evaluate(suites: list[Suite], agent: Any, wanted: _Options) -> Run:
     if wanted.print_detailed_results:
         print_conversations(run)
     if wanted.output_file is not None:
-        from proctor.reporting.csv_report import append
+        from proctor.reporting.tables import append
 
         append(run, Path(wanted.output_file))
     for unmeasured in unmeasured_criteria(run):

@@ -9,15 +9,13 @@ from typing import Any
 from proctor.base.json_data import UNSET
 from proctor.cases.suite import NamedData
 from proctor.compat.deepeval.metric_base import ConversationMetric, SingleTurnMetric, judge_named
-from proctor.evaluators.agent.steps import StepEfficiency
-from proctor.evaluators.agent.tasks import GoalAccuracy
-from proctor.evaluators.agent.transcript import dialogue_of
+from proctor.evaluators.agent.tasks import GoalAccuracy, StepEfficiency
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_whole
-from proctor.evaluators.judged_evaluator import Judged, answer_text, question_text
-from proctor.evaluators.judged_items import JudgedItem, items_as_details, mean, reasons_of_items
-from proctor.evaluators.rag.answer_quality import Faithfulness
+from proctor.evaluators.judged_evaluator import Judged, JudgedItem, items_as_details, mean, reasons_of_items
+from proctor.evaluators.judged_texts import answer_text, dialogue_of, question_text
+from proctor.evaluators.rag import Faithfulness
 from proctor.evaluators.rubric import dag as dag_nodes
-from proctor.evaluators.rubric import geval
+from proctor.evaluators.rubric import marks
 from proctor.evaluators.rubric.dag import JudgementDAG
 from proctor.judging.judge import Judge
 
@@ -73,7 +71,7 @@ class ConversationalGEval(ConversationMetric):
         **options: Any,
     ) -> None:
         self.name = name
-        evaluator = geval.GEval(
+        evaluator = marks.GEval(
             name=name,
             criteria=criteria,
             evaluation_steps=tuple(evaluation_steps or ()),
@@ -175,7 +173,7 @@ class Summarization(Judged):
             if not questions:
                 raise NothingToCompare("the original answers none of the assessment_questions with yes")
         else:
-            from proctor.evaluators.general_questions import text_question
+            from proctor.evaluators.judge_questions import text_question
 
             asked = text_question("summary-questions", QUESTIONS.format(n=self.n), {"original": original})
             lines = [line.strip() for line in (await judge.ask(asked)).output.splitlines()]
@@ -187,7 +185,7 @@ class Summarization(Judged):
         return [JudgedItem(one, words[yes], yes, why) for one, (yes, why) in zip(questions, found, strict=True)]
 
     async def _answers(self, questions: Sequence[str], text: str, judge: Judge) -> list[tuple[bool, str]]:
-        from proctor.evaluators.general_questions import verdicts_in_order, yes_no_questions
+        from proctor.evaluators.judge_questions import verdicts_in_order, yes_no_questions
 
         material = {"text": text, "question": list(questions)}
         return verdicts_in_order(

@@ -65,7 +65,7 @@ if TYPE_CHECKING:
         TestResult,
         TurnResult,
     )
-    from proctor.evaluators.foreign.grader import GraderContext, GraderResult, ToolInvocation
+    from proctor.evaluators.foreign import GraderContext, GraderResult, ToolInvocation
 
 _HOMES = {
     "compat.holodeck.backends": (
@@ -88,7 +88,7 @@ _HOMES = {
     "compat.holodeck.test_results": (
         "FileInput MetricResult ProcessedFileInput ReportSummary TestReport TestResult TurnResult"
     ),
-    "evaluators.foreign.grader": "GraderContext GraderResult ToolInvocation",
+    "evaluators.foreign": "GraderContext GraderResult ToolInvocation",
 }
 
 __all__ = [

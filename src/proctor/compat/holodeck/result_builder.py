@@ -23,7 +23,7 @@ from proctor.compat.holodeck.test_results import (
     TokenUsage,
     TurnResult,
 )
-from proctor.evaluators.foreign.grader import invocation
+from proctor.evaluators.foreign import invocation
 from proctor.evaluators.tools.call_comparison import mismatches
 from proctor.reporting.call_pairs import CallPair, Fit, is_plain, pair_calls
 from proctor.reporting.explain import answer

@@ -5,11 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import secrets
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -21,6 +19,7 @@ from proctor.base.records import record
 from proctor.base.references import describe
 from proctor.base.secrets import is_masked, is_secret_name, mask_data
 from proctor.base.source import parse, read_text
+from proctor.base.whole_files import whole_file
 from proctor.cases.formats.format_spec import UniqueIds, slug
 from proctor.cases.formats.holodeck import EXTENSION, NAME
 from proctor.cases.formats.holodeck.agent_file import KEPT
@@ -217,19 +216,13 @@ class Recorder:
     ) -> Path:
         """Write the record to `folder`, whole or not at all; raises `StoreError`."""
         target = folder / self._place / f"{run.id}.json"
-        draft = target.with_name(f".{run.id}.{secrets.token_hex(4)}.tmp")
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with draft.open("x", encoding="utf-8", newline="\n") as out:
+            with whole_file(target) as draft, draft.open("x", encoding="utf-8", newline="\n") as out:
                 self._write(out, run, verdict, warnings, seen)
                 out.flush()
                 os.fsync(out.fileno())
-            draft.replace(target)
         except OSError as error:
             raise StoreError(f"the record of the run could not be written to {target}: {describe(error)}") from error
-        finally:
-            with suppress(OSError):
-                draft.unlink()
         return target
 
     def _write(self, out: TextIO, run: Run, verdict: RunVerdict, warnings: Sequence[str], seen: Seen) -> None:

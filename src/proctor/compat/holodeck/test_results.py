@@ -15,7 +15,7 @@ from proctor.base.errors import ProctorError, UnreadableReply, UsageError
 from proctor.base.fields import nearest
 from proctor.base.json_data import Json, plain, show
 from proctor.base.records import record
-from proctor.evaluators.foreign.grader import ToolInvocation
+from proctor.evaluators.foreign import ToolInvocation
 
 
 class HoloDeckModel:

@@ -16,7 +16,7 @@ from proctor.base.errors import ProctorError, UsageError
 from proctor.base.event_loops import without_loop
 from proctor.base.json_data import UNSET
 from proctor.base.references import describe
-from proctor.evaluators.datasets.dataset_store import DatasetStore
+from proctor.evaluators.datasets import DatasetStore
 from proctor.evaluators.evaluation import Evaluable, Evaluation, evaluate
 from proctor.results.run import ScoreThreshold
 from proctor.running.python_api.run_application import (

@@ -20,7 +20,7 @@ from proctor.base.json_data import Json, plain, show
 from proctor.base.records import record
 from proctor.base.references import describe
 from proctor.cases.suite import EvaluatorSpec, passes
-from proctor.evaluators.datasets.dataset_file import read_evaluators
+from proctor.evaluators.datasets import read_evaluators
 from proctor.evaluators.evaluation import (
     BadVerdict,
     Evaluable,
