@@ -64,7 +64,7 @@ class Evidence:
 
     @cached_property
     def years(self) -> set[int]:
-        plain = {int(item.value) for item in self.quantities if not item.unit and 1000 <= item.value < 2200}
+        plain = {int(item.value) for item in self.quantities if item.is_year}
         return plain | {day.year for day in self.days if day.year is not None}
 
     @cached_property

@@ -63,10 +63,6 @@ def _counts(reading: Reading, index: int) -> bool:
     return bare and bool(after) and after[0].weight > GRAMMAR_WEIGHT and index + 1 not in reading.pauses
 
 
-def _is_whole(term: Term) -> bool:
-    return not isinstance(term.fact, Quantity) or term.fact.value == int(term.fact.value)
-
-
 def _label(reading: Reading, index: int) -> dict[str, float]:
     """Words up to the next value or pause on both sides count in full, those earlier in the sentence less.
 
@@ -115,7 +111,8 @@ def compared(statement: Reading, evidence: Sequence[Reading], repeatable: Sequen
             continue  # `one` is as often a pronoun as a number
         own = [other for other in lent if _comparable(value.term, other.term) and _same(value.term, other.term)]
         rivals = [other for other in known if _comparable(value.term, other.term)]
-        rivals = [other for other in rivals if not value.counts or _is_whole(other.term)]
+        if value.counts:
+            rivals = [other for other in rivals if getattr(other.term.fact, "value", 0) % 1 == 0]
         wrong = None if own or bounded else _mislabelled(value, rivals, statement.keys)
         yield wrong or _compared(value, rivals + own)
 
@@ -134,9 +131,7 @@ def _comparable(one: Term, other: Term) -> bool:
 
 
 def _is_year(term: Term) -> bool:
-    fact = term.fact
-    plain = isinstance(fact, Quantity) and not fact.unit and fact.text.isdigit()
-    return plain and isinstance(fact, Quantity) and 1000 <= fact.value < 2200
+    return isinstance(term.fact, Quantity) and term.fact.is_year and term.fact.text.isdigit()
 
 
 def _same(one: Term, other: Term) -> bool:

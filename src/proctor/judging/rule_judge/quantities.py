@@ -97,6 +97,10 @@ class Quantity:
     def amount(self) -> float:
         return self.value * self.size
 
+    @property
+    def is_year(self) -> bool:
+        return not self.unit and 1000 <= self.value < 2200
+
 
 def quantities(text: str) -> list[Quantity]:
     """Every number in a folded text, in order."""
@@ -207,10 +211,8 @@ def _with_suffix(text: str, end: int, value: float, unit: str, *, spelled: bool)
 
 
 def _preposition(text: str, end: int, word: str) -> bool:
-    """`in` after a number is a unit only when nothing follows; single letters only when written on to the number."""
-    if word == "in":
-        return True
-    return len(word) == 1 and text[end : end + 1].isspace() and word not in "hmgclf"
+    """`in` after a number is no unit, and most single letters are one only when written on to the number."""
+    return word == "in" or (len(word) == 1 and text[end : end + 1].isspace() and word not in "hmgclf")
 
 
 def _hedge(before: str) -> str:

@@ -65,10 +65,7 @@ def _unclear(said: Reply) -> list[str]:
 
 
 def _size(question: Question[ReplyT]) -> int:
-    return sum(
-        len(texts) if isinstance(texts, str) else sum(len(text) for text in texts)
-        for texts in question.material.values()
-    )
+    return sum(len(text) for name in question.material for text in _several(question.material, name))
 
 
 Material: TypeAlias = Mapping[str, Texts]

@@ -211,10 +211,5 @@ def _number_known(said: Quantity, evidence: Evidence) -> bool:
 
 
 def _absent(terms: Sequence[Term]) -> str:
-    return (
-        f"the context does not mention {_listed(terms)}" if terms else "the context says it in other words, if at all"
-    )
-
-
-def _listed(terms: Sequence[Term]) -> str:
-    return ", ".join(dict.fromkeys(f"“{term.text}”" for term in terms[:5]))
+    listed = ", ".join(dict.fromkeys(f"“{term.text}”" for term in terms[:5]))
+    return f"the context does not mention {listed}" if terms else "the context says it in other words, if at all"
