@@ -12,8 +12,8 @@ import click
 from proctor.base.errors import StoreError, UsageError
 from proctor.cli.configuration import read_configuration
 from proctor.cli.options_and_output import say, store_option
-from proctor.results.dataset_proposals import Proposal, proposal_of_spans, proposal_of_trial
 from proctor.results.store import Store
+from proctor.results.trace_cases import Proposal, proposal_of_spans, proposal_of_trial
 
 
 @click.command("to-case")

@@ -16,8 +16,7 @@ from proctor.base.errors import InvalidSuite, UsageError
 from proctor.base.fields import nearest
 from proctor.base.json_data import Json, plain
 from proctor.base.records import record
-from proctor.cases.case_lines import case_lines
-from proctor.cases.formats.loading import load
+from proctor.cases.formats.loading import case_lines, load
 from proctor.cases.suite import Suite
 from proctor.reporting.failure_data import failures
 from proctor.reporting.json_report import run_data, suite_data, trial_data, verdict_data

@@ -9,7 +9,7 @@ from proctor.reporting.comparison_report import passes_text
 from proctor.reporting.html.escaping import inline as html_inline
 from proctor.reporting.markdown.escaping import inline, row, table_head
 from proctor.reporting.terminal.screen import Screen
-from proctor.results.agent_table import AgentTable, agent_tables
+from proctor.results.compare_runs import AgentTable, agent_tables
 from proctor.results.comparison import Comparison
 from proctor.results.run import Run
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from proctor.base.records import record
-from proctor.cases.case_lines import case_lines
+from proctor.cases.formats.loading import case_lines
 from proctor.reporting.explain import one_line_reason
 from proctor.reporting.terminal.screen import visible
 from proctor.reporting.wording import counted

@@ -12,9 +12,9 @@ from typing import TextIO
 from proctor.base.errors import ProctorError
 from proctor.reporting.html.plots import Histogram, PlotPoint, bar_plot, distribution, line_plot
 from proctor.reporting.wording import duration
+from proctor.results.history import SuiteRun, runs_of
 from proctor.results.run import Run, TrialSummary
 from proctor.results.statistics import wilson
-from proctor.results.suite_history import SuiteRun, runs_of
 
 TIMES = "Time of a trial"
 BLOCKS, ASCII_BLOCKS = "▁▂▃▄▅▆▇█", "_.-=+*#@"

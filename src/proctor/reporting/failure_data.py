@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 
 from proctor.base.json_data import Json, plain
-from proctor.cases.case_lines import case_lines
+from proctor.cases.formats.loading import case_lines
 from proctor.reporting.call_pairs import CallPair, Fit, found_in_calls, pair_calls
 from proctor.reporting.case_groups import FailingCase, failing_cases
 from proctor.reporting.explain import answer, call_text, expected_call_text, expected_lines

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from proctor.base.errors import InvalidSuite
 from proctor.base.json_data import Json
-from proctor.base.names import slug
 from proctor.base.records import record
 from proctor.cases.evaluator_specs import write_specs
+from proctor.cases.formats.format_spec import slug
 from proctor.cases.suite import EvaluatorSpec
 from proctor.evaluators.datasets.dataset_file import (
     Dataset,
