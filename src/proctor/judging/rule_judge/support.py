@@ -19,10 +19,10 @@ from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT, QUANTIFIERS, denied
 
 Verdict = Literal["supported", "contradicted", "unmentioned", "unclear"]
 
-_NEW = ((0.65, 1.0), (0.75, 2.0))
+NEW = ((0.65, 1.0), (0.75, 2.0))
 """Below these shares, and with at least so much weight missing, the evidence does not say a statement."""
-_OWN = 20
-"""One word in so many, and always one, may be the statement's own: more of them may change what it says."""
+OWN = (1, 20)
+"""So many words, or one in so many, may be the statement's own: more of them may change what it says."""
 
 
 @record
@@ -59,7 +59,7 @@ def support(statement: str, passages: str | Sequence[str], known: Sequence[str] 
 
 
 def _is_reworded(said: Reading, covered: Coverage) -> bool:
-    return covered.own > max(1, len(said.terms) // _OWN)
+    return covered.own > max(OWN[0], len(said.terms) // OWN[1])
 
 
 def weigh(said: Reading, grounds: Evidence, known: Sequence[Reading] = ()) -> Support:
@@ -80,7 +80,7 @@ def weigh(said: Reading, grounds: Evidence, known: Sequence[Reading] = ()) -> Su
     figures = [term for term in said.terms if term.fact is not None and _is_strong(term)]
     placed = bool(figures) and not any(_is_strong(term) and term is not said.terms[0] for term in covered.missing)
     weight = sum(term.weight for term in covered.missing)
-    is_new = any(covered.share < share and weight >= least for share, least in _NEW)
+    is_new = any(covered.share < share and weight >= least for share, least in NEW)
     if is_new and not placed and not (evidence.is_data and _borne_out(said, covered)):
         return Support("unmentioned", absent, covered.share)
     doubt = _doubt(said, evidence, found)
