@@ -275,3 +275,9 @@ def test_a_number_of_things_is_not_compared_with_an_amount() -> None:
     told = ['{"monthly_payment": 1498.54, "users": 3}']
     assert support("There are 36 monthly payments of $1,498.54.", told).verdict != "contradicted"
     assert support("There are 5 users.", told).verdict == "contradicted"
+
+
+def test_degrees_are_those_of_either_scale_and_of_nothing_else() -> None:
+    assert support("It was 5 degrees.", "It was 5 °C.").verdict == "supported"
+    assert support("It was 5 degrees.", "It was 5 km.").verdict != "supported"
+    assert support("It was 5 °F.", "It was 5 °C.").verdict != "supported"
