@@ -56,7 +56,7 @@ def agreement(question: str, reference: str, answer: str) -> Agreement:
         answer = "\n".join(text for text in statements(answer) if makes_claim(text)) or answer
     known = library(_unglued(answer))
     asked = read(question)
-    judged = [_judged(way, known, asked) for way in ways]
+    judged = [replace(_compared(way, read(way), known, asked), said=read(way)) for way in ways]
     best = max(judged, key=lambda found: found.score)
     doubt = _doubt_same(best, judged, asked, answer) if best.verdict == "same" else _doubt_other(best, ways, answer)
     if doubt:
@@ -191,11 +191,6 @@ def _unglued(answer: str) -> str:
     """Footnote marks lose their hold on words: `Tremblay123` and `[1]`, as answers with citations have them."""
     answer = re.sub(r"\[\d{1,3}\]|\[\^\d{1,3}\^?\]", " ", answer)
     return re.sub(r"(?<=[a-z]{3})(?=\d{1,4}(?:\W|$))", " ", answer)
-
-
-def _judged(way: str, known: Library, asked: Reading) -> Agreement:
-    said = read(way)
-    return replace(_compared(way, said, known, asked), said=said)
 
 
 def _compared(way: str, said: Reading, known: Library, asked: Reading) -> Agreement:

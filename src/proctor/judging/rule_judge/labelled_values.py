@@ -66,12 +66,13 @@ def _counts(reading: Reading, index: int) -> bool:
 def _label(reading: Reading, index: int) -> dict[str, float]:
     """Words up to the next value or pause on both sides count in full, those earlier in the sentence less.
 
-    A part that has no words of its own takes those of the sentence: `A costs 5 and B 7`.
+    A part without words of its own takes those of the sentence: `A costs 5 and B 7`. An only date says when anywhere.
     """
     own = reading.terms[index]
     near: set[str] = set()
     before: set[str] = set()
-    for step in (-1, 1):
+    only_date = sum(map(_is_date, reading.terms)) == 1
+    for step, far in ((-1, before), (1, set())):
         label = near
         position = index + step
         while 0 <= position < len(reading.terms):
@@ -79,22 +80,29 @@ def _label(reading: Reading, index: int) -> dict[str, float]:
             paused = (position if step > 0 else position + 1) in reading.pauses
             if term.text.lower() in _COMPARING:
                 break  # the rest is said of the other value
-            if paused or (_is_number(term) and _is_number(own) and _comparable(term, own)):
-                if step > 0:
-                    break
-                label = before
+            alike = _is_number(term) and _is_number(own) and _comparable(term, own)
+            if paused or (alike and _is_date(term) == _is_date(own)):
+                label = far
             if term.text.lower() in _SIDES and _is_number(own) and position == index - 1:
                 near.add(f"<{term.text.lower()}")
+            elif _is_date(term) and not _is_date(own):
+                (near if only_date else label).add(f"@{getattr(term.fact, 'year', None) or term.text.lower()}")
             elif term.weight > GRAMMAR_WEIGHT and not _is_number(term):
                 label.add(term.key)
             position += step
     if own.name:
         return dict.fromkeys(near - {own.key}, 1.0)
     names = {term.key for term in reading.terms if term.name and term.text[0].isupper()}
-    if names & near or not any(key[0] == "<" for key in near):
+    marks = {key[0] for key in near}
+    if names & near or "<" not in marks:
         before -= names
-    share = _BEFORE if any(key[0] != "<" and key not in names for key in near) else _INHERITED
+    share = _BEFORE if any(key[0] not in "@<" and key not in names for key in near) else _INHERITED
+    before = {key for key in before if key[0] != "@" or "@" not in marks}
     return dict.fromkeys(before, share) | dict.fromkeys(near, 1.0)
+
+
+def _is_date(term: Term) -> bool:
+    return isinstance(term.fact, Day) or _is_year(term)
 
 
 def _is_number(term: Term) -> bool:
@@ -113,6 +121,8 @@ def compared(statement: Reading, evidence: Sequence[Reading], repeatable: Sequen
         rivals = [other for other in known if _comparable(value.term, other.term)]
         if value.counts:
             rivals = [other for other in rivals if getattr(other.term.fact, "value", 0) % 1 == 0]
+        elif _is_date(value.term):
+            rivals = [other for other in rivals if _is_date(other.term)]
         wrong = None if own or bounded else _mislabelled(value, rivals, statement.keys)
         yield wrong or _compared(value, rivals + own)
 
@@ -161,7 +171,7 @@ def _mislabelled(value: Value, known: Sequence[Value], said: frozenset[str]) -> 
 
 def _beside(value: Value) -> set[str]:
     """The words that stand directly beside a value and say what it is."""
-    return {word for word, weight in value.label.items() if weight == 1 and word[0] != "<"}
+    return {word for word, weight in value.label.items() if weight == 1 and word[0] not in "@<"}
 
 
 def _compared(value: Value, known: Sequence[Value]) -> Finding:

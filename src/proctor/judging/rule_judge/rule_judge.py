@@ -176,13 +176,11 @@ def sentence_labels(material: Material) -> Reply:
     verdicts = []
     for number, text in enumerate(_several(material, "sentence"), 1):
         found = support(text, grounds, known)
-        label = _LABELS.get(found.verdict, "unsupported") if makes_claim(text) else "not_applicable"
+        label = {"supported": "supported", "contradicted": "contradictory"}.get(found.verdict, "unsupported")
+        label = label if makes_claim(text) else "not_applicable"
         unclear = found.verdict == "unclear" and label != "not_applicable"
         verdicts.append({"number": number, "label": label, "reason": found.reason, "unclear": unclear, "text": text})
     return {"verdicts": verdicts}
-
-
-_LABELS = {"supported": "supported", "contradicted": "contradictory"}
 
 
 def compared(material: Material) -> Reply:

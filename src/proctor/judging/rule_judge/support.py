@@ -172,7 +172,9 @@ def credit_at(terms: Sequence[Term], index: int, evidence: Evidence) -> float:
 def _credit(term: Term, evidence: Evidence) -> float:
     """How far the evidence mentions a term: 1 as it is, a little less in another form, 0 not at all."""
     if isinstance(term.fact, Quantity):
-        return float(_number_known(term.fact, evidence))
+        parts = {part for day in evidence.days for part in (day.year, day.day)}
+        dated = term.fact.unit in ("", "ordinal") and term.fact.value in parts
+        return float(dated or any(same(term.fact, known) for known in evidence.quantities))
     if isinstance(term.fact, Day):
         return float(within(term.fact, evidence.days, evidence.years))
     if term.key in evidence.polarity:
@@ -181,7 +183,11 @@ def _credit(term: Term, evidence: Evidence) -> float:
     if 2 <= len(low) <= 5 and low in evidence.initials and (term.text.isupper() or term.name):
         return 1.0
     if term.name:
-        return 0.9 if len(term.key) >= 4 and root(term.key) in evidence.roots else 0.0
+        from rapidfuzz.distance import Levenshtein
+
+        alike = evidence.beginnings.get(term.key[:5], ()) if len(term.key) >= 7 else ()
+        misspelt = any(Levenshtein.distance(term.key, other, score_cutoff=1) <= 1 for other in alike)
+        return 0.9 if misspelt or (len(term.key) >= 4 and root(term.key) in evidence.roots) else 0.0
     return 0.9 if _other_form(term, evidence) else 0.0
 
 
@@ -201,13 +207,6 @@ def _derived(one: str, other: str) -> bool:
     longer = max(len(one), len(other))
     shared = next((place for place in range(longer) if one[place : place + 1] != other[place : place + 1]), longer)
     return shared >= 5 and shared >= 0.55 * longer
-
-
-def _number_known(said: Quantity, evidence: Evidence) -> bool:
-    parts = {part for day in evidence.days for part in (day.year, day.day)}
-    return any(same(said, known) for known in evidence.quantities) or (
-        said.unit in ("", "ordinal") and said.value in parts
-    )
 
 
 def _absent(terms: Sequence[Term]) -> str:
