@@ -85,7 +85,7 @@ def _settings(configuration: Configuration) -> dict[str, dict[str, Any]]:
 def _judge(options: RunOptions, configuration: Configuration, suite: Any = None) -> dict[str, Any]:
     """Who would judge, who says so, and whether that judge can be had; it is not called."""
     from proctor.running.engine.judges import refusal
-    from proctor.running.engine.plan import judge_of
+    from proctor.running.options import judge_of
 
     choice = judge_of(options, suite)
     origin = configuration.origins["judge"] if choice.origin == "configuration" else choice.origin

@@ -28,15 +28,13 @@ from proctor.running.engine.execute import EarlierAnswer, broke_down, execute
 from proctor.running.engine.judges import judge_identity
 from proctor.running.engine.plan import Plan, PlannedTrial, Selection, evaluator_keys, make_plan, scoring_key
 from proctor.running.engine.store_writer import OpenRun, resume_run, running, start_run
-from proctor.running.options import Listener, RunOptions
+from proctor.running.options import NO_OPTIONS, Listener, RunOptions
 from proctor.running.suite_hooks import hooks_of
 
 if TYPE_CHECKING:
     from proctor.results.gate_outcome import GateOutcome
     from proctor.running.cluster.worker_pool import WorkerPool
     from proctor.running.gate import GateRequest, GateRounds
-
-NO_OPTIONS = RunOptions()
 
 
 @record

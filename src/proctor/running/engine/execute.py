@@ -7,8 +7,8 @@ import contextlib
 import os
 import signal
 import threading
-from collections import Counter, deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,7 @@ from proctor.results.verdict import NOTHING_SCORES, RunVerdict, judge
 from proctor.running.engine.ask import Answer, RunStopped, User, WrittenUser, ask
 from proctor.running.engine.deadline import Watchdog, problem_of_step, unforeseen
 from proctor.running.engine.judges import judge_names
-from proctor.running.engine.plan import Plan, PlannedTrial, limits_of
+from proctor.running.engine.plan import Plan, PlannedTrial, PlannedTrials, queues_of
 from proctor.running.engine.run_budget import RunCosts
 from proctor.running.engine.score import (
     WITHOUT_MODEL,
@@ -37,7 +37,7 @@ from proctor.running.engine.score import (
 )
 from proctor.running.engine.store_writer import OpenRun, TrialWriter, environment
 from proctor.running.engine.tool_reruns import answering_for_tools, reexecuted
-from proctor.running.options import Limits, Listener, RunOptions
+from proctor.running.options import Limits, Listener, RunOptions, limits_of
 from proctor.running.suite_hooks import hooks_of
 from proctor.tracing.watching import carry_context_into_threads, instrumenting
 
@@ -45,33 +45,33 @@ from proctor.tracing.watching import carry_context_into_threads, instrumenting
 class Dispatcher:
     """Hands out trials in the order of the plan; a suite that is at its limit does not hold up the ones behind it."""
 
-    def __init__(self, trials: Iterable[PlannedTrial]) -> None:
+    def __init__(self, queues: Mapping[int, Iterator[PlannedTrial]]) -> None:
         self.closed = False
-        self._queues: dict[int, deque[PlannedTrial]] = {}
-        self._room: dict[int, int] = {}
-        for trial in trials:
-            key = id(trial.suite)
-            self._queues.setdefault(key, deque()).append(trial)
-            self._room[key] = trial.suite.limits.parallel
+        self._queues = dict(queues)
+        self._running: Counter[int] = Counter()
+        self._next: dict[int, PlannedTrial] = {}
         self._freed = asyncio.Event()
 
     async def take(self) -> PlannedTrial | None:
         """The next trial that may start; waits while all suites are at their limits, `None` when nothing is left."""
         while self._queues:
-            for key, queue in self._queues.items():
-                if self._room[key] > 0:
-                    self._room[key] -= 1
-                    trial = queue.popleft()
-                    if not queue:
-                        del self._queues[key]
+            for key in list(self._queues):
+                trial = self._next.pop(key, None) or next(self._queues[key], None)
+                if trial is None:
+                    del self._queues[key]
+                elif self._running[key] < trial.suite.limits.parallel:
+                    self._running[key] += 1
                     return trial
-            self._freed.clear()
-            await self._freed.wait()
+                else:
+                    self._next[key] = trial
+            if self._queues:
+                self._freed.clear()
+                await self._freed.wait()
         return None
 
     def give_back(self, trial: PlannedTrial) -> None:
         """The trial is over: its suite has room for another."""
-        self._room[id(trial.suite)] += 1
+        self._running[id(trial.suite)] -= 1
         self._freed.set()
 
     def close(self) -> None:
@@ -132,7 +132,7 @@ class _Execution:
             open_run.store, open_run.no, listener, self._keeping_failed, keep_secrets=options.keep_secrets
         )
         self._dispatcher = Dispatcher(self._waiting())
-        self._missing = sum(1 for _ in self._waiting()) if open_run.kept else len(plan.trials)
+        self._missing = not open_run.kept or any(True for queue in self._waiting().values() for _ in queue)
         self._note = ""
         self._interrupted = False
         self._bad = 0
@@ -170,7 +170,7 @@ class _Execution:
             name=open_run.name,
             uncounted="" if self._costs is None else self._costs.unknown(self._plan),
             judged_by="" if self._costs is None else self._judged_by(),
-            repeats=_repeats(self._plan.trials),
+            repeats=_repeats(self._plan),
         )
         if self._listener is not None:
             self._listener.started(run, len(self._plan.trials), len(open_run.kept))
@@ -224,7 +224,7 @@ class _Execution:
             self._writer.flush()
             if not (trials := self._rounds.next_trials()):
                 break
-            self._dispatcher = Dispatcher(trials)
+            self._dispatcher = Dispatcher(queues_of(trials))
             await self._stoppable([self._worker() for _ in range(min(self._parallel, len(trials)))])
 
     async def _worker(self) -> None:
@@ -348,11 +348,12 @@ class _Execution:
 
         return WITHOUT_MODEL if cannot_play(player_of(planned.case, self._options, planned.suite.suite)) else ""
 
-    def _waiting(self) -> Iterator[PlannedTrial]:
-        kept = self._open_run.kept
-        for planned in self._plan.trials:
-            if not kept or (planned.suite.suite.name, planned.case.id, planned.number) not in kept:
-                yield planned
+    def _waiting(self) -> dict[int, Iterator[PlannedTrial]]:
+        """The trials that are to be made, of each suite."""
+        kept, queues = self._open_run.kept, self._plan.queues()
+        if not kept:
+            return queues
+        return {suite: (trial for trial in queue if trial.position not in kept) for suite, queue in queues.items()}
 
     async def _start_agents(self) -> None:
         """An agent that cannot start leaves its own suites unmeasured, and no others."""
@@ -482,11 +483,12 @@ def _result(
     )
 
 
-def _repeats(trials: Sequence[PlannedTrial]) -> Mapping[tuple[str, str], int]:
+def _repeats(plan: Plan) -> Mapping[tuple[str, str], int]:
     """How many trials each case has, of those with more than one."""
-    if not any(trial.number > 1 for trial in trials):
+    repeated = any(item.cases.repeats is not None or item.limits.repeat > 1 for item in plan.suites)
+    if not repeated and isinstance(plan.trials, PlannedTrials):
         return {}
-    counts = Counter((trial.suite.suite.name, trial.case.id) for trial in trials)
+    counts = Counter((trial.suite.suite.name, trial.case.id) for trial in plan.trials)
     return {address: count for address, count in counts.items() if count > 1}
 
 

@@ -128,7 +128,8 @@ class OpenRun:
     started_at: float
     store: Store | None = None
     no: int = 0
-    kept: frozenset[tuple[str, str, int]] = frozenset()
+    kept: frozenset[int] = frozenset()
+    """The positions in the plan of trials that are there already."""
     answers: Mapping[tuple[str, str, int], TrialResult] = field(default_factory=dict)
     """Answers that are there already, but must be scored anew."""
     lock: FileLock | None = None
@@ -176,7 +177,8 @@ def resume_run(plan: Plan, store: Store) -> OpenRun | None:
     store.drop_trials(row.no, [found.no for address, found in stored.items() if address not in keep])
     store.move_trials(list(keep.values()))
     store.reopen_run(row.no)
-    return OpenRun(row.id, row.started_at, store, row.no, frozenset(keep), answers, lock, row.name)
+    kept = frozenset(position for position, _ in keep.values())
+    return OpenRun(row.id, row.started_at, store, row.no, kept, answers, lock, row.name)
 
 
 @contextlib.contextmanager

@@ -15,8 +15,7 @@ from proctor.cases.scenario import SIMULATED, Scenario
 from proctor.cases.suite import Case, Suite, Turn
 from proctor.running.engine.ask import ConversationSpoiled, User, WrittenUser
 from proctor.running.engine.judges import NAMING, RunJudges, line_with, refusal
-from proctor.running.engine.plan import judge_of
-from proctor.running.options import EMBEDDED, GIVEN, RunOptions
+from proctor.running.options import EMBEDDED, GIVEN, RunOptions, judge_of
 from proctor.tracing.capture import untraced
 
 if TYPE_CHECKING:
