@@ -7,6 +7,7 @@ ever silently ignored.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 from proctor.base.fields import Document, Fields, kind
@@ -139,4 +140,10 @@ def with_implied(
         implied.append("FinalState")
     if not specs and any(turn.expected.output is not UNSET for turn in turns):
         implied.insert(0, "ExactMatch")
-    return specs + tuple(EvaluatorSpec(name) for name in implied)
+    return specs + tuple([_implied(name) for name in implied])
+
+
+@functools.cache
+def _implied(name: str) -> EvaluatorSpec:
+    """One object for all cases: a plan holds an evaluator for each that it finds."""
+    return EvaluatorSpec(name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -253,7 +253,8 @@ class Suite:
     """Cases that belong together, with the agent they are for and the evaluators that score them."""
 
     name: str
-    cases: tuple[Case, ...]
+    cases: Sequence[Case]
+    """A tuple; of a large file, a sequence that reads each case when it is asked for."""
     evaluators: tuple[EvaluatorSpec, ...] = ()
     agent: Json = None
     """A reference (`app.py:agent`), an address, or a mapping that describes the agent."""
@@ -280,6 +281,11 @@ class Suite:
     def base(self) -> Path | None:
         """The folder that relative references in the suite start from."""
         return None if self.path is None else self.path.resolve().parent
+
+    def with_cases(self, change: Callable[[Case], Case]) -> Suite:
+        """The suite with each case as `change` makes it."""
+        changed = getattr(self.cases, "changed", None)
+        return replace(self, cases=tuple(map(change, self.cases)) if changed is None else changed(change))
 
     def evaluators_of(self, case: Case, turn: Turn | None = None) -> tuple[EvaluatorSpec, ...]:
         """The specs in force: a turn's own, else the case's, else the suite's."""

@@ -333,11 +333,10 @@ def _as_kept(name: str, row: RunRow, answers: dict[Any, TrialResult]) -> Suite:
 
 
 def _scored_by(suite: Suite, evaluators: tuple[EvaluatorSpec, ...]) -> Suite:
-    cases = tuple(
-        replace(case, evaluators=None, turns=tuple(replace(turn, evaluators=None) for turn in case.turns))
-        for case in suite.cases
-    )
-    return replace(suite, cases=cases, evaluators=evaluators)
+    def bare(case: Case) -> Case:
+        return replace(case, evaluators=None, turns=tuple(replace(turn, evaluators=None) for turn in case.turns))
+
+    return replace(suite.with_cases(bare), evaluators=evaluators)
 
 
 def _only_answered(plan: Plan, answers: dict[tuple[str, str, int], TrialResult]) -> Plan:

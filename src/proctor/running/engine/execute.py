@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from proctor.agents.agent import BaseAgent
 from proctor.agents.sessions import TRIAL
 from proctor.base.clock import CLOCK
-from proctor.base.errors import StoreError
+from proctor.base.errors import InvalidSuite, StoreError
 from proctor.base.guard import is_guarded
 from proctor.base.secrets import mask
 from proctor.cases.suite import Case
@@ -228,7 +228,7 @@ class _Execution:
             await self._stoppable([self._worker() for _ in range(min(self._parallel, len(trials)))])
 
     async def _worker(self) -> None:
-        while (planned := await self._dispatcher.take()) is not None:
+        while (planned := await self._next()) is not None:
             try:
                 trial = await self._trial(planned)
             except asyncio.CancelledError:
@@ -253,6 +253,14 @@ class _Execution:
             self._bad += trial.outcome in (Outcome.FAILED, Outcome.ERROR)
             if self._options.maxfail is not None and self._bad >= self._options.maxfail:
                 self._stop(f"stopped after {self._bad} trials that did not pass (--maxfail)")
+
+    async def _next(self) -> PlannedTrial | None:
+        """The next trial; a suite whose file is read as the run goes on may have been changed meanwhile."""
+        try:
+            return await self._dispatcher.take()
+        except InvalidSuite as error:
+            self._stop(str(error))
+            return None
 
     async def _trial(self, planned: PlannedTrial) -> TrialResult:
         suite, case = planned.suite, planned.case

@@ -53,6 +53,12 @@ def _resembles(path: Path, text: str) -> bool:
     return path.suffix in JSON_AND_YAML and mentions_key(text, "cases")
 
 
+def _read_large(path: Path) -> list[Suite] | None:
+    from proctor.cases.formats.native.large_file import read_large
+
+    return read_large(path) if path.suffix in LINES else None
+
+
 DECLARED = Declaration(
     endings=(*JSON_AND_YAML, *LINES),
     own_keys=frozenset({"cases"}),
@@ -62,4 +68,5 @@ DECLARED = Declaration(
     resembles=_resembles,
     agent_hint="add `agent: app.py:agent`, or ",
     edit=_edit,
+    read_large=_read_large,
 )
