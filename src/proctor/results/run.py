@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from proctor.agents.agent import Reply, Usage
 from proctor.base.json_data import Json
 from proctor.base.lazy_exports import late_value
-from proctor.base.records import record
+from proctor.base.records import Packed, record
 from proctor.cases.suite import NOTHING, Case, Criteria
 
 if TYPE_CHECKING:  # a run in which nothing is observed does without spans
@@ -160,6 +160,11 @@ class TrialSummary:
         )
 
 
+def no_summaries() -> Packed[TrialSummary]:
+    """A place for the summaries of a run, of which there may be a million."""
+    return Packed(TrialSummary, "case_id", {"position": "q", "duration_ms": "d", "tokens": "q", "cost_usd": "d"})
+
+
 @record
 class QuarantinedCase:
     """A case that was run and reported, and decides nothing until its date."""
@@ -198,7 +203,7 @@ class Run:
     id: str
     started_at: float
     suites: tuple[SuiteInfo, ...]
-    summaries: list[TrialSummary]
+    summaries: Sequence[TrialSummary]
     trials: Iterable[TrialResult]
     """Iterates afresh each time; streams from the store, so that large runs need little memory."""
     finished_at: float | None = None

@@ -24,7 +24,7 @@ from proctor.results.encoding import (
     score_to_json,
     trial_content,
 )
-from proctor.results.run import Outcome, Run, TrialResult, TrialSummary
+from proctor.results.run import Outcome, Run, TrialResult, TrialSummary, no_summaries
 from proctor.results.run_info import RunInfo, RunRow, run_info_from_json, run_info_to_json
 
 if TYPE_CHECKING:
@@ -219,10 +219,12 @@ class Store:
         for no in [no for no, suite, case_id in listed if (suite, case_id) in keys]:
             yield self.trial(no)
 
-    def summaries(self, run: int) -> list[TrialSummary]:
+    def summaries(self, run: int) -> Sequence[TrialSummary]:
         """The part of every trial that verdicts need."""
+        found = no_summaries()
         with self._database.guard("read"):
-            return list(self._summaries(run))
+            found.extend(self._summaries(run))
+        return found
 
     def _summaries(self, run: int) -> Iterator[TrialSummary]:
         rows = self._database.read(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import importlib
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -25,8 +24,6 @@ SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "venv", "build", "di
 FILES_OF_OTHER_TOOLS = frozenset({"package.json", "package-lock.json", "tsconfig.json"})
 BASELINES, QUARANTINES = ".baseline.jsonl", ".quarantine.jsonl"
 """How files beside a suite end that are about it and no suites themselves."""
-LARGE_BYTES = 8_000_000
-"""Files from this size on are read case by case where their format can do that: some fifty thousand short cases."""
 READ_AT_MOST = 1_000_000
 """Characters of an unreadable file that are searched for marks of a suite."""
 
@@ -55,8 +52,8 @@ def load(paths: Iterable[str | Path]) -> list[Suite]:
 
 def load_file(path: Path) -> list[Suite]:
     """The suites of one file."""
-    if (large := _read_large(path)) is not None:
-        return [_with_quarantines(suite) for suite in large]
+    if (found := _read_by_line(path)) is not None:
+        return [_with_quarantines(suite) for suite in found]
     document = _open(path)
     known = _format_of(document)
     if known is None:
@@ -64,13 +61,12 @@ def load_file(path: Path) -> list[Suite]:
     return [_with_quarantines(suite) for suite in known.read(document)]
 
 
-def _read_large(path: Path) -> list[Suite] | None:
-    """The suites of a file that is too large to be held, where its format reads cases one by one."""
-    if not path.is_file() or path.stat().st_size < LARGE_BYTES or not hasattr(os, "pread"):
+def _read_by_line(path: Path) -> list[Suite] | None:
+    """The suites of a file of lines, which may be too large to be held; `None` for other files."""
+    if not path.is_file():
         return None
-    readers = (item.read_large for item in map(declaration, _known_formats()) if path.suffix in item.endings)
-    reader = next(readers, None)
-    return None if reader is None else reader(path)
+    known = next((item for item in map(declaration, _known_formats()) if path.suffix in item.endings), None)
+    return None if known is None or path.suffix not in known.line_readers else known.line_readers[path.suffix](path)
 
 
 def _with_quarantines(suite: Suite) -> Suite:
@@ -135,8 +131,8 @@ def _load_folder(folder: Path) -> list[Suite]:
     passed_over: list[Problem] = []
     for path in _files(folder):
         try:
-            if (large := _read_large(path)) is not None:
-                suites.extend(large)
+            if (found := _read_by_line(path)) is not None:
+                suites.extend(found)
                 continue
             document = _open(path)
         except InvalidSuite as error:

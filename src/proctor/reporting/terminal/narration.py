@@ -287,9 +287,9 @@ def _tell_suite(screen: Screen, suite: SuiteVerdict, informs: set[tuple[str, str
 
 def _tell_names(screen: Screen, suite: SuiteVerdict) -> None:
     """Every case that did not pass: with repeats, on a line of its own with how many of its trials."""
-    told = [case for case in suite.cases if not case.quarantined]
-    bad = [case for outcome in (Outcome.FAILED, Outcome.ERROR) for case in told if case.outcome is outcome]
-    flaky = [case for case in suite.cases if case.is_flaky and case not in bad]
+    wrong = [case for case in suite.cases if case.outcome in (Outcome.FAILED, Outcome.ERROR) and not case.quarantined]
+    bad = sorted(wrong, key=lambda case: case.outcome is Outcome.ERROR)
+    flaky = [case for case in suite.cases if case.is_flaky and case not in bad] if suite.repeats > 1 else []
     if suite.repeats > 1:
         shown = [*bad, *flaky][:NAMES_SHOWN]
         names = [_fitted(screen, case.case_id, BESIDE_SHARE) for case in shown]

@@ -21,7 +21,7 @@ from proctor.base.threads import end_fork_of
 from proctor.results.case_encoding import planned_key
 from proctor.results.database import BUSY_SECONDS
 from proctor.results.encoding import TrialMasker, mask_case
-from proctor.results.run import Outcome, TrialResult, TrialSummary
+from proctor.results.run import Outcome, TrialResult, TrialSummary, no_summaries
 from proctor.results.run_info import RunInfo, RunRow
 from proctor.results.store import Store
 from proctor.running.engine.plan import Plan, scoring_key
@@ -44,7 +44,7 @@ class TrialWriter:
         *,
         keep_secrets: bool = False,
     ) -> None:
-        self.summaries: list[TrialSummary] = []
+        self.summaries = no_summaries()
         self.listener_error: BaseException | None = None
         self._store = store
         self._masker = None if keep_secrets else TrialMasker()

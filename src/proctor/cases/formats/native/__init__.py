@@ -53,10 +53,10 @@ def _resembles(path: Path, text: str) -> bool:
     return path.suffix in JSON_AND_YAML and mentions_key(text, "cases")
 
 
-def _read_large(path: Path) -> list[Suite] | None:
-    from proctor.cases.formats.native.large_file import read_large
+def _read_lines(path: Path) -> list[Suite] | None:
+    from proctor.cases.formats.native.json_lines import read_lines
 
-    return read_large(path) if path.suffix in LINES else None
+    return read_lines(path)
 
 
 DECLARED = Declaration(
@@ -68,5 +68,5 @@ DECLARED = Declaration(
     resembles=_resembles,
     agent_hint="add `agent: app.py:agent`, or ",
     edit=_edit,
-    read_large=_read_large,
+    line_readers=dict.fromkeys(LINES, _read_lines),
 )

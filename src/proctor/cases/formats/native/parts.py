@@ -82,8 +82,8 @@ class Head:
             if key == "cases" or key in self.data:
                 reason = "stand on lines of their own" if key == "cases" else "is given on an earlier line already"
                 self.problems.append(Problem(reason, self._path, number, f"suite.{key}"))
-            self.data[key] = value
-            self.lines[key] = number
+            if key != "cases":
+                self.data[key], self.lines[key] = value, number
         return True
 
 

@@ -1,4 +1,4 @@
-"""Large JSON Lines files: cases are read from the file whenever they are asked for, and never held together."""
+"""JSON Lines: one case a line. The cases of a large file are read whenever they are asked for, and never held."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from proctor.cases.formats.native.parts import Head
 from proctor.cases.formats.native.reader import read_case, read_suite
 from proctor.cases.suite import Case, EvaluatorSpec, Suite
 
-LOOKED_AT = 100
-"""Among so many lines one must be a case or a head, or the file is not a suite."""
+LARGE_BYTES = 8_000_000
+"""From this size on the cases of a file are not held: some fifty thousand short ones."""
 UTF8_MARK = b"\xef\xbb\xbf"
 
 
-def read_large(path: Path) -> list[Suite] | None:
+def read_lines(path: Path) -> list[Suite] | None:
     """The suite of a file; `None` where it is none."""
     descriptor = os.open(path, os.O_RDONLY)
     lines = _Lines(path, descriptor)
     weakref.finalize(lines, os.close, descriptor)
-    if not recognises(path, [row for row in lines.first(LOOKED_AT) if row is not None]):
+    if not any(recognises(path, [row]) for row in lines.rows()):
         return None
     head = lines.look_through()
     document = Document(path, "", head.data, lambda pointer: _line(pointer, lines, head))
@@ -47,11 +47,15 @@ def _line(pointer: Pointer, lines: _Lines, head: Head) -> int | None:
     return head.lines.get(str(first))
 
 
-def _checked(document: Document, cases: LargeCases) -> LargeCases:
-    """Say everything that is wrong with any case; ids are compared by their hashes first."""
-    hashes = array("q")
+def _checked(document: Document, cases: LargeCases) -> Sequence[Case]:
+    """The cases, after all that is wrong with any of them is said; ids are compared by their hashes first."""
+    hashes, held = array("q"), list[Case]()
+    is_large = document.path.stat().st_size >= LARGE_BYTES
     for at in range(len(cases)):
-        hashes.append(hash(cases.read(at, document).id))
+        case = cases.read(at, document)
+        hashes.append(hash(case.id))
+        if not is_large:
+            held.append(case)
     if not len(cases):
         document.problem(("cases",), "is empty; give at least one")
     ordered = sorted(hashes)
@@ -62,7 +66,7 @@ def _checked(document: Document, cases: LargeCases) -> LargeCases:
         if case_id in seen:
             document.problem(("cases", at, "id"), f"{case_id!r} is also the id of cases[{seen[case_id]}]")
         seen.setdefault(case_id, at)
-    return cases
+    return cases if is_large else tuple(held)
 
 
 class _Lines:
@@ -79,11 +83,9 @@ class _Lines:
         about = os.fstat(self._descriptor)
         return about.st_size, about.st_mtime_ns
 
-    def first(self, count: int) -> Iterator[Json]:
-        """What the first lines hold; nothing where one is not JSON."""
+    def rows(self) -> Iterator[Json]:
+        """What the lines hold; nothing where one is not JSON."""
         for _, number, line in self._filled():
-            if number > count:
-                return
             try:
                 yield self._parsed(line, number)
             except InvalidSuite:
@@ -122,7 +124,7 @@ class _Lines:
             raise InvalidSuite([Problem("was changed while it was read; run it again", self.path)])
         start = self.starts[at]
         end = self.starts[at + 1] if at + 1 < len(self.starts) else self._stamp[0]
-        return self._parsed(os.pread(self._descriptor, end - start, start).partition(b"\n")[0], self.numbers[at])
+        return self._parsed(_bytes_at(self._descriptor, start, end - start).partition(b"\n")[0], self.numbers[at])
 
     def _parsed(self, line: bytes, number: int) -> Json:
         try:
@@ -131,6 +133,13 @@ class _Lines:
             raise InvalidSuite([Problem(f"is not UTF-8 text ({error.reason})", self.path, number)]) from None
         except InvalidSuite as error:
             raise InvalidSuite([Problem(p.message, self.path, number) for p in error.problems]) from None
+
+
+def _bytes_at(descriptor: int, start: int, count: int) -> bytes:
+    if hasattr(os, "pread"):
+        return os.pread(descriptor, count, start)
+    os.lseek(descriptor, start, os.SEEK_SET)
+    return os.read(descriptor, count)
 
 
 class LargeCases(Sequence[Case]):

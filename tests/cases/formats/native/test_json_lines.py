@@ -12,9 +12,9 @@ import pytest
 
 from proctor.base.errors import InvalidSuite
 from proctor.base.json_data import Json
-from proctor.cases.formats import loading
 from proctor.cases.formats.loading import load
-from proctor.cases.formats.native.large_file import LargeCases
+from proctor.cases.formats.native import json_lines
+from proctor.cases.formats.native.json_lines import LargeCases
 from proctor.cases.suite import Case, Suite
 from proctor.running.options import RunOptions, Settings
 from proctor.running.run_suites import Request, run_suites
@@ -30,7 +30,7 @@ ROWS: list[Json] = [
 
 @pytest.fixture
 def large(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(loading, "LARGE_BYTES", 1)
+    monkeypatch.setattr(json_lines, "LARGE_BYTES", 1)
     yield
 
 
@@ -56,7 +56,7 @@ def test_a_large_file_has_the_cases_of_a_small_one_wherever_its_head_stands(
 ) -> None:
     path = written(tmp_path, *ROWS[:at], HEAD, *ROWS[at:])
     small = the_suite(path)
-    monkeypatch.setattr(loading, "LARGE_BYTES", 1)
+    monkeypatch.setattr(json_lines, "LARGE_BYTES", 1)
 
     large = the_suite(path)
 
