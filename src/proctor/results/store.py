@@ -80,6 +80,7 @@ class TrialKey:
     case_key: str
     agent: str
     outcome: str
+    position: int
 
 
 class Store:
@@ -195,14 +196,18 @@ class Store:
         return find_run(self.runs, wanted, str(self.folder))
 
     def trial_keys(self, run: int) -> dict[tuple[str, str, int], TrialKey]:
-        """By (suite, case, number): what a resumed run must know of the trials that are there."""
-        rows = self._database.read(
-            "SELECT suite, case_id, number, no, case_key, agent, outcome FROM trials WHERE run = ?", (run,)
-        )
-        return {
-            (decode_text(suite), decode_text(case_id), number): TrialKey(no, key, decode_text(agent), outcome)
-            for suite, case_id, number, no, key, agent, outcome in rows
-        }
+        """By (suite, case, number): what the trials are known by."""
+        return dict(self.iterate_keys(run))
+
+    def iterate_keys(self, run: int) -> Iterator[tuple[tuple[str, str, int], TrialKey]]:
+        """The same in the order of the plan, one by one."""
+        for suite, case_id, number, no, key, agent, outcome, position in self._database.read(
+            "SELECT suite, case_id, number, no, case_key, agent, outcome, position FROM trials WHERE run = ?"
+            " ORDER BY position",
+            (run,),
+        ):
+            address = decode_text(suite), decode_text(case_id), number
+            yield address, TrialKey(no, key, decode_text(agent), outcome, position)
 
     def trials(self, run: int, wanted: Collection[tuple[str, str]] | None = None) -> Iterator[TrialResult]:
         """The trials of a run in the order of its plan, read one by one; of the `wanted` (suite, case id) or of all."""

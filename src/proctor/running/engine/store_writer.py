@@ -8,7 +8,7 @@ import heapq
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import field
 from typing import Any
 
@@ -23,11 +23,13 @@ from proctor.results.database import BUSY_SECONDS
 from proctor.results.encoding import TrialMasker, mask_case
 from proctor.results.run import Outcome, TrialResult, TrialSummary, no_summaries
 from proctor.results.run_info import RunInfo, RunRow
-from proctor.results.store import Store
-from proctor.running.engine.plan import Plan, scoring_key
+from proctor.results.store import Store, TrialKey
+from proctor.running.engine.plan import Plan, PlannedTrial, scoring_key
 from proctor.running.options import Listener
 from proctor.version import __version__
 
+Address = tuple[str, str, int]
+"""Suite, case and number of a trial."""
 SPACING_SECONDS = 0.002
 """Writes come at least this far apart: one alone goes out at once, many share a transaction."""
 
@@ -128,9 +130,9 @@ class OpenRun:
     started_at: float
     store: Store | None = None
     no: int = 0
-    kept: frozenset[int] = frozenset()
+    kept: Collection[int] = frozenset()
     """The positions in the plan of trials that are there already."""
-    answers: Mapping[tuple[str, str, int], TrialResult] = field(default_factory=dict)
+    answers: Mapping[Address, TrialResult] = field(default_factory=dict)
     """Answers that are there already, but must be scored anew."""
     lock: FileLock | None = None
     """Held from the start, so that no other process takes the run for an interrupted one."""
@@ -159,26 +161,55 @@ def resume_run(plan: Plan, store: Store) -> OpenRun | None:
     if adopted is None:
         return None
     row, lock = adopted
-    stored = store.trial_keys(row.no)
-    keep: dict[tuple[str, str, int], tuple[int, int]] = {}
-    for planned in plan.trials:
-        address = (planned.suite.suite.name, planned.case.id, planned.number)
-        found = stored.get(address)
-        if found is None:
-            continue
+    kept: dict[int, int] = {}
+    moves: list[tuple[int, int]] = []
+    left: dict[Address, TrialKey] = {}
+    dropped: list[int] = []
+    for planned, found in _pairs(plan, store.iterate_keys(row.no), left):
         keys = {planned_key(case) for case in (planned.case, mask_case(planned.case))}
         unchanged = found.case_key in keys and found.agent == planned.suite.agent_fingerprint
-        if unchanged and found.outcome != Outcome.ERROR:
-            keep[address] = (planned.position, found.no)
-    answers: dict[tuple[str, str, int], TrialResult] = {}
+        if not unchanged or found.outcome == Outcome.ERROR:
+            dropped.append(found.no)
+            continue
+        kept[planned.position] = found.no
+        if found.position != planned.position:
+            moves.append((planned.position, found.no))
+    answers: dict[Address, TrialResult] = {}
     if row.info.scoring != scoring_key(plan.suites):
-        answers = {address: store.trial(no) for address, (_, no) in keep.items()}
-        keep.clear()
-    store.drop_trials(row.no, [found.no for address, found in stored.items() if address not in keep])
-    store.move_trials(list(keep.values()))
+        heard = (store.trial(no) for no in kept.values())
+        answers = {(trial.suite, trial.case.id, trial.number): trial for trial in heard}
+        dropped += kept.values()
+        kept, moves = {}, []
+    store.drop_trials(row.no, [*dropped, *(key.no for key in left.values())])
+    store.move_trials(moves)
     store.reopen_run(row.no)
-    kept = frozenset(position for position, _ in keep.values())
     return OpenRun(row.id, row.started_at, store, row.no, kept, answers, lock, row.name)
+
+
+def _pairs(
+    plan: Plan, stored: Iterator[tuple[Address, TrialKey]], left: dict[Address, TrialKey]
+) -> Iterator[tuple[PlannedTrial, TrialKey]]:
+    """Each planned trial that is there already, with its key; `left` keeps those that are not planned any more.
+
+    In an unchanged plan both come in the same order, so that a million need not be held to be paired.
+    """
+    stood = next(stored, None)
+    for planned in plan.trials:
+        while stood is not None and stood[1].position <= planned.position:
+            if stood[1].position == planned.position and stood[0] == _address(planned):
+                yield planned, stood[1]
+            else:
+                left[stood[0]] = stood[1]
+            stood = next(stored, None)
+    left.update([] if stood is None else [stood, *stored])
+    for planned in plan.trials if left else ():
+        moved = left.pop(_address(planned), None)
+        if moved is not None:
+            yield planned, moved
+
+
+def _address(planned: PlannedTrial) -> Address:
+    return planned.suite.suite.name, planned.case.id, planned.number
 
 
 @contextlib.contextmanager
