@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -301,3 +302,27 @@ TOLERANCE = 1e-12
 def passes(score: float, threshold: float) -> bool:
     """The one rule by which a score meets its threshold, rounding errors forgiven; NaN never does."""
     return score >= threshold - TOLERANCE
+
+
+def ambiguities(suites: Sequence[Suite]) -> list[Problem]:
+    """What a file cannot say but a program can: nothing to ask, or two things under one address."""
+    problems: list[Problem] = []
+    for name, count in Counter(suite.name for suite in suites).items():
+        if count > 1:
+            problems.append(Problem(f"more than one suite is called {name!r}; give each a name of its own"))
+    for suite in suites:
+        place = f"suite {suite.name!r}"
+        if not isinstance(suite.cases, tuple):
+            continue  # read from a large file, whose reader has looked at each case
+        if not suite.cases:
+            problems.append(Problem("has no cases", suite.path, where=place))
+        for case_id, count in Counter(case.id for case in suite.cases).items():
+            if count > 1 or not case_id.strip():
+                wrong = "is given more than once" if count > 1 else "is blank"
+                problems.append(Problem(f"has the case id {case_id!r}, which {wrong}", suite.path, where=place))
+        problems.extend(
+            Problem(f"has the case {case.id!r}, which has no turns", suite.path, where=place)
+            for case in suite.cases
+            if not case.turns
+        )
+    return problems

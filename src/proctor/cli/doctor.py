@@ -85,7 +85,7 @@ def _settings(configuration: Configuration) -> dict[str, dict[str, Any]]:
 def _judge(options: RunOptions, configuration: Configuration, suite: Any = None) -> dict[str, Any]:
     """Who would judge, who says so, and whether that judge can be had; it is not called."""
     from proctor.running.engine.judges import refusal
-    from proctor.running.options import judge_of
+    from proctor.running.engine.plan import judge_of
 
     choice = judge_of(options, suite)
     origin = configuration.origins["judge"] if choice.origin == "configuration" else choice.origin
@@ -132,7 +132,7 @@ def _workers(options: ClusterOptions, paths: list[str]) -> list[dict[str, Any]]:
     """Each worker of a cluster; those that cannot load the agents of the suites say so, where these may be loaded."""
     from proctor.base.threads import run_sync
     from proctor.cases.formats.loading import load
-    from proctor.running.cluster.checking import check_workers
+    from proctor.running.cluster.connection import check_workers
 
     try:
         found = run_sync(check_workers(options, OPTIONAL, load(paths) if paths else []))

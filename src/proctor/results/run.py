@@ -13,7 +13,7 @@ from proctor.agents.agent import Reply, Usage
 from proctor.base.json_data import Json
 from proctor.base.lazy_exports import late_value
 from proctor.base.records import Packed, record
-from proctor.cases.suite import NOTHING, Case, Criteria
+from proctor.cases.suite import NOTHING, Case, Criteria, Quarantine
 
 if TYPE_CHECKING:  # a run in which nothing is observed does without spans
     import pandas
@@ -175,6 +175,17 @@ class QuarantinedCase:
     owner: str | None = None
     over: bool = False
     """Whether the date had passed when the run was made."""
+
+
+def dated_quarantines(quarantined: Sequence[tuple[str, Quarantine]]) -> tuple[QuarantinedCase, ...]:
+    """Those that run; whether a date has passed is decided now, and kept with the run."""
+    if not quarantined:
+        return ()
+    from proctor.cases.quarantine_file import is_over
+
+    return tuple(
+        QuarantinedCase(case, item.reason, item.until, item.owner, is_over(item)) for case, item in quarantined
+    )
 
 
 @record

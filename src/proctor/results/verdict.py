@@ -7,13 +7,24 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from proctor.base.records import Packed, record
 from proctor.cases.suite import Criteria, passes
 from proctor.results.run import MEAN, Outcome, Run, Score, ScoreRow, SuiteInfo, TrialSummary
-from proctor.results.statistics import Estimate, estimate, mean, pass_at_k, pass_hat_k
+from proctor.results.statistics import (
+    Estimate,
+    EvaluatorSummary,
+    Group,
+    Reliability,
+    estimate,
+    evaluator_summaries,
+    mean_chance,
+    pass_at_k,
+    pass_hat_k,
+    reliability_by_trials,
+)
 
 PASSED, FAILED, ERROR, SKIPPED, PENDING = Outcome
 
@@ -40,31 +51,6 @@ class CaseVerdict:
     def is_flaky(self) -> bool:
         """Whether it both passed and failed."""
         return self.passed > 0 and self.failed > 0
-
-
-@record
-class EvaluatorSummary:
-    """How one evaluator scored over a whole suite."""
-
-    evaluator: str
-    scores: Estimate | None
-    passed: int
-    failed: int
-    errors: int
-    skipped: int
-    pending: int
-    threshold: float | None
-
-
-@record
-class Reliability:
-    """What is to be expected of `k` trials of a case, averaged over the cases."""
-
-    k: int
-    pass_hat: float
-    """The chance that all of them pass: pass^k."""
-    pass_at: float
-    """The chance that at least one does: pass@k."""
 
 
 @record
@@ -149,10 +135,6 @@ def judge_suite(info: SuiteInfo, trials: Iterable[TrialSummary]) -> SuiteVerdict
     return _judge_groups(info, groups)
 
 
-Group = tuple[TrialSummary, ...]
-"""The trials of one case."""
-
-
 class _Groups:
     """The trials of a suite by case. Cases whose trials went alike share one group, so that a million are few."""
 
@@ -192,11 +174,11 @@ def _judge_groups(info: SuiteInfo, groups: _Groups) -> SuiteVerdict:
         counts=_all(counts),
         pass_rate=estimate([1.0] * deciding[PASSED] + [0.0] * deciding[FAILED]),
         cases=cases,
-        evaluators=_evaluators(by_case.values()),
+        evaluators=evaluator_summaries(by_case.values()),
         repeats=repeats,
-        pass_hat_k=_reliability(by_case, repeats, pass_hat_k),
-        pass_at_k=_reliability(by_case, repeats, pass_at_k),
-        reliability=_by_number_of_trials(by_case, repeats),
+        pass_hat_k=mean_chance(by_case, repeats, pass_hat_k),
+        pass_at_k=mean_chance(by_case, repeats, pass_at_k),
+        reliability=reliability_by_trials(by_case, repeats),
     )
 
 
@@ -364,77 +346,6 @@ def _run_outcome(run: Run, suites: Sequence[SuiteVerdict]) -> tuple[Outcome, str
         return PASSED, suites[0].reason
     skipped = outcomes.count(SKIPPED)
     return PASSED, f"every suite passed that was not skipped ({skipped} were)" if skipped else "every suite passed"
-
-
-def _evaluators(groups: Iterable[Group]) -> tuple[EvaluatorSummary, ...]:
-    """Over the groups of all cases, of which most are the same one."""
-    alike: dict[int, tuple[Group, int]] = {}
-    for group in groups:
-        alike[id(group)] = group, alike.get(id(group), (group, 0))[1] + 1
-    rows: dict[str, list[tuple[list[ScoreRow], int]]] = {}
-    for group, count in alike.values():
-        own: dict[str, list[ScoreRow]] = {}
-        for row in (row for trial in group for row in trial.scores):
-            own.setdefault(row.evaluator, []).append(row)
-        for name, found in own.items():
-            rows.setdefault(name, []).append((found, count))
-    return tuple(_evaluator(name, found) for name, found in rows.items())
-
-
-def _evaluator(name: str, rows: Sequence[tuple[list[ScoreRow], int]]) -> EvaluatorSummary:
-    """The rows of cases, each with how many have the same; repeats are one observation, unless of the only case."""
-    counts: Counter[Outcome] = Counter()
-    values: list[float] = []
-    means: list[float] = []
-    for own, count in rows:
-        for row in own:
-            counts[row.outcome] += count
-        values = [row.value for row in own if row.value is not None] or values
-        means += [math.fsum(values) / len(values)] * count if any(row.value is not None for row in own) else []
-    thresholds = {row.threshold for own, _ in rows for row in own}
-    return EvaluatorSummary(
-        evaluator=name,
-        scores=estimate(values if len(means) == 1 else means),
-        passed=counts[PASSED],
-        failed=counts[FAILED],
-        errors=counts[ERROR],
-        skipped=counts[SKIPPED],
-        pending=counts[PENDING],
-        threshold=thresholds.pop() if len(thresholds) == 1 else None,
-    )
-
-
-def _reliability(by_case: dict[str, Group], repeats: int, chance: Callable[[int, int, int], float]) -> float | None:
-    """Averaged over the cases that were repeated and measured each time."""
-    if repeats < 2:
-        return None
-    settled = ([t for t in group if t.outcome in (PASSED, FAILED)] for group in by_case.values())
-    return mean(
-        chance(sum(t.outcome is PASSED for t in group), len(group), repeats)
-        for group in settled
-        if len(group) == repeats
-    )
-
-
-def _by_number_of_trials(by_case: dict[str, Group], repeats: int) -> tuple[Reliability, ...]:
-    """For each k from 1 to the repeats, over the same cases; each from the one before, as C(c, k) / C(n, k) is."""
-    if repeats < 2:
-        return ()
-    settled = ([t.outcome is PASSED for t in group if t.outcome in (PASSED, FAILED)] for group in by_case.values())
-    alike = Counter(sum(passed) for passed in settled if len(passed) == repeats)
-    if not alike:
-        return ()
-    all_pass, none_passes = dict.fromkeys(alike, 1.0), dict.fromkeys(alike, 1.0)
-    found: list[Reliability] = []
-    for k in range(1, repeats + 1):
-        for passed in alike:
-            all_pass[passed] *= max(0, passed - k + 1) / (repeats - k + 1)
-            none_passes[passed] *= max(0, repeats - passed - k + 1) / (repeats - k + 1)
-        every = alike.total()
-        hat = math.fsum(all_pass[passed] * count for passed, count in alike.items()) / every
-        none = math.fsum(none_passes[passed] * count for passed, count in alike.items()) / every
-        found.append(Reliability(k, hat, 1 - none))
-    return tuple(found)
 
 
 def _all(counts: Mapping[Outcome, int]) -> dict[Outcome, int]:

@@ -19,7 +19,8 @@ from proctor.results.gate_outcome import QUARANTINED, GatedCase, GateOutcome, co
 from proctor.results.run import Outcome, Run, TrialResult, TrialSummary
 from proctor.results.store import Store, read_run
 from proctor.results.verdict import SuiteVerdict, judge_suite
-from proctor.running.engine.plan import Plan, PlannedTrial, evaluator_keys
+from proctor.running.engine.plan import Plan, PlannedTrial
+from proctor.running.engine.store_writer import evaluator_keys
 
 Address = tuple[str, str]
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from proctor.base.errors import UsageError
 from proctor.base.json_data import object_or_text
 from proctor.base.records import record
 from proctor.base.reply_size import DEFAULT_BYTES
-from proctor.cases.suite import Case, Settings, Suite
+from proctor.cases.suite import Settings
 from proctor.results.run import Run, TrialResult
 from proctor.results.verdict import RunVerdict
 
@@ -104,34 +101,6 @@ class Choice:
 def written_judge(judge: Any, origin: str) -> Any:
     """A judge as it is named where only text can be: a name, or an object in JSON."""
     return object_or_text(judge, f"{origin}: the judge")
-
-
-def limits_of(options: RunOptions, suite: Suite, case: Case | None = None) -> Limits:
-    """The first who says something wins: caller, case, suite, configuration, default."""
-    own = NO_SETTINGS if case is None else Settings(repeat=case.repeat, timeout=case.timeout)
-    sources = (options.given, own, suite.settings, options.fallback, DEFAULTS)
-    said = {f.name: next(v for s in sources if (v := getattr(s, f.name)) is not None) for f in fields(Settings)}
-    for name, least in (("repeat", 1), ("parallel", 1), ("retries", 0), ("max_reply_bytes", 1)):
-        if said[name] < least:
-            raise UsageError(f"{name} must be at least {least}, not {said[name]}")
-    for name in ("timeout", "evaluator_timeout"):
-        if not said[name] > 0:
-            raise UsageError(f"{name} must be more than 0 seconds, not {said[name]:g}")
-    own_wish = any(source.evaluator_timeout is not None for source in sources[:-1])
-    return Limits(**said, judged_timeout=said["evaluator_timeout"] if own_wish else JUDGED_SECONDS)
-
-
-def judge_of(options: RunOptions, suite: Suite | None = None) -> Choice:
-    """The first who says something wins: caller, suite, configuration, environment; else the embedded judge."""
-    if options.judge is not None:
-        return Choice(written_judge(options.judge, GIVEN), GIVEN)
-    if suite is not None and suite.judge is not None:
-        return Choice(suite.judge, f"suite {suite.name!r}", suite.path)
-    if options.usual_judge is not None:
-        return Choice(written_judge(options.usual_judge, "configuration"), "configuration")
-    if os.environ.get(VARIABLE):
-        return Choice(written_judge(os.environ[VARIABLE], VARIABLE), VARIABLE)
-    return Choice(EMBEDDED, "default")
 
 
 class Listener(Protocol):

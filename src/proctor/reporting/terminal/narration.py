@@ -22,7 +22,8 @@ from proctor.reporting.wording import (
     trial_name,
 )
 from proctor.results.run import Outcome, Run, TrialResult, TrialSummary
-from proctor.results.verdict import CaseVerdict, EvaluatorSummary, RunVerdict, SuiteVerdict
+from proctor.results.statistics import EvaluatorSummary
+from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict
 
 if TYPE_CHECKING:  # a run in which everything passes explains nothing, and starts sooner without
     from proctor.reporting.explain import Detail, Fact

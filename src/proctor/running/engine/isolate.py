@@ -29,8 +29,8 @@ from proctor.base.references import describe, place_of
 from proctor.base.reply_size import LIMIT, UNDERWAY, ReplyTooLarge, Underway, check_size
 from proctor.base.threads import run_sync
 from proctor.cases.suite import Case, NamedData, Turn
-from proctor.running.engine.ask import ConversationSpoiled, complete_reply, is_transient, traced_calls, traced_usage
-from proctor.running.engine.broken_turn import OpenTurn
+from proctor.running.engine.ask import ConversationSpoiled, complete_reply, traced_calls, traced_usage
+from proctor.running.engine.broken_turn import OpenTurn, is_transient
 from proctor.running.engine.plan import Plan
 from proctor.tracing.capture import SCOPE, capturing
 from proctor.tracing.trial_recording import CURRENT, Recording

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import os
 from array import array
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -15,15 +15,16 @@ from proctor.agents.agent import BaseAgent
 from proctor.agents.resolving import resolve_agent
 from proctor.base.env_files import environment_from
 from proctor.base.errors import InvalidSuite, Problem, UsageError
-from proctor.base.json_data import canonical, fingerprint, plain
+from proctor.base.json_data import fingerprint
 from proctor.base.records import record
 from proctor.base.references import without_loading
-from proctor.cases.evaluator_specs import with_implied
-from proctor.cases.suite import NOTHING, Case, EvaluatorSpec, Quarantine, Suite
-from proctor.evaluators.registry import Bound, build
-from proctor.results.run import QuarantinedCase, SuiteInfo
+from proctor.cases.evaluator_specs import spec_key, with_implied_evaluators
+from proctor.cases.suite import NOTHING, Case, EvaluatorSpec, Quarantine, Suite, ambiguities
+from proctor.evaluators.registry import Bound, build, told_apart
+from proctor.results.run import QuarantinedCase, SuiteInfo, dated_quarantines
+from proctor.running.engine.deadline import limits_of
 from proctor.running.engine.judges import judge_problems, line_of_complaint, line_with, with_judge
-from proctor.running.options import GIVEN, NO_OPTIONS, Choice, Limits, RunOptions, judge_of, limits_of
+from proctor.running.options import EMBEDDED, GIVEN, NO_OPTIONS, VARIABLE, Choice, Limits, RunOptions, written_judge
 from proctor.running.suite_hooks import agent_hint, hooks_of
 
 if TYPE_CHECKING:
@@ -119,6 +120,10 @@ class PlannedTrial:
     number: int
     position: int
 
+    @property
+    def address(self) -> tuple[str, str, int]:
+        return self.suite.suite.name, self.case.id, self.number
+
 
 @record
 class Plan:
@@ -162,49 +167,20 @@ def queues_of(trials: Iterable[PlannedTrial]) -> dict[int, Iterator[PlannedTrial
     return {suite: iter(own) for suite, own in found.items()}
 
 
-def scoring_key(suites: Iterable[PlannedSuite]) -> str:
-    """Changes when the same answers could get other scores or another verdict: evaluators, thresholds, criteria."""
-    return fingerprint(
-        [
-            [
-                item.suite.name,
-                plain(item.suite.criteria),
-                sorted({(b.fingerprint, b.threshold) for b in item.bound.values()}),
-            ]
-            for item in suites
-        ]
-    )
-
-
-def evaluator_keys(plan: Plan, *, fast: bool) -> dict[str, dict[str, str]]:
-    """By suite and case: changes when the same answer could get another outcome. The case "" stands for most."""
-    found: dict[str, dict[str, str]] = {}
-    for item in plan.suites:
-        alike = sorted(item.cases.scored_alike.items(), key=lambda pair: -len(pair[1]))
-        keys = [_evaluators_key(item, [item.cases.specs[ids] for ids in lists], fast) for lists, _ in alike]
-        own = found[item.suite.name] = {"": keys[0]}
-        for key, (_, places) in zip(keys, alike, strict=True):
-            if key != keys[0]:
-                own |= {item.suite.cases[at].id: key for at in places}
-    return found
-
-
-def _evaluators_key(item: PlannedSuite, lists: Iterable[tuple[EvaluatorSpec, ...]], fast: bool) -> str:
-    return fingerprint(
-        item.suite.criteria.threshold,
-        item.suite.criteria.trials == "mean",
-        [
-            [
-                [bound.title, bound.fingerprint, bound.threshold, bound.spec.gates]
-                for bound in item.evaluators(specs)
-                if not (fast and bound.needs_judge)
-            ]
-            for specs in lists
-        ],
-    )
-
-
 Selection = Callable[[Suite, Case], bool]
+
+
+def judge_of(options: RunOptions, suite: Suite | None = None) -> Choice:
+    """The first who says something wins: caller, suite, configuration, environment; else the embedded judge."""
+    if options.judge is not None:
+        return Choice(written_judge(options.judge, GIVEN), GIVEN)
+    if suite is not None and suite.judge is not None:
+        return Choice(suite.judge, f"suite {suite.name!r}", suite.path)
+    if options.usual_judge is not None:
+        return Choice(written_judge(options.usual_judge, "configuration"), "configuration")
+    if os.environ.get(VARIABLE):
+        return Choice(written_judge(os.environ[VARIABLE], VARIABLE), VARIABLE)
+    return Choice(EMBEDDED, "default")
 
 
 def make_plan(
@@ -221,7 +197,7 @@ def make_plan(
     `agents`, by name, are asked instead of the suites' own, each of them every case.
     """
     asked = [item for suite in suites for item in _for_each_agent(suite, agent, agents)]
-    problems = _ambiguities([item.suite for item in asked])
+    problems = ambiguities([item.suite for item in asked])
     planned = [_plan_suite(item, options, problems, select) for item in asked]
     if problems:
         raise InvalidSuite(problems)
@@ -244,7 +220,8 @@ def _survey(
             found.simulated = True
             lists = tuple([_add_list(found, suite.evaluators_of(case, turn)) for turn in case.as_planned.turns])
         if agent is not None and case.skip is None and (reason := agent.check(case)):
-            found.misfits.append(_misfit(suite, case, reason))
+            line = line_with(suite.path, case.description or case.id)
+            found.misfits.append(Problem(reason, suite.path, line, f"case {case.id!r}"))
         if select is not None and not select(suite, case):
             continue
         chosen.append(place)
@@ -273,55 +250,6 @@ def _look_at_files(survey: CaseSurvey, suite: Suite, case: Case) -> None:
 
         survey.contents = Contents(suite.base)
     survey.contents.of(case)
-
-
-def _dated(quarantined: Sequence[tuple[str, Quarantine]]) -> tuple[QuarantinedCase, ...]:
-    """Those that run; whether a date has passed is decided now, and kept with the run."""
-    if not quarantined:
-        return ()
-    from proctor.cases.quarantine_file import is_over
-
-    return tuple(
-        QuarantinedCase(case, item.reason, item.until, item.owner, is_over(item)) for case, item in quarantined
-    )
-
-
-def _ambiguities(suites: Sequence[Suite]) -> list[Problem]:
-    """What a file cannot say but a program can: nothing to ask, or two things under one address."""
-    problems: list[Problem] = []
-    for name, count in Counter(suite.name for suite in suites).items():
-        if count > 1:
-            problems.append(Problem(f"more than one suite is called {name!r}; give each a name of its own"))
-    for suite in suites:
-        place = f"suite {suite.name!r}"
-        if not isinstance(suite.cases, tuple):
-            continue  # read from a large file, whose reader has looked at each case
-        if not suite.cases:
-            problems.append(Problem("has no cases", suite.path, where=place))
-        for case_id, count in Counter(case.id for case in suite.cases).items():
-            if count > 1 or not case_id.strip():
-                wrong = "is given more than once" if count > 1 else "is blank"
-                problems.append(Problem(f"has the case id {case_id!r}, which {wrong}", suite.path, where=place))
-        problems.extend(
-            Problem(f"has the case {case.id!r}, which has no turns", suite.path, where=place)
-            for case in suite.cases
-            if not case.turns
-        )
-    return problems
-
-
-def _scored(suite: Suite) -> Suite:
-    """Cases without an evaluator are scored by what they expect, as in files."""
-    made = isinstance(suite.cases, tuple)
-    if suite.evaluators or not made or all(case.evaluators is not None for case in suite.cases):
-        return suite
-    cases = (
-        case
-        if case.evaluators is not None
-        else replace(case, evaluators=with_implied((), case.turns, final_state=case.final_state is not None))
-        for case in suite.cases
-    )
-    return replace(suite, cases=tuple(cases))
 
 
 def unresolved(suite: Suite, options: RunOptions = NO_OPTIONS, *, load: bool = False) -> list[Problem]:
@@ -370,7 +298,7 @@ def _for_each_agent(suite: Suite, agent: Any, agents: Mapping[str, Any]) -> Iter
 def _plan_suite(
     asked: _AskedSuite, options: RunOptions, problems: list[Problem], select: Selection | None
 ) -> PlannedSuite | None:
-    suite = _scored(asked.suite)
+    suite = with_implied_evaluators(asked.suite)
     found = _agent_of(suite, asked.agent, problems)
     survey = _survey(suite, options, found, select)
     bound = _bind_all(suite, survey, options, problems)
@@ -382,7 +310,7 @@ def _plan_suite(
     planned = PlannedSuite(suite, found, found.identity, limits, judge_of(options, suite).judge, bound, survey)
     chosen = len(suite.cases) if survey.chosen is None else len(survey.chosen)
     planned.planned = chosen * limits.repeat if survey.repeats is None else sum(survey.repeats)
-    planned.quarantined = _dated(survey.quarantined)
+    planned.quarantined = dated_quarantines(survey.quarantined)
     planned.agent_name, planned.source, planned.given_agent = asked.agent_name, asked.source, asked.agent
     return planned
 
@@ -455,14 +383,6 @@ def _bind_all(suite: Suite, survey: CaseSurvey, options: RunOptions, problems: l
     return bound
 
 
-def told_apart(bound: Bound, taken: set[str]) -> Bound:
-    """Two evaluators of one list have two names: scores are summed up by name."""
-    title, number = bound.title, 2
-    while title in taken:
-        title, number = f"{bound.title} #{number}", number + 1
-    return bound if title == bound.title else replace(bound, title=title)
-
-
 def _bind(spec: EvaluatorSpec, suite: Suite, choice: Choice, problems: list[Problem]) -> Bound | None:
     try:
         bound = build(spec, suite.base)
@@ -474,26 +394,3 @@ def _bind(spec: EvaluatorSpec, suite: Suite, choice: Choice, problems: list[Prob
         )
         problems.append(Problem(str(error), suite.path, line))
         return None
-
-
-def _misfit(suite: Suite, case: Case, reason: str) -> Problem:
-    """A case whose input the agent itself says it cannot take."""
-    return Problem(reason, suite.path, line_with(suite.path, case.description or case.id), f"case {case.id!r}")
-
-
-def spec_key(spec: EvaluatorSpec) -> str:
-    return canonical(
-        [
-            spec.name,
-            plain(spec.arguments),
-            spec.threshold,
-            spec.label,
-            spec.gates,
-            spec.scope,
-            spec.output,
-            spec.timeout,
-            spec.path,
-            spec.retries,
-            spec.optional,
-        ]
-    )

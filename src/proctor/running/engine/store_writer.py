@@ -8,23 +8,26 @@ import heapq
 import os
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import field, replace
 from typing import Any
 
 from proctor.base.clock import CLOCK
 from proctor.base.errors import StoreError
 from proctor.base.guard import CHILD, allow_at_least
+from proctor.base.json_data import fingerprint, plain
 from proctor.base.locks import FileLock
 from proctor.base.records import record
 from proctor.base.threads import end_fork_of
+from proctor.cases.suite import Case, EvaluatorSpec
 from proctor.results.case_encoding import planned_key
 from proctor.results.database import BUSY_SECONDS
 from proctor.results.encoding import TrialMasker, mask_case
-from proctor.results.run import Outcome, TrialResult, TrialSummary, no_summaries
+from proctor.results.run import Outcome, Score, TrialResult, TrialSummary, no_summaries
 from proctor.results.run_info import RunInfo, RunRow
 from proctor.results.store import Store, TrialKey
-from proctor.running.engine.plan import Plan, PlannedTrial, scoring_key
+from proctor.running.engine.ask import Answer
+from proctor.running.engine.plan import Plan, PlannedSuite, PlannedTrial
 from proctor.running.options import Listener
 from proctor.version import __version__
 
@@ -98,6 +101,15 @@ class TrialWriter:
         except BaseException as error:
             self.listener_error = error
             self._on_failure(error)
+
+    def check(self) -> str:
+        """What to tell where results that were kept are gone, so that the verdict is all that is left of the run."""
+        try:
+            if self._store is not None:
+                self._store.check_present()
+        except StoreError as error:
+            return f"{error}; the results are only in this report"
+        return ""
 
     def trials(self) -> Any:
         """All trials in the order of the plan, as often as one likes."""
@@ -196,20 +208,16 @@ def _pairs(
     stood = next(stored, None)
     for planned in plan.trials:
         while stood is not None and stood[1].position <= planned.position:
-            if stood[1].position == planned.position and stood[0] == _address(planned):
+            if stood[1].position == planned.position and stood[0] == planned.address:
                 yield planned, stood[1]
             else:
                 left[stood[0]] = stood[1]
             stood = next(stored, None)
     left.update([] if stood is None else [stood, *stored])
     for planned in plan.trials if left else ():
-        moved = left.pop(_address(planned), None)
+        moved = left.pop(planned.address, None)
         if moved is not None:
             yield planned, moved
-
-
-def _address(planned: PlannedTrial) -> Address:
-    return planned.suite.suite.name, planned.case.id, planned.number
 
 
 @contextlib.contextmanager
@@ -274,3 +282,77 @@ def environment() -> Mapping[str, str]:
         "python_version": ".".join(map(str, sys.version_info[:3])),
         "os": f"{os.uname().sysname} {os.uname().machine}" if hasattr(os, "uname") else sys.platform,
     }
+
+
+def scoring_key(suites: Iterable[PlannedSuite]) -> str:
+    """Changes when the same answers could get other scores or another verdict: evaluators, thresholds, criteria."""
+    return fingerprint(
+        [
+            [
+                item.suite.name,
+                plain(item.suite.criteria),
+                sorted({(b.fingerprint, b.threshold) for b in item.bound.values()}),
+            ]
+            for item in suites
+        ]
+    )
+
+
+def evaluator_keys(plan: Plan, *, fast: bool) -> dict[str, dict[str, str]]:
+    """By suite and case: changes when the same answer could get another outcome. The case "" stands for most."""
+    found: dict[str, dict[str, str]] = {}
+    for item in plan.suites:
+        alike = sorted(item.cases.scored_alike.items(), key=lambda pair: -len(pair[1]))
+        keys = [_evaluators_key(item, [item.cases.specs[ids] for ids in lists], fast) for lists, _ in alike]
+        own = found[item.suite.name] = {"": keys[0]}
+        for key, (_, places) in zip(keys, alike, strict=True):
+            if key != keys[0]:
+                own |= {item.suite.cases[at].id: key for at in places}
+    return found
+
+
+def _evaluators_key(item: PlannedSuite, lists: Iterable[tuple[EvaluatorSpec, ...]], fast: bool) -> str:
+    return fingerprint(
+        item.suite.criteria.threshold,
+        item.suite.criteria.trials == "mean",
+        [
+            [
+                [bound.title, bound.fingerprint, bound.threshold, bound.spec.gates]
+                for bound in item.evaluators(specs)
+                if not (fast and bound.needs_judge)
+            ]
+            for specs in lists
+        ],
+    )
+
+
+def result_of(
+    planned: PlannedTrial,
+    answer: Answer,
+    scores: tuple[Score, ...] = (),
+    warnings: tuple[str, ...] = (),
+    *,
+    reused: bool = False,
+) -> TrialResult:
+    return TrialResult(
+        suite=planned.suite.suite.name,
+        case=case_of(planned, answer),
+        number=planned.number,
+        position=planned.position,
+        outcome=answer.outcome or Outcome.ERROR,
+        reason=answer.reason,
+        replies=answer.replies,
+        scores=scores,
+        started_at=answer.started_at,
+        duration_ms=answer.duration_ms,
+        attempts=answer.attempts,
+        agent=planned.suite.agent_fingerprint,
+        warnings=(*answer.warnings, *warnings),
+        reused=reused,
+        spans=answer.spans,
+    )
+
+
+def case_of(planned: PlannedTrial, answer: Answer) -> Case:
+    """The case with what was said, where a simulated user said it."""
+    return planned.case if answer.turns is None else replace(planned.case, turns=answer.turns)
