@@ -115,27 +115,33 @@ def _delattr(self: Any, name: str) -> None:
     raise FrozenInstanceError(f"cannot delete field {name!r}")
 
 
+FEW = 5_000
+"""So many records are held as they are: packing takes time, and saves nothing worth it."""
+
 _NONE = {"q": -(1 << 63), "d": math.nan}
-"""What stands in an array for no number, and for one that does not fit."""
+"""What stands in an array for no number."""
 
 
 class Packed(Sequence[T], Generic[T]):
-    """Records of one class in a fifth of the memory: the text and the numbers of each, and the rest once for all alike.
+    """Records of one class in a third of the memory: the text and the numbers of each, and the rest once for all alike.
 
-    Iterating makes each record anew; a number that an array cannot hold stands beside it.
+    Iterating makes each record anew, unless there are few. `numbers` has the type codes of arrays by field; a number
+    that does not fit into its array stands beside it.
     """
 
     def __init__(self, kind: type[T], text: str, numbers: Mapping[str, str]) -> None:
         names = [item.name for item in fields(kind)]  # type: ignore[arg-type]
         rest = [name for name in names if name != text and name not in numbers]
         self._kind = kind
+        self._few: list[T] = []
         self._text = attrgetter(text)
-        self._numbers: list[tuple[Callable[[T], Any], array[Any]]] = [
-            (attrgetter(name), array(code)) for name, code in numbers.items()
-        ]
+        self._number_names = list(numbers)
+        self._numbers = _values_of(self._number_names)
         self._rest = _values_of(rest)
         order = [text, *numbers, *rest]
         self._ordered = itemgetter(*[order.index(name) for name in names])
+        self._columns: list[array[Any]] = [array(code) for code in numbers.values()]
+        self._none = [_NONE[code] for code in numbers.values()]
         self._texts = bytearray()
         self._spans = (array("Q"), array("Q"))
         self._odd: dict[tuple[int, int], Any] = {}
@@ -144,15 +150,23 @@ class Packed(Sequence[T], Generic[T]):
         self._kept: list[tuple[Any, ...]] = []
 
     def append(self, item: T) -> None:
+        if not self._alike and len(self._few) < FEW:
+            self._few.append(item)
+            return
+        few, self._few = self._few, []
+        for each in (*few, item):
+            self._pack(each)
+
+    def _pack(self, item: T) -> None:
         at = len(self._alike)
-        for column, (value_of, values) in enumerate(self._numbers):
-            value, none = value_of(item), _NONE[values.typecode]
+        for number, value in enumerate(self._numbers(item)):
+            column, none = self._columns[number], self._none[number]
             try:
-                values.append(none if value is None else value)
+                column.append(none if value is None else value)
             except (TypeError, OverflowError):
-                values.append(none)
-            if value is not None and (values[-1] != value or value == none):
-                values[-1], self._odd[column, at] = none, value
+                column.append(none)
+            if value is not None and (column[at] != value or value == none):  # it does not fit, or is not a number
+                column[at], self._odd[number, at] = none, value
         begins, ends = self._spans
         begins.append(len(self._texts))
         self._texts += self._text(item).encode("utf-8", "surrogatepass")
@@ -168,17 +182,19 @@ class Packed(Sequence[T], Generic[T]):
             self.append(item)
 
     def __len__(self) -> int:
-        return len(self._alike)
+        return len(self._few) or len(self._alike)
 
     def __iter__(self) -> Iterator[T]:
-        return map(self._made, range(len(self)))
+        return iter(self._few) if self._few else map(self._made, range(len(self._alike)))
 
     @overload
     def __getitem__(self, at: int) -> T: ...
     @overload
     def __getitem__(self, at: slice) -> list[T]: ...
     def __getitem__(self, at: int | slice) -> T | list[T]:
-        places = range(len(self))[at]
+        if self._few:
+            return self._few[at]
+        places = range(len(self._alike))[at]
         return self._made(places) if isinstance(places, int) else [self._made(place) for place in places]
 
     def __eq__(self, other: object) -> bool:
@@ -192,24 +208,23 @@ class Packed(Sequence[T], Generic[T]):
     def _made(self, at: int) -> T:
         begin, end = self._spans
         text = self._texts[begin[at] : end[at]].decode("utf-8", "surrogatepass")
-        numbers = [self._number(column, at) for column in range(len(self._numbers))]
+        numbers = [column[at] for column in self._columns]
+        for number, none in enumerate(self._none):
+            if numbers[number] == none or numbers[number] != numbers[number]:
+                numbers[number] = self._odd.get((number, at))
         return self._kind(*self._ordered((text, *numbers, *self._kept[self._alike[at]])))
 
-    def _number(self, column: int, at: int) -> Any:
-        values = self._numbers[column][1]
-        value = values[at]
-        is_none = value != value or value == _NONE[values.typecode]
-        return self._odd.get((column, at)) if is_none else value
-
-    def sort(self, number: int = 0) -> None:
+    def sort(self, name: str) -> None:
         """Bring the records into the order of one of their numbers."""
-        values = self._numbers[number][1]
+        if self._few:
+            self._few.sort(key=attrgetter(name))
+            return
+        values = self._columns[self._number_names.index(name)] if self._alike else ()
         if all(one <= next_one for one, next_one in itertools.pairwise(values)):
             return
         order = sorted(range(len(self)), key=values.__getitem__)
-        if self._odd:
-            now = {at: to for to, at in enumerate(order)}
-            self._odd = {(column, now[at]): value for (column, at), value in self._odd.items()}
-        columns: list[array[Any]] = [*(values for _, values in self._numbers), *self._spans, self._alike]
+        now = {at: to for to, at in enumerate(order)} if self._odd else {}
+        self._odd = {(number, now[at]): value for (number, at), value in self._odd.items()}
+        columns: list[array[Any]] = [*self._columns, *self._spans, self._alike]
         for column in columns:
             column[:] = array(column.typecode, [column[at] for at in order])

@@ -159,7 +159,10 @@ def _judge_groups(info: SuiteInfo, groups: _Groups) -> SuiteVerdict:
     for case_id, group in by_case.items():
         if id(group) not in judged:
             judged[id(group)] = _judge_case(info, case_id, group)
-        case = replace(judged[id(group)], case_id=case_id, quarantined=case_id in left_out)
+        case = judged[id(group)]
+        case = CaseVerdict(
+            case.suite, case_id, case.outcome, case.trials, case.passed, case.failed, case_id in left_out
+        )
         cases.append(case)
         counts[case.outcome] += 1
         deciding[case.outcome] += not case.quarantined

@@ -187,7 +187,7 @@ class _Execution:
                     await self._costs.close()
         if self._writer.listener_error is not None:
             raise self._writer.listener_error
-        self._writer.summaries.sort()
+        self._writer.summaries.sort("position")
         run.note = self._note if self._options.keep_secrets or not self._note else mask(self._note)
         run.finished_at, run.interrupted = CLOCK.time(), self._interrupted
         if self._costs is not None:

@@ -119,12 +119,15 @@ class _Lines:
                 start += len(line)
 
     def row(self, at: int) -> Json:
-        """What a line holds; raises `InvalidSuite`, also where the file has been changed since."""
-        if self._state() != self._stamp:
-            raise InvalidSuite([Problem("was changed while it was read; run it again", self.path)])
+        """What a line holds; raises `InvalidSuite` where it is not JSON."""
         start = self.starts[at]
         end = self.starts[at + 1] if at + 1 < len(self.starts) else self._stamp[0]
         return self._parsed(_bytes_at(self._descriptor, start, end - start).partition(b"\n")[0], self.numbers[at])
+
+    def check(self) -> None:
+        """Raise `InvalidSuite` where the file has been changed since."""
+        if self._state() != self._stamp:
+            raise InvalidSuite([Problem("was changed while it was read; run it again", self.path)])
 
     def _parsed(self, line: bytes, number: int) -> Json:
         try:
@@ -165,6 +168,7 @@ class LargeCases(Sequence[Case]):
         if isinstance(at, slice):
             return tuple(self[place] for place in range(len(self))[at])
         place = range(len(self))[at]
+        self._lines.check()
         document = Document(self._lines.path, "", {}, lambda pointer: self._lines.numbers[place])
         case = self.read(place, document)
         document.finish()
