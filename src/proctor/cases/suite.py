@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -252,7 +253,8 @@ class Suite:
     """Cases that belong together, with the agent they are for and the evaluators that score them."""
 
     name: str
-    cases: tuple[Case, ...]
+    cases: Sequence[Case]
+    """A tuple; of a large file, a sequence that reads each case when it is asked for."""
     evaluators: tuple[EvaluatorSpec, ...] = ()
     agent: Json = None
     """A reference (`app.py:agent`), an address, or a mapping that describes the agent."""
@@ -279,6 +281,11 @@ class Suite:
     def base(self) -> Path | None:
         """The folder that relative references in the suite start from."""
         return None if self.path is None else self.path.resolve().parent
+
+    def with_cases(self, change: Callable[[Case], Case]) -> Suite:
+        """The suite with each case as `change` makes it."""
+        changed = getattr(self.cases, "changed", None)
+        return replace(self, cases=tuple(map(change, self.cases)) if changed is None else changed(change))
 
     def evaluators_of(self, case: Case, turn: Turn | None = None) -> tuple[EvaluatorSpec, ...]:
         """The specs in force: a turn's own, else the case's, else the suite's."""
@@ -371,3 +378,27 @@ def as_metadata(scenario: Scenario) -> dict[str, Json]:
     told = {"starting_prompt": scenario.start, "conversation_plan": scenario.plan}
     persona = persona_text(scenario.persona)
     return {**told, "user_persona": persona} if persona else told
+
+
+def ambiguities(suites: Sequence[Suite]) -> list[Problem]:
+    """What a file cannot say but a program can: nothing to ask, or two things under one address."""
+    problems: list[Problem] = []
+    for name, count in Counter(suite.name for suite in suites).items():
+        if count > 1:
+            problems.append(Problem(f"more than one suite is called {name!r}; give each a name of its own"))
+    for suite in suites:
+        place = f"suite {suite.name!r}"
+        if not isinstance(suite.cases, tuple):
+            continue  # read from a large file, whose reader has looked at each case
+        if not suite.cases:
+            problems.append(Problem("has no cases", suite.path, where=place))
+        for case_id, count in Counter(case.id for case in suite.cases).items():
+            if count > 1 or not case_id.strip():
+                wrong = "is given more than once" if count > 1 else "is blank"
+                problems.append(Problem(f"has the case id {case_id!r}, which {wrong}", suite.path, where=place))
+        problems.extend(
+            Problem(f"has the case {case.id!r}, which has no turns", suite.path, where=place)
+            for case in suite.cases
+            if not case.turns
+        )
+    return problems

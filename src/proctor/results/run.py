@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from proctor.agents.agent import Reply, Usage
 from proctor.base.json_data import Json
 from proctor.base.lazy_exports import late_value
-from proctor.base.records import record
-from proctor.cases.suite import NOTHING, Case, Criteria, passes
+from proctor.base.records import Packed, record
+from proctor.cases.suite import NOTHING, Case, Criteria, Quarantine, passes
 
 if TYPE_CHECKING:  # a run in which nothing is observed does without spans
     import pandas
@@ -161,6 +161,11 @@ class TrialSummary:
         )
 
 
+def no_summaries() -> Packed[TrialSummary]:
+    """A place for the summaries of a run, of which there may be a million."""
+    return Packed(TrialSummary, "case_id", {"position": "q", "duration_ms": "d", "tokens": "q", "cost_usd": "d"})
+
+
 @record
 class QuarantinedCase:
     """A case that was run and reported, and decides nothing until its date."""
@@ -171,6 +176,17 @@ class QuarantinedCase:
     owner: str | None = None
     over: bool = False
     """Whether the date had passed when the run was made."""
+
+
+def dated_quarantines(quarantined: Sequence[tuple[str, Quarantine]]) -> tuple[QuarantinedCase, ...]:
+    """Those that run; whether a date has passed is decided now, and kept with the run."""
+    if not quarantined:
+        return ()
+    from proctor.cases.quarantine_file import is_over
+
+    return tuple(
+        QuarantinedCase(case, item.reason, item.until, item.owner, is_over(item)) for case, item in quarantined
+    )
 
 
 @record
@@ -199,7 +215,7 @@ class Run:
     id: str
     started_at: float
     suites: tuple[SuiteInfo, ...]
-    summaries: list[TrialSummary]
+    summaries: Sequence[TrialSummary]
     trials: Iterable[TrialResult]
     """Iterates afresh each time; streams from the store, so that large runs need little memory."""
     finished_at: float | None = None

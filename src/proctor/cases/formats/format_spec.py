@@ -58,6 +58,8 @@ class Declaration:
     """Whether its files can expect something of an answer alone, and nothing of tool calls, tokens or time."""
     edit: Callable[[Path, str, Suite, Mapping[int, Case]], str] | None = None
     """The text of a suite with some of its cases changed and every other line as it was, if the format can do that."""
+    line_readers: Mapping[str, Callable[[Path], list[Suite] | None]] = NOTHING
+    """By ending: reads a file line by line, which is never held whole; gives `None` for one that is no suite."""
     dialects: Mapping[str, Callable[[Sequence[Suite]], Written]] = NOTHING
     """Other names under which suites are written, in a spelling of their own that this format reads as well."""
 

@@ -139,3 +139,10 @@ def _played_by(run_judges: RunJudges, player: Any) -> Judge:
     """The first of those named who can speak."""
     judges: Sequence[Judge] = run_judges.judges.panel(player).judges
     return next((judge for judge in judges if judge.name != EMBEDDED), judges[0])
+
+
+def why_unplayable(case: Case, options: RunOptions, suite: Suite) -> str:
+    """Why the user of a case cannot be simulated in a run; empty where it can."""
+    if options.fast:
+        return "its user is simulated, which needs a language model (--fast)"
+    return WITHOUT_MODEL if cannot_play(player_of(case, options, suite)) else ""
