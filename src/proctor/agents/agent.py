@@ -274,7 +274,10 @@ def priced(usage: Usage, model: str | None = None) -> Usage:
 
 
 def price(model: str, input_tokens: int, output_tokens: int) -> float | None:
-    """Dollars by the list; `None` for a model that is not on it."""
+    """Dollars by a maintained price list, which comes with its package and asks no network; `None` if it is not on it.
+
+    What comes of it is marked as an estimate: discounts, cached tokens and prices of one's own are not in any list.
+    """
     reference = _reference(model)
     if reference is None:
         return None

@@ -369,7 +369,7 @@ def _describe_container(matcher: Matcher) -> str:
     return literal(matcher.to_json())
 
 
-_WORD = re.compile(r"[^\W\d_](?:[\w .%/-]*[\w.%])?")
+_WORD = r"[^\W\d_](?:[\w .%/-]*[\w.%])?"
 
 
 def bare(matcher: Matcher) -> str:
@@ -377,5 +377,5 @@ def bare(matcher: Matcher) -> str:
     if not isinstance(matcher, (Equals, Fuzzy)):
         return describe(matcher)
     value = matcher.value
-    is_word = isinstance(value, str) and len(value) <= SHOWN and _WORD.fullmatch(value) is not None
+    is_word = isinstance(value, str) and len(value) <= SHOWN and re.fullmatch(_WORD, value) is not None
     return value if is_word and value not in ("true", "false", "null") else literal(value)
