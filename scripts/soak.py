@@ -249,7 +249,7 @@ def _fuzzers(here: Path, dice: random.Random) -> dict[str, Callable[[], None]]:
     from proctor.cases.matchers import parse
     from proctor.judging.judge import InvalidReply, Question
     from proctor.judging.judge_replies import read_reply
-    from proctor.tracing.otlp import from_otlp
+    from proctor.tracing.trace_files import from_otlp
 
     class Verdict(BaseModel):
         score: float

@@ -15,8 +15,8 @@ import yaml
 from test_cli_openai_traces import address
 
 from proctor.agents.agent import ToolCall
-from proctor.tracing.otlp import to_otlp
 from proctor.tracing.spans import AssistantMessage, LLMSpan, ObserveSpan, Span, TextContent, UserMessage
+from proctor.tracing.trace_files import to_otlp
 
 __all__ = ["address"]
 Command = Callable[..., Any]

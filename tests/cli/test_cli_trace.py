@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from proctor.results.store import Store
-from proctor.tracing.otlp import to_otlp
 from proctor.tracing.spans import LLMSpan, ObserveSpan, UserMessage
-from proctor.tracing.trace_files import find_traces
+from proctor.tracing.trace_files import find_traces, to_otlp
 
 Command = Callable[..., Any]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from reporting_samples import ERROR, FAILED, make_run, trial
 
-from proctor.cases.case_lines import case_lines
+from proctor.cases.formats.loading import case_lines
 from proctor.cases.suite import Criteria
 from proctor.reporting import build_findings
 from proctor.reporting.build_findings import MOST_ANNOTATIONS, annotation_lines, findings

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from proctor.agents.agent import ToolCall
 from proctor.base.errors import InvalidSuite
-from proctor.tracing.otlp import from_otlp, to_otlp
 from proctor.tracing.spans import (
     AssistantMessage,
     ImageContent,
@@ -25,7 +24,7 @@ from proctor.tracing.spans import (
     UserMessage,
     build_tree,
 )
-from proctor.tracing.trace_files import read_traces
+from proctor.tracing.trace_files import from_otlp, read_traces, to_otlp
 
 TEXT = st.text(min_size=1, max_size=8)
 ANY = st.none() | TEXT

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from proctor.agents.agent import ToolCall
-from proctor.agents.tool_doubles import is_doubled
-from proctor.agents.toolbox import Tool, UnfitArguments, fitted
+from proctor.agents.toolbox import Tool, UnfitArguments, fitted, is_doubled
 from proctor.base.json_data import Json, plain, show
 from proctor.base.records import record
 from proctor.base.references import describe

@@ -13,9 +13,9 @@ import click
 from proctor.base.errors import InvalidSuite, UsageError
 from proctor.base.json_data import show
 from proctor.base.source import YAML_ENDINGS
+from proctor.cases.formats.format_spec import moved
 from proctor.cases.formats.loading import declaration, format_named, load
 from proctor.cases.formats.native import LINES
-from proctor.cases.relocating import moved
 from proctor.cases.suite import NO_EXPECTATION, Suite
 from proctor.cli.configuration import command_configuration
 from proctor.cli.grade import MOST_SHOWN, QUIT, asked, can_ask, facts_text, person_named, rows_from
@@ -227,7 +227,7 @@ def _editor(name: str) -> Callable[..., str] | None:
 
 def _edit(suite: Suite, changed: Suite, accepted: Accepted, target: Path, before: bytes) -> None:
     """Put the accepted cases into the text of the suite."""
-    from proctor.cases.formats.native.json_positions import CannotEdit
+    from proctor.cases.formats.native.editing import CannotEdit
 
     path, edit = Path(str(suite.path)), _editor(suite.format)
     assert edit is not None

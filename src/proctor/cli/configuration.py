@@ -65,7 +65,7 @@ class Configuration:
         """The variables of `env_file`, or of `.env` beside the project file, while a command or a session lasts."""
         if not self.env_files:
             return nullcontext()
-        from proctor.base.env_files import environment_from
+        from proctor.base.environment import environment_from
 
         return environment_from(self.env_files)
 

@@ -14,7 +14,7 @@ from proctor.cli.configuration import Configuration, read_configuration
 from proctor.cli.options_and_output import case_option, json_option, judge_options, say, say_json, store_option
 from proctor.reporting.wording import counted, duration, money
 from proctor.results.baseline import BaselineLine, baseline_path, read_baseline
-from proctor.results.flakiness import FlakyRecord, VarianceSplit, flaky_cases, lines_of_runs, split_variance
+from proctor.results.history import FlakyRecord, VarianceSplit, flaky_cases, lines_of_runs, split_variance
 from proctor.results.judge_calls import judge_name
 from proctor.results.run import Outcome
 from proctor.results.store import FILE, Store, read_run

@@ -22,8 +22,7 @@ from proctor.base.fields import nearest
 from proctor.base.json_data import Json, plain
 from proctor.base.records import record
 from proctor.base.secrets import mask
-from proctor.cases.case_lines import case_lines
-from proctor.cases.formats.loading import load
+from proctor.cases.formats.loading import case_lines, load
 from proctor.cases.suite import Suite
 from proctor.cli.configuration import read_configuration
 from proctor.cli.options_and_output import Seconds, store_option

@@ -19,7 +19,7 @@ from proctor.results.verdict import INTERRUPTED
 from proctor.running.engine.store_writer import status_of
 
 if TYPE_CHECKING:
-    from proctor.results.suite_history import SuiteRun
+    from proctor.results.history import SuiteRun
 
 UNFINISHED = ("interrupted", "died", "running")
 
@@ -54,7 +54,7 @@ def _tell_suite(kept: Store, suite: str, limit: int, as_json: bool) -> int:
     """The runs of one suite, so that one can see where it is going."""
     from itertools import islice
 
-    from proctor.results.suite_history import runs_of, suites_in
+    from proctor.results.history import runs_of, suites_in
 
     found = list(islice(runs_of(kept, suite), limit))
     if not found:

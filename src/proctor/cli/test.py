@@ -211,7 +211,7 @@ def _gate(given: dict[str, Any], configuration: Configuration) -> GateRequest | 
 def _run_name(name: str | None) -> str:
     if name is None:
         return ""
-    from proctor.results.run_names import check_name
+    from proctor.results.run_info import check_name
 
     return check_name(name)
 

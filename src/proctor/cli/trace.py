@@ -159,7 +159,7 @@ def _show(kept: Store, trace_id: str, verbose: bool, as_json: bool) -> int:
 
 def _summary(spans: tuple[Span, ...]) -> str:
     """The tokens and tools of a trace, where it has any."""
-    from proctor.tracing.trace_summary import tool_calls_of, usage_of
+    from proctor.tracing.spans import tool_calls_of, usage_of
 
     usage, calls = usage_of(spans), tool_calls_of(spans)
     said = []

@@ -13,8 +13,8 @@ from proctor.base.errors import UsageError
 from proctor.cli.configuration import read_configuration
 from proctor.cli.options_and_output import say, store_option
 from proctor.cli.suite_files import write_file
-from proctor.results.dataset_proposals import Proposal, proposal_of_spans, proposal_of_trial
 from proctor.results.store import Store
+from proctor.results.trace_cases import Proposal, proposal_of_spans, proposal_of_trial
 
 if TYPE_CHECKING:
     from proctor.tracing.spans import Span

@@ -11,12 +11,12 @@ from pathlib import Path
 from proctor.base.errors import InvalidSuite, Problem, StoreError, UsageError
 from proctor.base.fields import Document
 from proctor.base.json_data import UNSET, Json, json_text, plain, show
-from proctor.base.names import slug
 from proctor.base.records import record
 from proctor.base.source import read_text
 from proctor.base.whole_files import whole_file
 from proctor.cases.evaluator_specs import read_specs, write_specs
 from proctor.cases.formats import pixie
+from proctor.cases.formats.format_spec import slug
 from proctor.cases.suite import Case, EvaluatorSpec, NamedData, Suite
 from proctor.evaluators.evaluation import Evaluable
 

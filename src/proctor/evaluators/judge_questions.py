@@ -130,12 +130,24 @@ class StepsFit:
 
 
 def steps_question(kind: str, instructions: str, criteria: str, parts: str) -> Question[Steps]:
-    """Steps for an assessment by `criteria`; the same for every case, since the question shows nothing of a case."""
+    """Steps for an assessment by `criteria`; the same for every case, since the question shows nothing of a case.
+
+    Where a judge cannot write any, the criteria are the only step.
+    """
 
     def check(reply: Steps) -> str | None:
         return None if any(step.strip() for step in reply.steps) else "steps must have at least one step"
 
-    return Question(kind, 2, instructions, {}, Steps, check, StepsFit(instructions, criteria, parts))
+    return Question(
+        kind,
+        2,
+        instructions,
+        {},
+        Steps,
+        check,
+        StepsFit(instructions, criteria, parts),
+        ready_reply=Steps(steps=[criteria]),
+    )
 
 
 def text_question(kind: str, instructions: str, material: Mapping[str, Texts]) -> Question[WrittenText]:

@@ -86,7 +86,9 @@ class Faithfulness(Judged):
         answer = answer_text(evaluable)
         if not answer.strip():
             raise NothingToCompare("the answer is empty and claims nothing that the passages could bear out")
-        split = await judge.ask(replace(statements(question_text(evaluable), answer), accepts_unclear=True))
+        # The same question as relevancy asks, so that a model is asked once for both.
+        asked = statements(question_text(evaluable), answer)
+        split = await judge.ask(replace(asked, accepts_unclear=True, unread=frozenset({"relevant"})))
         claimed = [item.text for item in split.statements if item.claim == "yes"]
         if not claimed:
             raise NothingToCompare("the answer claims nothing that the passages could bear out")

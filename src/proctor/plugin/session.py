@@ -13,8 +13,8 @@ import pytest
 
 from proctor.agents.agent import BaseAgent
 from proctor.agents.resolving import resolve_agent
+from proctor.base.event_loops import close_kept_loops
 from proctor.base.json_data import canonical, plain
-from proctor.base.threads import close_kept_loops
 from proctor.cases.suite import Suite
 from proctor.cli.configuration import read_configuration
 from proctor.plugin.startup import SESSION, sharing_of

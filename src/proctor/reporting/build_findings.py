@@ -11,7 +11,7 @@ from typing import TextIO
 
 from proctor.base.json_data import Json
 from proctor.base.records import record
-from proctor.cases.case_lines import case_lines
+from proctor.cases.formats.loading import case_lines
 from proctor.reporting.explain import one_line_reason
 from proctor.reporting.terminal.screen import visible
 from proctor.reporting.wording import counted

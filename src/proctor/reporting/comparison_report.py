@@ -12,7 +12,7 @@ from proctor.reporting.html.escaping import inline as html_inline
 from proctor.reporting.markdown.escaping import inline, row, table_head
 from proctor.reporting.terminal.screen import Screen
 from proctor.reporting.wording import counted, duration, money, when
-from proctor.results.agent_table import AgentTable, agent_tables
+from proctor.results.compare_runs import AgentTable, agent_tables
 from proctor.results.comparison import (
     CaseChange,
     Comparison,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from proctor.base.json_data import Json, plain
 from proctor.base.records import record
-from proctor.cases.case_lines import case_lines
+from proctor.cases.formats.loading import case_lines
 from proctor.reporting.call_pairs import CallPair, Fit, found_in_calls, pair_calls
 from proctor.reporting.clusters import Signature, signature
 from proctor.reporting.explain import answer, call_text, expected_call_text, expected_lines, one_line_reason

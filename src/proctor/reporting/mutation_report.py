@@ -10,7 +10,7 @@ from typing import TextIO
 
 from proctor.base.json_data import Json, plain
 from proctor.base.secrets import Masker, mask
-from proctor.cases.mutant_kinds import KINDS
+from proctor.cases.formats.native.parts import MUTANT_KINDS
 from proctor.reporting.html.escaping import block, escape, gauge
 from proctor.reporting.html.escaping import code as html_code
 from proctor.reporting.html.escaping import inline as html_inline
@@ -86,7 +86,7 @@ def _mutant(item: Tried, masker: Masker) -> dict[str, Json]:
         "trial": mutant.trial,
         "turn": mutant.turn + 1,
         "kind": mutant.kind,
-        "what": KINDS[mutant.kind],
+        "what": MUTANT_KINDS[mutant.kind],
         "before": before,
         "after": after,
         "fate": item.fate.value,
@@ -203,7 +203,7 @@ def mutant_title(item: Tried) -> str:
     mutant = item.mutant
     trial = f" #{mutant.trial}" if mutant.trial > 1 else ""
     turn = f", turn {mutant.turn + 1}" if len(mutant.replies) > 1 else ""
-    return f"{mutant.case}{trial}{turn}  {mutant.kind}: {KINDS[mutant.kind]}"
+    return f"{mutant.case}{trial}{turn}  {mutant.kind}: {MUTANT_KINDS[mutant.kind]}"
 
 
 def write_markdown(report: MutationReport, out: TextIO) -> None:

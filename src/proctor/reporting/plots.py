@@ -14,9 +14,9 @@ from proctor.base.errors import ProctorError
 from proctor.base.records import record
 from proctor.reporting.html.escaping import escape, inline
 from proctor.reporting.wording import duration
+from proctor.results.history import SuiteRun, runs_of
 from proctor.results.run import Run, TrialSummary
 from proctor.results.statistics import wilson
-from proctor.results.suite_history import SuiteRun, runs_of
 
 WIDTH, HEIGHT = 320, 92
 LEFT, RIGHT, TOP, BOTTOM = 4, 8, 8, 8

@@ -292,7 +292,7 @@ def _cost(span: LLMSpan) -> float | None:
     model = span.response_model or span.request_model
     if model is None or span.input_tokens is None or span.output_tokens is None:
         return None
-    from proctor.agents.prices import price
+    from proctor.agents.agent import price
 
     return price(model, span.input_tokens, span.output_tokens)
 

@@ -13,7 +13,7 @@ from repository import ROOT
 
 from proctor import Case, Reply, ToolCall, Turn
 from proctor.agents.agent import Usage
-from proctor.cases.mutant_kinds import KINDS
+from proctor.cases.files import KINDS
 from proctor.cases.suite import EvaluatorSpec, Expected, ExpectedCall, Keywords, NamedData
 from proctor.running.mutation import text_changes
 from proctor.running.mutation.mutants import Made, Material, Mutant, mutants_of

@@ -11,9 +11,8 @@ from typing import Any
 
 from proctor.agents.agent import BaseSession, Reply, ToolCall, Usage
 from proctor.agents.frameworks.langchain_inputs import Shape, described, message_text, messages_of, read_shape
-from proctor.agents.replies import to_reply
-from proctor.agents.sessions import CallLog, FrameworkAgent, context_from, state_of
-from proctor.agents.tool_doubles import answer, answer_async, is_doubled
+from proctor.agents.sessions import CallLog, FrameworkAgent, context_from, state_of, to_reply
+from proctor.agents.toolbox import answer, answer_async, is_doubled
 from proctor.base.errors import AgentFailed
 from proctor.base.json_data import Json, fingerprint, plain, show
 from proctor.cases.suite import NOTHING, Case, Turn

@@ -11,7 +11,6 @@ from proctor.base.json_data import Json, plain, show
 from proctor.cases.formats.holodeck.metrics import RAG
 from proctor.cases.formats.holodeck.test_cases import EXPECTED_TOOLS, is_conversation
 from proctor.cases.suite import Case, EvaluatorSpec, ExpectedCall, Suite, Turn
-from proctor.compat.holodeck.backend_results import TokenUsage
 from proctor.compat.holodeck.config import expected_tools, ground_truth
 from proctor.compat.holodeck.driven_agent import Seen, unread
 from proctor.compat.holodeck.eval_kwargs import OWN_SCORE
@@ -21,6 +20,7 @@ from proctor.compat.holodeck.test_results import (
     ReportSummary,
     TestReport,
     TestResult,
+    TokenUsage,
     TurnResult,
 )
 from proctor.evaluators.foreign import invocation

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         generate_dataset_scorecard_html,
         save_dataset_scorecard,
     )
-    from proctor.results.passing import ScoreThreshold
+    from proctor.results.run import ScoreThreshold
     from proctor.running.python_api.asserting import (
         assert_dataset_pass,
         assert_dataset_pass_sync,
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from proctor.tracing.capture import MemoryTraceHandler, add_handler, capture_traces, flush, remove_handler
     from proctor.tracing.observing import observe, start_observation
     from proctor.tracing.spans import LLMSpan, ObservationNode, ObserveSpan
-    from proctor.tracing.wrapping import wrap
+    from proctor.tracing.trial_recording import wrap
 
     TestCase = Evaluable
 
@@ -77,14 +77,14 @@ _HOMES = {
     "evaluators.text.matching": "ExactMatch LevenshteinMatch",
     "reporting.html.scorecard": "DatasetEntryResult DatasetScorecard generate_dataset_scorecard_html "
     "save_dataset_scorecard",
-    "results.passing": "ScoreThreshold",
+    "results.run": "ScoreThreshold",
     "running.python_api.asserting": "assert_dataset_pass assert_dataset_pass_sync assert_pass assert_pass_sync "
     "evaluate_sync run_and_evaluate run_and_evaluate_sync",
     "running.python_api.scorers": "EvalAssertionError",
     "tracing.capture": "MemoryTraceHandler add_handler capture_traces flush remove_handler",
     "tracing.observing": "observe start_observation",
     "tracing.spans": "LLMSpan ObservationNode ObserveSpan",
-    "tracing.wrapping": "wrap",
+    "tracing.trial_recording": "wrap",
     "base.json_data": "UNSET",
 }
 

@@ -84,7 +84,7 @@ class GEval(Judged):
         steps = await self._steps(judge)
         details: dict[str, Any] = {"steps": list(steps)}
         words = {
-            "criteria": f"The criteria:\n{self.criteria}\n\n" if self.criteria else "",
+            "criteria": f"The criteria:\n{self.criteria}\n\n" if self.criteria and steps != (self.criteria,) else "",
             "steps": "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1)),
         }
         if self.strict_mode:

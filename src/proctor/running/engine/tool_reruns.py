@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from proctor.agents.agent import Reply
-from proctor.agents.tool_doubles import DOUBLES, Doubles
+from proctor.agents.toolbox import DOUBLES, Doubles
 from proctor.cases.suite import Case
 from proctor.running.engine.ask import Answer
 from proctor.running.engine.plan import PlannedSuite

@@ -1,9 +1,10 @@
-"""Looks for what a reference names without running its file, so that a suite can be checked and nothing is executed."""
+"""Looks at Python files without running them: what a reference names, and which files a file imports."""
 
 from __future__ import annotations
 
 import ast
 import importlib.machinery
+import importlib.util
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -70,9 +71,37 @@ def file_of_module(name: str, folders: list[Path]) -> Path | None:
 
 def _is_hooked(name: str) -> bool:
     """Whether an installed package is found in a way of its own, as editable installs are."""
-    import importlib.util
-
     try:
         return name in sys.modules or importlib.util.find_spec(name) is not None
     except (ImportError, ValueError):
         return False
+
+
+def imported_files(file: Path) -> set[Path]:
+    """The file and, as far as import statements name them, those of its folder that it needs, at any remove."""
+    found, waiting = {file}, [file]
+    while waiting:
+        further = set(_imports(waiting.pop(), file.parent)) - found
+        found |= further
+        waiting += further
+    return found
+
+
+def _imports(file: Path, top: Path) -> Iterator[Path]:
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError):
+        return
+    for node in ast.walk(tree):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
+        if isinstance(node, ast.ImportFrom):
+            above = file.parents[node.level - 1] if 0 < node.level <= len(file.parents) else None
+            start = "" if node.module is None else f"{node.module}."
+            names = [node.module or "", *(start + name for name in names)]
+            folders = [above] if above is not None else [top, file.parent]
+        else:
+            folders = [top, file.parent]
+        for name in filter(None, names):
+            for folder in folders:
+                place = folder.joinpath(*name.split("."))
+                yield from (path for path in (place.with_suffix(".py"), place / "__init__.py") if path.is_file())

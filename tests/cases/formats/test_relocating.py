@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from proctor.cases.formats.format_spec import moved
 from proctor.cases.formats.loading import load
-from proctor.cases.relocating import moved
 from proctor.running.engine.plan import unresolved
 
 SUITE = """

@@ -1,4 +1,8 @@
-"""The shapes that vendors give to their tokens, and where they stand in a text."""
+"""How secrets look in a text: the shapes that vendors give to their tokens, and values after the name of a secret.
+
+Loaded for texts that may hold one, which few do. All patterns take linear time: quantifiers are bounded or never meet
+the same characters twice.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,25 @@ import functools
 import re
 from collections.abc import Iterator
 
+from proctor.base.secrets import (
+    LONGEST_NAME,
+    LONGEST_VALUE,
+    RANDOM_LENGTH,
+    SECRET_NAMES,
+    SHORTEST_VALUE,
+    UNCERTAIN_NAMES,
+    Secret,
+    is_secret_name,
+    is_uncertain,
+    is_value,
+    kind_of,
+    last_part,
+    looks_random,
+)
+
 LONGEST_PEM = 20_000
 LONG_TEXT = 10_000
+_PASSWORDS = ("password", "passwd", "pwd", "passphrase")
 
 _SHAPES: tuple[tuple[str, str], ...] = (
     ("Anthropic key", r"sk-ant-[\w*-]{8,}"),
@@ -128,3 +149,105 @@ def _loose_shape(kind: str) -> re.Pattern[str]:
 @functools.cache
 def _pem_lines() -> re.Pattern[str]:
     return re.compile(r"(?:(?:\\[nr]|\s){1,4}[A-Za-z0-9+/=]{40,80})+")
+
+
+def find_by_name(text: str) -> Iterator[Secret]:
+    """`api_key=...`, `"password": "..."`, `Authorization: Bearer ...`, `Bearer ...`."""
+    lowered = text.lower()
+    if len(lowered) != len(text):  # one letter becomes two: places would not be the same
+        lowered = "".join(character.lower() if character.isascii() else character for character in text)
+    position = 0
+    while (match := _named().search(lowered, position)) is not None:
+        position = match.end()
+        name = match[0].rstrip(" \t:=>\"'\\")
+        if name in ("bearer", "basic") and match[0][-1] in " \t":
+            value = _SCHEME_VALUE.match(text, position)
+            if value is not None and _is_credential(name, value[0]):
+                yield Secret("Bearer token" if name == "bearer" else "Basic authorization", *value.span(), True)
+            continue
+        name = _whole_name(text, match.start(), match.start() + len(name))
+        found = _value_after(text, position, name)
+        if found is not None:
+            yield Secret(kind_of(name), *found, True)
+            position = found[1]
+
+
+def _whole_name(text: str, start: int, end: int) -> str:
+    first = start
+    while first > 0 and end - first < LONGEST_NAME and (text[first - 1].isalnum() or text[first - 1] in "_.-"):
+        first -= 1
+    return "" if text[first - 1 : first] == "[" and text[first:end] == "secret" else text[first:end]
+
+
+def _value_after(text: str, start: int, name: str) -> tuple[int, int] | None:
+    """Where the secret after a name stands; `None` where it is an ordinary word, a variable, or masked already."""
+    certain = bool(name) and is_secret_name(name)
+    if not certain and not is_uncertain(name):
+        return None
+    last, equals = last_part(name), text[start - 1] == "="
+    quote = text[start : start + 2].lstrip("\\")[:1] if text[start : start + 1] in ("\\", '"', "'") else ""
+    if quote in ('"', "'") and quote:
+        start += 2 if text[start] == "\\" else 1
+    if last.endswith("authorization"):
+        scheme = _SCHEME.match(text, start)
+        value = _BARE.match(text, start if scheme is None else scheme.end())
+        if value is None or (scheme is None and not _is_unusual(value[0])):
+            return None
+        return value.span()
+    if quote in ('"', "'") and quote:
+        value = _QUOTED[quote, text[start - 2 : start - 1] == "\\"].match(text, start)
+        random = value is not None and (certain or looks_random(value[0]))
+        return value.span() if value is not None and random and is_value(value[0], last) else None
+    if last.endswith("cookie"):
+        value = _COOKIES.match(text, start)
+        return None if value is None else value.span()
+    value = _BARE.match(text, start)
+    if value is None or not is_value(value[0], last):
+        return None
+    if not certain:
+        return value.span() if looks_random(value[0]) else None
+    tight = equals and last.endswith(_PASSWORDS) and text[value.end() : value.end() + 1] != "("
+    plain_word = tight and len(value[0]) >= SHORTEST_VALUE and value[0].isalpha() and "pass" not in value[0].lower()
+    return value.span() if plain_word or _is_unusual(value[0]) else None
+
+
+def _is_unusual(value: str) -> bool:
+    """Neither a word nor the name of something in code."""
+    return not _IDENTIFIER.fullmatch(value.rstrip("="))
+
+
+def _is_credential(scheme: str, value: str) -> bool:
+    if scheme == "bearer":
+        mixed = len(value) >= RANDOM_LENGTH and value.lower() != value and value[1:].upper() != value[1:]
+        return mixed or (len(value) >= 12 and any(character.isdigit() for character in value))
+    import base64
+    import binascii
+
+    try:
+        return b":" in base64.b64decode(value[:400].rstrip("=") + "==", validate=False)
+    except (binascii.Error, ValueError):
+        return False
+
+
+_BARE = re.compile(rf"[^\s\"'`,;&=<>{{}}()\[\]\\]{{4,{LONGEST_VALUE}}}={{0,2}}")
+_QUOTED = {
+    ('"', False): re.compile(rf'(?:[^"\\\r\n]|\\.){{1,{LONGEST_VALUE}}}'),
+    ("'", False): re.compile(rf"(?:[^'\\\r\n]|\\.){{1,{LONGEST_VALUE}}}"),
+    ('"', True): re.compile(rf'[^"\\\r\n]{{1,{LONGEST_VALUE}}}'),
+    ("'", True): re.compile(rf"[^'\\\r\n]{{1,{LONGEST_VALUE}}}"),
+}
+"""By quote, and whether it stands escaped in a text that is itself quoted."""
+_COOKIES = re.compile(rf"[\w.-]{{1,100}}=[^\r\n\"'\[\]]{{4,{LONGEST_VALUE}}}")
+_SCHEME = re.compile(r"(?:bearer|basic|token|digest|apikey|negotiate|bot)[ \t]{1,4}", re.IGNORECASE)
+_SCHEME_VALUE = re.compile(rf"[A-Za-z0-9+/=._~*-]{{8,{LONGEST_VALUE}}}")
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z_.]*[!?:]?")
+
+
+@functools.cache
+def _named() -> re.Pattern[str]:
+    """In text in lower case: a name, the quote that closes it, and what stands between a name and its value."""
+    names: dict[str, list[str]] = {"b": [r"(?:earer|asic)[ \t]{1,4}(?=[a-z0-9])"]}
+    between = r"(?:\\?[\"'])?[ \t]{0,3}(?:=>|:=|[:=])[ \t]{0,3}"
+    for name in sorted((*SECRET_NAMES, *UNCERTAIN_NAMES), key=len, reverse=True):
+        names.setdefault(name[0], []).append(name[1:].replace("_", "[_-]?") + between)
+    return re.compile("|".join(f"{first}(?:{'|'.join(rests)})" for first, rests in names.items()))
