@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 import yaml
+from otlp_documents import to_otlp
 from test_cli_openai_traces import address
 
 from proctor.agents.agent import ToolCall
 from proctor.tracing.spans import AssistantMessage, LLMSpan, ObserveSpan, Span, TextContent, UserMessage
-from proctor.tracing.trace_files import to_otlp
 
 __all__ = ["address"]
 Command = Callable[..., Any]

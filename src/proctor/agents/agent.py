@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import functools
 import inspect
-import json
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Any, Protocol, Self, runtime_checkable
 
-from proctor.base.json_data import Json, fingerprint, plain
+from proctor.base.json_data import Json, fingerprint, parsed, plain
 from proctor.base.records import record
 from proctor.cases.suite import NOTHING, Case, NamedData, Turn
 
@@ -176,13 +175,8 @@ class ToolCall:
             return cls(name, **rest)
         if isinstance(arguments, (str, bytes)):
             text = arguments if isinstance(arguments, str) else arguments.decode("utf-8", "replace")
-            try:
-                parsed = json.loads(text)
-            except (ValueError, RecursionError):
-                return cls(name, raw_arguments=text, **rest)
-            if isinstance(parsed, Mapping):
-                return cls(name, dict(parsed), **rest)
-            return cls(name, raw_arguments=text, **rest)
+            data = parsed(text)
+            return cls(name, dict(data), **rest) if isinstance(data, Mapping) else cls(name, raw_arguments=text, **rest)
         return cls(name, raw_arguments=repr(arguments), **rest)
 
 

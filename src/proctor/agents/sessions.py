@@ -27,7 +27,7 @@ from proctor.agents.chat_messages import (
 )
 from proctor.base.errors import UnreadableReply
 from proctor.base.json_data import Json, plain, show
-from proctor.base.references import describe, source_fingerprint
+from proctor.base.references import describe, is_filled, source_fingerprint
 from proctor.base.reply_size import UNDERWAY
 from proctor.cases.suite import Case, NamedData, Turn
 
@@ -314,14 +314,7 @@ def read_data(text: str) -> Json:
 
 def closure_values(function: Any) -> list[Any]:
     """What the closure of a function holds, apart from variables that are not set yet."""
-    return [cell.cell_contents for cell in getattr(function, "__closure__", None) or () if _is_filled(cell)]
-
-
-def _is_filled(cell: Any) -> bool:
-    try:
-        return cell.cell_contents is not cell
-    except ValueError:
-        return False
+    return [cell.cell_contents for cell in getattr(function, "__closure__", None) or () if is_filled(cell)]
 
 
 def state_of(value: Any) -> Mapping[str, Json] | None:

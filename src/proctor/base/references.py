@@ -263,7 +263,7 @@ class _Configuration:
             parts = {"function": target.__func__, "object": target.__self__}
         elif isinstance(target, FunctionType):
             held = zip(target.__code__.co_freevars, target.__closure__ or (), strict=True)
-            parts = {key: cell.cell_contents for key, cell in held if _is_filled(cell)}
+            parts = {key: cell.cell_contents for key, cell in held if is_filled(cell)}
             parts |= {"defaults": target.__defaults__, "keyword defaults": target.__kwdefaults__}
         elif is_own_code(type(target)) or dataclasses.is_dataclass(target):
             parts = _attributes(target)
@@ -282,7 +282,8 @@ def _attributes(target: Any) -> dict[str, Any]:
     return {**{name: getattr(target, name) for name in slots}, **getattr(target, "__dict__", {})}
 
 
-def _is_filled(cell: Any) -> bool:
+def is_filled(cell: Any) -> bool:
+    """Whether the variable behind a cell of a closure is set."""
     try:
         return cell.cell_contents is not cell
     except ValueError:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
@@ -16,7 +15,7 @@ from typing import Any
 from proctor.agents.agent import Agent, BaseAgent, Reply, Session, ToolCall
 from proctor.agents.toolbox import UnfitArguments, fitted
 from proctor.base.errors import AgentFailed, InvalidSuite
-from proctor.base.json_data import Json, fingerprint, plain, show
+from proctor.base.json_data import Json, fingerprint, parsed, plain, show
 from proctor.base.records import record
 from proctor.base.references import describe
 from proctor.base.threads import call_in_thread
@@ -264,12 +263,7 @@ def retrieved(calls: Iterable[ToolCall], spec: AgentSpec) -> list[str]:
 
 def _unpacked(result: Json) -> Json:
     """Some SDKs take nothing but text, in which a list of passages is JSON."""
-    if not isinstance(result, str) or not result.startswith("["):
-        return result
-    try:
-        return json.loads(result)
-    except (ValueError, RecursionError):
-        return result
+    return parsed(result) if isinstance(result, str) and result.startswith("[") else result
 
 
 def _as_passage(item: Json) -> str:

@@ -24,11 +24,6 @@ ERROR = 2
 OPERATION_NAMES = {"chat": "chat", "embedding": "embeddings"}
 
 
-def to_otlp(spans: Iterable[Span], service: str = "proctor") -> dict[str, Json]:
-    """One OTLP document: model calls in the GenAI conventions, other steps in those of OpenInference."""
-    return {"resourceSpans": [to_resource(spans, {"service.name": service})]}
-
-
 def to_resource(spans: Iterable[Span], attributes: Mapping[str, Json]) -> dict[str, Json]:
     """One entry of `resourceSpans`: spans that have where they come from in common."""
     scope = {"name": "proctor", "version": __version__}
@@ -36,11 +31,6 @@ def to_resource(spans: Iterable[Span], attributes: Mapping[str, Json]) -> dict[s
         "resource": {"attributes": _attributes(attributes)},
         "scopeSpans": [{"scope": scope, "spans": [_written(span) for span in spans]}],
     }
-
-
-def from_otlp(document: Any) -> list[Span]:
-    """The spans of an OTLP document; `ValueError` says where it is none."""
-    return [span for _, spans in from_resources(document) for span in spans]
 
 
 def from_resources(document: Any) -> list[tuple[dict[str, Json], list[Span]]]:
@@ -231,13 +221,8 @@ LARGEST_UNPACKED = 200_000_000
 """Bytes; a compressed file of a few kilobytes can hold more than any memory."""
 
 
-def read_traces(path: Path) -> list[Span]:
-    """The spans that `path` holds; raises `InvalidSuite` with everything that is wrong with it."""
-    return [span for found in find_traces(path) for span in found.spans]
-
-
 def find_traces(path: Path) -> list[FoundTrace]:
-    """The spans that `path` holds, those of a trial or of one trace together; problems as in `read_traces`."""
+    """The spans that `path` holds, those of a trial or of one trace together; raises `InvalidSuite`."""
     problems: list[Problem] = []
     groups: dict[str, tuple[dict[str, Json], list[Span]]] = {}
     records: list[tuple[int, Mapping[str, Any]]] = []
