@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
@@ -67,6 +68,9 @@ class LazyGroup(click.Group):
             return None
         home, name = HOMES.get(cmd_name, (cmd_name, "command"))
         command: click.Command = getattr(importlib.import_module(f"proctor.cli.{home}"), name)
+        if not gc.isenabled():  # `__main__` switched it off; what is loaded now lives as long as the process
+            gc.freeze()
+            gc.enable()
         return _with_help_page(command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -23,7 +22,7 @@ from proctor.cases.matchers.value_matchers import (
 )
 
 
-@dataclass(frozen=True)
+@record
 class OneOf:
     """Any one of several values."""
 
@@ -215,7 +214,7 @@ class Each:
         return form if self.at_most is None else form | {"at_most": self.at_most}
 
 
-@dataclass(frozen=True)
+@record
 class Subset:
     """An object or list that contains at least these parts, however deep; each part may be a matcher itself."""
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -123,7 +122,7 @@ class Equals:
         return {"$equals": self.value} if has_forms(self.value) else self.value
 
 
-@dataclass(frozen=True)
+@record
 class Regex:
     """Text that the pattern matches from end to end."""
 
@@ -246,7 +245,7 @@ def type_name(value: Json) -> str:
     return names.get(type(value), "string")
 
 
-@dataclass(frozen=True)
+@record
 class Predicate:
     """Whatever the named function, given the value, calls true."""
 
