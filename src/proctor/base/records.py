@@ -54,7 +54,8 @@ def _made(cls: type[T], methods: dict[str, Any]) -> type[T]:
         "_compared": staticmethod(_values_of([item.name for item in own if item.compare])),
         "_given": staticmethod(_values_of(init.names)),
     }
-    init.made = type(cls)(cls.__name__, cls.__bases__, namespace)
+    make_class: Any = type(cls)
+    init.made = make_class(cls.__name__, cls.__bases__, namespace)
     return init.made  # type: ignore[no-any-return]
 
 
@@ -120,7 +121,7 @@ class _Init:
             if value is MISSING:
                 if item.default_factory is MISSING:
                     return False
-                value = item.default_factory()
+                value = item.default_factory()  # type: ignore[operator]
             object.__setattr__(instance, item.name, value)
         if hasattr(instance, "__post_init__"):
             instance.__post_init__()
