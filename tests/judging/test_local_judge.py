@@ -20,8 +20,9 @@ from proctor.evaluators.rag.retrieval import ContextualRecall, ContextualRelevan
 from proctor.evaluators.rubric.geval import GEval
 from proctor.judging.context import JudgeContext, judge_context
 from proctor.judging.judge_factory import SharedJudges
-from proctor.judging.local_judge import HELPS, SAID, scale_of
-from proctor.judging.small_model_prompts import short_prompt_of
+from proctor.judging.local_judge import HELPS, SAID, evidence, scale_of
+from proctor.judging.prompts import short_prompt_of
+from proctor.judging.questions import claims
 
 QUESTION = "How long do refunds take, and what does shipping cost?"
 ANSWER = "Hello! Refunds take 5 days. Shipping to Norway costs 90 euros."
@@ -93,19 +94,26 @@ def test_one_word_is_asked_for_by_grammar_with_examples_before_it() -> None:
     assert ANSWER not in json.dumps(asked.body)
 
 
-def test_statements_of_one_answer_are_asked_about_with_the_same_beginning() -> None:
+def test_whatever_all_questions_of_a_kind_share_comes_first_so_that_it_is_read_once() -> None:
     with judge_server(reluctant(lambda statement: True)) as server:
         evaluated(Faithfulness(), server)
-        prompts = [each.last for each in server.requests if about(each) in (FIVE_DAYS, NORWAY)]
-    beginnings = {prompt[: prompt.index("<statement-")] for prompt in prompts}
-    assert len(prompts) == 2
+        beginnings = {json.dumps(each.messages[:-1]) for each in server.requests}
     assert len(beginnings) == 1
 
 
-def test_a_text_that_a_rule_made_readable_cannot_hold_its_own_mark() -> None:
+def test_a_model_is_shown_the_sentences_that_speak_of_the_statement_and_no_others() -> None:
+    passages = [
+        "The shop is in Bergen. It was opened in 1998. Refunds take 5 days.",
+        "Gift cards are valid for a year. Nobody likes rain. A refund goes back to the card.",
+    ]
+    found = evidence("Refunds take 5 days and go back to the card.", passages).splitlines()
+    assert found == ["Refunds take 5 days.", "Gift cards are valid for a year.", "A refund goes back to the card."]
+    assert evidence("Cats sleep.", ["One.", "Two.", "Three.", "Four."]) == "One.\nTwo.\nThree."
+
+
+def test_a_statement_stands_between_marks_that_it_cannot_hold() -> None:
     every = [f"{number:04x}" for number in range(0x10000)]
-    material = {"passage": ["So."], "statement": " ".join(every)}
-    prompt = short_prompt_of(SAID.about(material, ("So.",)))
+    prompt = short_prompt_of(SAID.about({"passage": "So.", "statement": " ".join(every)}))
     (mark,) = set(re.findall(r"<statement-(\w+)>", prompt.user))
     assert mark not in every
 
@@ -116,8 +124,6 @@ def test_known_answers_are_asked_for_once() -> None:
     async def twice(server: JudgeServer) -> None:
         judge = judges.panel({"model": f"local:{server.root}"}).judges[0]
         for text in ("One.", "Two."):
-            from proctor.judging.questions import claims
-
             await judge.ask(claims([text], ["One."]))
 
     with judge_server(reluctant(lambda statement: True)) as server:

@@ -15,10 +15,11 @@ from typing import Annotated, Any, Literal
 from proctor.base.errors import JudgeFailed
 from proctor.base.records import record
 from proctor.judging.judge import Judge, Question, ReplyT, Texts, as_list
+from proctor.judging.prompts import WordQuestion
 from proctor.judging.questions import BARE, Graded, YesNo
+from proctor.judging.reply_sources import shared_words
 from proctor.judging.rule_judge.relevance import makes_claim
 from proctor.judging.rule_judge.statements import statements, without_courtesy
-from proctor.judging.small_model_prompts import WordQuestion
 
 Material = Mapping[str, Texts]
 
@@ -51,7 +52,7 @@ class WordKind:
     known: tuple[Sample, ...]
     """Asked once, to find out how likely the model makes a yes where it is right, and where it is wrong."""
 
-    def about(self, material: Material, among: tuple[str, ...] = ()) -> WordQuestion[Any]:
+    def about(self, material: Material) -> WordQuestion[Any]:
         return WordQuestion(
             kind=self.name,
             version=1,
@@ -60,12 +61,11 @@ class WordKind:
             reply=YesNoReply if len(self.words) == 2 else YesNoUnclearReply,
             words=self.words,
             examples=tuple((sample.material, sample.word) for sample in self.shown),
-            among=among,
         )
 
 
 def _said(word: str, passage: str, statement: str) -> Sample:
-    return Sample({"passage": [passage], "statement": statement}, word)
+    return Sample({"passage": passage, "statement": statement}, word)
 
 
 _TICKETS = "Tickets cost 8 pounds. The lift is out of order until Friday."
@@ -76,8 +76,8 @@ _STORAGE = "Our plan includes 20 GB of storage. Support is by e-mail only."
 
 SAID = WordKind(
     "said",
-    "Say whether the passages say what the statement says: yes if they do, no if they say otherwise, unclear if they "
-    "do not say.",
+    "Say whether the passage says what the statement says: yes if it does, no if it says otherwise, unclear if it does "
+    "not say.",
     ("yes", "no", "unclear"),
     (
         _said("yes", _TICKETS, "Tickets cost 8 pounds."),
@@ -185,7 +185,7 @@ class LocalJudge:
             return await self._model.ask(question, sample=sample)
 
         async def ask(kind: WordKind, items: Sequence[Material]) -> list[Heard]:
-            return await self._words(kind, items, question.material, sample)
+            return await self._words(kind, items, sample)
 
         reply = question.reply.model_validate(await plan(question, ask))
         complaint = question.check(reply) if question.check else None
@@ -193,10 +193,9 @@ class LocalJudge:
             raise JudgeFailed(f"{self.name}: what was asked item by item does not fit: {complaint}")
         return reply
 
-    async def _words(self, kind: WordKind, items: Sequence[Material], whole: Material, sample: int) -> list[Heard]:
-        among = tuple(text for material in (whole, *items) for texts in material.values() for text in as_list(texts))
-        asked = [kind.about(material, among) for material in items]
-        replies = await asyncio.gather(*(self._model.ask(each, sample=sample) for each in asked))
+    async def _words(self, kind: WordKind, items: Sequence[Material], sample: int) -> list[Heard]:
+        asked = [self._model.ask(kind.about(material), sample=sample) for material in items]
+        replies = await asyncio.gather(*asked)
         if not any(reply.partial_credit is not None for reply in replies):
             return [Heard(reply.word, None) for reply in replies]
         scale = await self._scale(kind, sample)
@@ -228,7 +227,7 @@ async def _statements(question: Question[Any], ask: Ask) -> dict[str, Any]:
     """The answer split by rule; relevance is asked only of what is more than courtesy."""
     asked, texts = _text(question, "question"), _split(_text(question, "answer"))
     saying = [] if "relevant" in question.unread else [text for text in texts if without_courtesy(text)]
-    heard = await ask(HELPS, [{"question": asked, "statement": text} for text in saying]) if saying else []
+    heard = await ask(HELPS, [{"question": asked, "statement": text} for text in saying])
     by_text = dict(zip(saying, heard, strict=True))
     return {"statements": [_statement(text, by_text.get(text), bool(question.unread)) for text in texts]}
 
@@ -297,7 +296,20 @@ async def _comparison(question: Question[Any], ask: Ask) -> dict[str, Any]:
 
 
 async def _supported(texts: Sequence[str], passages: Sequence[str], ask: Ask) -> list[Heard]:
-    return await ask(SAID, [{"passage": list(passages), "statement": text} for text in texts]) if texts else []
+    return await ask(SAID, [{"passage": evidence(text, passages), "statement": text} for text in texts])
+
+
+MOST_SENTENCES = 3
+
+
+def evidence(statement: str, passages: Sequence[str]) -> str:
+    """The sentences of the passages that have most words in common with a statement, in their order.
+
+    The longer the passages, the readier is a small model to find anything in them; so it is shown only these.
+    """
+    sentences = [text for passage in passages for text in statements(passage) or [passage]]
+    ranked = sorted(range(len(sentences)), key=lambda number: -shared_words(statement, sentences[number]))
+    return "\n".join(sentences[number] for number in sorted(ranked[:MOST_SENTENCES]))
 
 
 PLANS: Mapping[str, Callable[[Question[Any], Ask], Awaitable[dict[str, Any]]]] = {
