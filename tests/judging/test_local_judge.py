@@ -107,6 +107,7 @@ def test_a_model_is_shown_the_sentences_that_speak_of_the_statement_and_no_other
         "Gift cards are valid for a year. Nobody likes rain. A refund goes back to the card.",
     ]
     found = evidence("Refunds take 5 days and go back to the card.", passages).splitlines()
+    assert evidence("It was opened in 1998.", passages) == "It was opened in 1998."
     assert found == ["Refunds take 5 days.", "Gift cards are valid for a year.", "A refund goes back to the card."]
     assert evidence("Cats sleep.", ["One.", "Two.", "Three.", "Four."]) == "One.\nTwo.\nThree."
 

@@ -308,8 +308,10 @@ def evidence(statement: str, passages: Sequence[str]) -> str:
     The longer the passages, the readier is a small model to find anything in them; so it is shown only these.
     """
     sentences = [text for passage in passages for text in statements(passage) or [passage]]
-    ranked = sorted(range(len(sentences)), key=lambda number: -shared_words(statement, sentences[number]))
-    return "\n".join(sentences[number] for number in sorted(ranked[:MOST_SENTENCES]))
+    shared = [shared_words(statement, text) for text in sentences]
+    ranked = sorted(range(len(sentences)), key=lambda number: -shared[number])[:MOST_SENTENCES]
+    telling = [number for number in sorted(ranked) if shared[number]]
+    return "\n".join(sentences[number] for number in telling or sorted(ranked))
 
 
 PLANS: Mapping[str, Callable[[Question[Any], Ask], Awaitable[dict[str, Any]]]] = {
