@@ -20,7 +20,7 @@ from proctor.evaluators.rag.retrieval import ContextualRecall, ContextualRelevan
 from proctor.evaluators.rubric.geval import GEval
 from proctor.judging.context import JudgeContext, judge_context
 from proctor.judging.judge_factory import SharedJudges
-from proctor.judging.local_judge import HELPS, SAID, evidence, scale_of
+from proctor.judging.local_judge import HELPS, MEETS, SAID, evidence, scale_of
 from proctor.judging.prompts import short_prompt_of
 from proctor.judging.questions import claims
 
@@ -189,15 +189,42 @@ def test_an_expected_answer_is_split_by_rule_too() -> None:
     assert correct.details["factuality"] < 0.5
 
 
-def test_the_criteria_are_the_only_step_of_a_local_model() -> None:
-    criteria = "The answer is polite and names a price."
-    with judge_server(json.dumps({"mark": "7", "reason": ""})) as server:
-        found = evaluated(GEval(criteria=criteria), server)
+CRITERIA = "The answer is polite and names a price."
+
+
+def test_the_criteria_are_the_only_step_of_a_local_model_and_are_asked_for_by_a_word() -> None:
+    def script(asked: Asked) -> Any:
+        known = re.findall(r"<answer-\w+>\n(.*?)\n</answer-", asked.last)[-1]
+        is_right = known in [each.material["answer"] for each in MEETS.known if each.word == "yes"]
+        return with_logits(("no", {"no": 0.6, "yes": 0.3} if is_right or known == ANSWER else {"no": 0.8, "yes": 0.1}))
+
+    with judge_server(script) as server:
+        found = evaluated(GEval(criteria=CRITERIA), server)
+        asked = server.requests[0]
+    assert found.details["steps"] == [CRITERIA]
+    assert (found.score, found.details["mark"]) == pytest.approx((0.9, 9.0), abs=0.1)
+    assert asked.last.startswith(f"The criteria: {CRITERIA}\n")
+    assert asked.body["grammar"] == 'root ::= "yes" | "no"'
+    assert len(server.requests) == 1 + len(MEETS.known)
+
+
+@pytest.mark.parametrize(("word", "score"), [("yes", 1.0), ("no", 0.0)])
+@pytest.mark.parametrize("given", [{"criteria": CRITERIA}, {"evaluation_steps": ("Be polite.", "Name a price.")}])
+@pytest.mark.parametrize("strict_mode", [True, False])
+def test_a_word_without_probabilities_is_all_or_nothing(word: str, score: float, given: Any, strict_mode: bool) -> None:
+    with judge_server(word) as server:
+        assert evaluated(GEval(**given, strict_mode=strict_mode), server).score == score
+
+
+def test_a_rubric_is_marked_within_a_grammar() -> None:
+    bands = ({"score_range": (0, 4), "expected_outcome": "rude"}, {"score_range": (5, 9), "expected_outcome": "polite"})
+    with judge_server(json.dumps({"mark": "9", "reason": ""})) as server:
+        found = evaluated(GEval(criteria=CRITERIA, rubric=bands), server)
         (asked,) = server.requests
-    assert (found.score, found.details["steps"]) == (0.7, [criteria])
-    assert asked.system.count(criteria) == 1
+    assert (found.score, found.details["steps"]) == (1.0, [CRITERIA])
+    assert asked.system.count(CRITERIA) == 1
     schema = asked.body["response_format"]["json_schema"]["schema"]
-    assert schema["properties"]["mark"] == {"enum": [str(mark) for mark in range(11)]}
+    assert schema["properties"]["mark"] == {"enum": [str(mark) for mark in range(10)]}
 
 
 def test_a_model_that_is_sure_of_itself_is_believed_as_it_is() -> None:

@@ -156,10 +156,11 @@ class LocalEndpoint:
     async def _posted(self, body: Json, timeout: float) -> Json:
         import httpx2
 
-        # A server on this machine is not asked through a proxy, whatever the environment says.
         try:
-            async with httpx2.AsyncClient(trust_env=False, headers=self._headers, timeout=timeout) as client:
-                response = await client.post(f"{await self._base()}/v1/chat/completions", json=body)
+            base = await self._base()
+            options = _client_options(base, self._headers, timeout)
+            async with httpx2.AsyncClient(**options) as client:
+                response = await client.post(f"{base}/v1/chat/completions", json=body)
         except httpx2.TimeoutException:
             raise EndpointFailed("did not answer in time", transient=True, timed_out=True) from None
         except (httpx2.TransportError, httpx2.InvalidURL) as error:
@@ -187,17 +188,30 @@ def _base_of(address: str) -> str:
     return address.rstrip("/").removesuffix("/v1")
 
 
+def _client_options(base: str, headers: Mapping[str, str], timeout: float) -> dict[str, Any]:
+    """No proxy, whatever the environment says; and certificates, which take long to read, only where they are used."""
+    verify = not base.startswith("http://")
+    return {"trust_env": False, "verify": verify, "headers": dict(headers), "timeout": timeout}
+
+
 def _served_model(base: str, headers: Mapping[str, str]) -> Json:
-    """What a server tells about its model; `None` if it does not answer, which the first request will report."""
+    """What a server tells about its model, or its address where it tells nothing.
+
+    `None` if it does not answer, which the first request will report.
+    """
     import httpx2
 
     try:
-        with httpx2.Client(trust_env=False, headers=dict(headers), timeout=5.0) as client:
-            found = client.get(f"{base}/v1/models").json()["data"][0]
+        with httpx2.Client(**_client_options(base, headers, 5.0)) as client:
+            answer = client.get(f"{base}/v1/models")
+    except (httpx2.HTTPError, httpx2.InvalidURL):
+        return None
+    try:
+        found = answer.json()["data"][0]
         meta = found.get("meta") or {}
         return [found.get("id"), *(meta.get(name) for name in ("n_params", "size", "n_vocab"))]
-    except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, LookupError, TypeError, AttributeError):
-        return None
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return base
 
 
 def only_choice(schema: Mapping[str, Json]) -> tuple[str, list[str]] | None:

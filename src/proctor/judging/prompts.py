@@ -93,12 +93,21 @@ REASON = "reason"
 
 
 @record
+class Example:
+    """Material of some kind of question, with the right word."""
+
+    material: Mapping[str, Texts]
+    word: str
+    criteria: str = ""
+
+
+@record
 class WordQuestion(Question[ReplyT]):
     """A question that is answered by one word: what models of half a billion parameters can do."""
 
     words: tuple[str, ...] = ()
-    examples: tuple[tuple[Mapping[str, Texts], str], ...] = ()
-    """Material of the same kind with the right word; without any, such a model says the same word to everything."""
+    examples: tuple[Example, ...] = ()
+    """Without any, such a model says the same word to everything."""
 
 
 def short_prompt_of(question: Question[Any]) -> Prompt:
@@ -131,10 +140,15 @@ def _word_prompt(question: WordQuestion[Any]) -> Prompt:
     wanted = f"one word: {', '.join(question.words[:-1])} or {question.words[-1]}"
     return Prompt(
         system=f"{SHORT_RULES}{question.instructions.strip()}\n\nReply with {wanted}.",
-        user="\n".join(fenced_material(question.material, SHORT_MARK)),
-        examples=tuple(("\n".join(fenced_material(shown, SHORT_MARK)), word) for shown, word in question.examples),
+        user=_asked(question),
+        examples=tuple((_asked(example), example.word) for example in question.examples),
         wanted=wanted,
     )
+
+
+def _asked(about: WordQuestion[Any] | Example) -> str:
+    criteria = [f"The criteria: {about.criteria}"] if about.criteria else []
+    return "\n".join([*criteria, *fenced_material(about.material, SHORT_MARK)])
 
 
 SCALE_FIELD = "mark"
