@@ -15,9 +15,14 @@ from logit_server import with_logits
 from proctor.cases.suite import NamedData
 from proctor.evaluators.evaluation import Evaluable, Evaluation
 from proctor.evaluators.judged_evaluator import NoVerdict
-from proctor.evaluators.rag.answer_quality import AnswerCorrectness, AnswerRelevancy, Faithfulness
-from proctor.evaluators.rag.retrieval import ContextualRecall, ContextualRelevancy
-from proctor.evaluators.rubric.geval import GEval
+from proctor.evaluators.rag import (
+    AnswerCorrectness,
+    AnswerRelevancy,
+    ContextualRecall,
+    ContextualRelevancy,
+    Faithfulness,
+)
+from proctor.evaluators.rubric.marks import GEval
 from proctor.judging.context import JudgeContext, judge_context
 from proctor.judging.judge_factory import SharedJudges
 from proctor.judging.local_judge import HELPS, MEETS, SAID, evidence, scale_of

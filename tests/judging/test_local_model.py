@@ -22,8 +22,8 @@ import pytest
 from proctor.base.errors import JudgeFailed
 from proctor.cases.suite import NamedData
 from proctor.evaluators.evaluation import Evaluable, Evaluation
-from proctor.evaluators.rag.answer_quality import Faithfulness
-from proctor.evaluators.rubric.geval import GEval
+from proctor.evaluators.rag import Faithfulness
+from proctor.evaluators.rubric.marks import GEval
 from proctor.judging.context import JudgeContext, judge_context
 from proctor.judging.judge_factory import SharedJudges
 from proctor.judging.local_model import serve

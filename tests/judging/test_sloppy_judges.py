@@ -12,8 +12,8 @@ from judge_server import Asked, JudgeServer, judge_server
 from proctor.cases.suite import NamedData
 from proctor.evaluators.evaluation import Evaluable, Evaluation
 from proctor.evaluators.judged_evaluator import NoVerdict
-from proctor.evaluators.rag.answer_quality import AnswerRelevancy, Faithfulness, Hallucination
-from proctor.evaluators.rubric.geval import GEval
+from proctor.evaluators.rag import AnswerRelevancy, Faithfulness, Hallucination
+from proctor.evaluators.rubric.marks import GEval
 from proctor.judging.context import JudgeContext, judge_context
 from proctor.judging.judge_factory import SharedJudges
 from proctor.judging.prompts import prompt_of, short_prompt_of, short_schema_of

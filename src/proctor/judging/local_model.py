@@ -17,7 +17,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from proctor.agents.agent import Usage
 from proctor.base.errors import UsageError
@@ -28,6 +28,9 @@ from proctor.base.threads import call_in_thread
 from proctor.judging.judge import Completion, EndpointFailed, Prompt
 from proctor.judging.logprobs import Token, choice_probabilities
 from proctor.judging.prompts import verdict_first, with_short_reasons
+
+if TYPE_CHECKING:
+    import ssl
 
 Reasons = Literal["before", "after", "none"]
 
@@ -108,7 +111,7 @@ class LocalEndpoint:
             "top_p": spec.top_p,
             "max_tokens": spec.max_tokens or LONGEST_REPLY,
             "reasons": f"{LONGEST_REASON} before" if spec.reasons == "before" else self._longest_reason,
-            "model": self._identity,
+            "model": self._identity or None,
         }
         return {name: value for name, value in given.items() if value is not None}
 
@@ -156,11 +159,12 @@ class LocalEndpoint:
     async def _posted(self, body: Json, timeout: float) -> Json:
         import httpx2
 
+        # A server on this machine is not asked through a proxy, whatever the environment says.
         try:
-            base = await self._base()
-            options = _client_options(base, self._headers, timeout)
-            async with httpx2.AsyncClient(**options) as client:
-                response = await client.post(f"{base}/v1/chat/completions", json=body)
+            async with httpx2.AsyncClient(
+                trust_env=False, verify=_trusted(), headers=self._headers, timeout=timeout
+            ) as client:
+                response = await client.post(f"{await self._base()}/v1/chat/completions", json=body)
         except httpx2.TimeoutException:
             raise EndpointFailed("did not answer in time", transient=True, timed_out=True) from None
         except (httpx2.TransportError, httpx2.InvalidURL) as error:
@@ -188,30 +192,28 @@ def _base_of(address: str) -> str:
     return address.rstrip("/").removesuffix("/v1")
 
 
-def _client_options(base: str, headers: Mapping[str, str], timeout: float) -> dict[str, Any]:
-    """No proxy, whatever the environment says; and certificates, which take long to read, only where they are used."""
-    verify = not base.startswith("http://")
-    return {"trust_env": False, "verify": verify, "headers": dict(headers), "timeout": timeout}
-
-
 def _served_model(base: str, headers: Mapping[str, str]) -> Json:
-    """What a server tells about its model, or its address where it tells nothing.
-
-    `None` if it does not answer, which the first request will report.
-    """
+    """What a server tells about its model: an empty list if nothing, `None` if it does not answer, so that it is asked
+    again. The first request will report that."""
     import httpx2
 
     try:
-        with httpx2.Client(**_client_options(base, headers, 5.0)) as client:
-            answer = client.get(f"{base}/v1/models")
-    except (httpx2.HTTPError, httpx2.InvalidURL):
-        return None
-    try:
-        found = answer.json()["data"][0]
+        with httpx2.Client(trust_env=False, verify=_trusted(), headers=dict(headers), timeout=5.0) as client:
+            found = client.get(f"{base}/v1/models").json()["data"][0]
         meta = found.get("meta") or {}
         return [found.get("id"), *(meta.get(name) for name in ("n_params", "size", "n_vocab"))]
+    except (httpx2.HTTPError, httpx2.InvalidURL):
+        return None
     except (ValueError, LookupError, TypeError, AttributeError):
-        return base
+        return []
+
+
+@functools.cache
+def _trusted() -> ssl.SSLContext:
+    """The certificates that are trusted, read once: that takes longer than a request to a server on this machine."""
+    import httpx2
+
+    return httpx2.create_ssl_context(trust_env=False)
 
 
 def only_choice(schema: Mapping[str, Json]) -> tuple[str, list[str]] | None:

@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from proctor.agents.agent import Reply, ToolCall, Usage
-from proctor.base.json_data import Json, fingerprint, plain
+from proctor.base.json_data import Json, plain
 from proctor.base.secrets import Masker, is_masked, texts_in, values_under_names
 from proctor.cases.suite import NOTHING, Case, NamedData
 from proctor.results.case_encoding import dumps
@@ -127,11 +127,6 @@ def score_row_from_json(row: list[Json]) -> ScoreRow:
     """The part of a kept score that verdicts need."""
     evaluator, outcome, value, threshold, gates = row[:5]
     return ScoreRow(evaluator, Outcome(outcome), value, threshold, gates)
-
-
-def evaluators_key(scores: Sequence[Score]) -> str:
-    """Changes when the same answer could be scored otherwise: evaluators, judges, thresholds, which of them gate."""
-    return fingerprint(sorted({(s.evaluator, s.fingerprint, s.threshold or 0.0, s.gates) for s in scores}))
 
 
 def encode_text(text: str) -> str:

@@ -10,7 +10,7 @@ from proctor.base.records import record
 from proctor.results.baseline import Spread, Usual
 from proctor.results.comparison_statistics import Enlargement, PlannedCase, detectable_drop, enlargement
 from proctor.results.gate import DRIFT_SHARES, Gate, GateOptions, Past
-from proctor.results.usual_rates import UsualRates
+from proctor.results.gate_evidence import UsualRates
 
 ASSUMED_RATE = 0.9
 ASSUMED_TRIALS = 10

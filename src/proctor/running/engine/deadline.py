@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any, TypeVar
 
-from proctor.base.clock import CLOCK
 from proctor.base.guard import CHILD, tell_alive
 from proctor.base.references import describe
+from proctor.base.threads import CLOCK
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from proctor.agents.agent import BaseAgent
 from proctor.agents.resolving import resolve_agent
-from proctor.base.env_files import environment_from
+from proctor.base.environment import environment_from
 from proctor.base.errors import InvalidSuite, Problem, UsageError
 from proctor.base.json_data import canonical, fingerprint, plain
 from proctor.base.records import record
@@ -37,7 +37,7 @@ from proctor.running.options import (
 from proctor.running.suite_hooks import agent_hint, hooks_of
 
 if TYPE_CHECKING:
-    from proctor.cases.files.attachments import Contents
+    from proctor.cases.files import Contents
 
 NO_OPTIONS = RunOptions()
 
@@ -239,7 +239,7 @@ def _quarantined(trials: Sequence[PlannedTrial]) -> tuple[QuarantinedCase, ...]:
 def _attachments(suite: Suite) -> Contents | None:
     if not any(turn.attachments for case in suite.cases for turn in case.turns):
         return None
-    from proctor.cases.files.attachments import Contents
+    from proctor.cases.files import Contents
 
     return Contents(suite.base)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from proctor.agents.agent import BaseAgent
-from proctor.base.clock import CLOCK
+from proctor.base.threads import CLOCK
 
 
 class RateLimit:
