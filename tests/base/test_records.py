@@ -100,3 +100,14 @@ def test_help_shows_the_fields_before_there_is_an_instance() -> None:
         "names",
     ]
     assert Place("Elm").number == 1
+
+
+@record
+class Wider(Single):
+    more: int = 1
+
+
+def test_a_record_may_have_more_fields_than_the_one_it_extends() -> None:
+    wider = Wider("a", more=2)
+    assert (wider.value, wider.more, isinstance(wider, Single)) == ("a", 2, True)
+    assert replace(wider, value="b") == Wider("b", 2) != Wider("b", 3)

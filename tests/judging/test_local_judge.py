@@ -207,6 +207,7 @@ def test_the_criteria_are_the_only_step_of_a_local_model_and_are_asked_for_by_a_
         found = evaluated(GEval(criteria=CRITERIA), server)
         asked = server.requests[0]
     assert found.details["steps"] == [CRITERIA]
+    assert found.reasoning == "whether the criteria are met, the model answers yes"
     assert (found.score, found.details["mark"]) == pytest.approx((0.9, 9.0), abs=0.1)
     assert asked.last.startswith(f"The criteria: {CRITERIA}\n")
     assert asked.body["grammar"] == 'root ::= "yes" | "no"'

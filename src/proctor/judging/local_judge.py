@@ -245,12 +245,13 @@ class LocalJudge:
 async def _by_criteria(question: Question[Any], ask: Ask) -> dict[str, Any]:
     """A mark on the scale of the question, or its yes or no."""
     (heard,) = await ask(MEETS, [question.material])
+    reason = f"whether the criteria are met, the model answers {heard.word}"
     if "mark" not in question.reply.model_fields:
-        return {"reason": "", "verdict": heard.word}
+        return {"reason": reason, "verdict": heard.word}
     marks = [float(mark) for mark in question.reply.choice_scores]
     share = float(heard.word == "yes") if heard.credit is None else heard.credit
     mark = min(marks) + share * (max(marks) - min(marks))
-    return {"reason": "", "mark": mark, "partial_credit": heard.credit}
+    return {"reason": reason, "mark": mark, "partial_credit": heard.credit}
 
 
 async def _statements(question: Question[Any], ask: Ask) -> dict[str, Any]:
