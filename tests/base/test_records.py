@@ -229,3 +229,14 @@ def test_a_record_matches_by_position() -> None:
     match Point(1, 2):
         case Point(x, y):
             assert (x, y) == (1, 2)
+
+
+@record
+class Wider(Single):
+    more: int = 1
+
+
+def test_a_record_may_have_more_fields_than_the_one_it_extends() -> None:
+    wider = Wider("a", more=2)
+    assert (wider.value, wider.more, isinstance(wider, Single)) == ("a", 2, True)
+    assert replace(wider, value="b") == Wider("b", 2) != Wider("b", 3)

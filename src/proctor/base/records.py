@@ -1,5 +1,5 @@
-"""`@record`: a frozen dataclass with slots whose class is cheap to make. `@mutable_record` is not frozen. `Packed` holds
-many of one class in little memory.
+"""`@record`: a frozen dataclass with slots whose class is cheap to make. `@mutable_record` is not frozen.
+`Packed` holds many of one class in little memory.
 
 Most of a short run is start-up, and a third of that was the standard decorator compiling six methods for each of some
 seventy classes. Here only `__init__` is compiled, once a class has had a few instances; the others are shared.
@@ -12,7 +12,7 @@ import itertools
 import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields, replace
+from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from operator import attrgetter, eq, itemgetter
 from typing import Any, Generic, TypeVar, dataclass_transform, overload
@@ -38,7 +38,9 @@ def _made(cls: type[T], methods: dict[str, Any]) -> type[T]:
     """The class with slots, made at once with its methods: one set later makes Python go through its slots again."""
     own = _own_fields(cls)
     names = tuple(item.name for item in own)
-    init = _Init(own)
+    inherited = [item for base in cls.__bases__ if is_dataclass(base) for item in fields(base)]
+    every = [item for item in inherited if item.name not in names] + own
+    init = _Init(every)
     namespace = methods | vars(cls)
     cached = any(isinstance(value, cached_property) for value in namespace.values())
     for name in ("__dict__", "__weakref__", *names):
@@ -51,7 +53,7 @@ def _made(cls: type[T], methods: dict[str, Any]) -> type[T]:
         "__dataclass_params__": _Described(cls),
         "__init__": init.first,
         "__signature__": init,
-        "_compared": staticmethod(_values_of([item.name for item in own if item.compare])),
+        "_compared": staticmethod(_values_of([item.name for item in every if item.compare])),
         "_given": staticmethod(_values_of(init.names)),
     }
     make_class: Any = type(cls)
