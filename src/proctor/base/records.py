@@ -24,13 +24,21 @@ def record(cls: type[T]) -> type[T]:
     made: Any = dataclass(init=False, repr=False, eq=False, slots=True)(cls)
     own = fields(made)
     made._compared = staticmethod(_values_of([item.name for item in own if item.compare]))
-    made._given = staticmethod(_values_of([item.name for item in own if item.init]))
+    made._names = [item.name for item in own if item.init]
+    made._given = staticmethod(_values_of(made._names))
     made.__signature__ = _Late(made, own)
     for method in (_eq, _hash, _repr, _reduce, _setattr, _delattr):
         name = f"_{method.__name__}__"
         if name not in cls.__dict__:
             setattr(made, name, method)
     return made  # type: ignore[no-any-return]
+
+
+def changed(instance: T, **changes: Any) -> T:
+    """`dataclasses.replace` for a record, in a third of its time."""
+    kind: Any = type(instance)
+    values = kind._given(instance)
+    return kind(**{**dict(zip(kind._names, values, strict=True)), **changes})  # type: ignore[no-any-return]
 
 
 def _values_of(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
