@@ -2,8 +2,6 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Most modules of what is installed are never imported: those that are, are compiled then.
-PIP := -m pip install --quiet --disable-pip-version-check --no-compile
 
 # The tests start many short processes, which are quicker if modules are compiled once.
 unexport PYTHONDONTWRITEBYTECODE
@@ -13,9 +11,9 @@ unexport PYTHONDONTWRITEBYTECODE
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py demo-reports
 
-# What takes one core goes two at a time; the tests take both.
+# What takes one core goes two at a time, while the browser is fetched; the tests take both.
 test: $(VENV)/.ready
-	$(MAKE) --no-print-directory --output-sync=target --jobs=2 types lint docs-check bench-guard
+	$(MAKE) --no-print-directory --output-sync=target --jobs=3 browser types bench-guard docs-check lint
 	$(MAKE) --no-print-directory unit
 	$(MAKE) --no-print-directory --output-sync=target --jobs=2 other-pythons frameworks
 
@@ -88,9 +86,9 @@ clean:
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python $(PIP) --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile --editable .
 	touch $@
 
-$(VENV)/.ready: pyproject.toml $(VENV)/.installed
-	$(BIN)/python $(PIP) --editable '.[dev]'
-	touch $@
+$(VENV)/.ready: pyproject.toml
+	sh scripts/install.sh '$(PYTHON)' $(VENV) --editable '.[dev]'
+	touch $(VENV)/.installed $@

@@ -3,7 +3,5 @@
 # had, one line says so and nothing is counted; with CI=true that is an error.
 set -eu
 
-if ! command -v valgrind >/dev/null && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
-    (apt-get update -qq && apt-get install -y -qq --no-install-recommends valgrind) >/dev/null 2>&1 || true
-fi
+command -v valgrind >/dev/null || sh scripts/apt_install.sh valgrind
 exec "${PYTHON:-python3}" benchmarks/instructions.py --guard

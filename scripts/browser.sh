@@ -5,9 +5,7 @@ set -eu
 
 have_browser() { command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null; }
 
-if ! have_browser && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
-    (apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core) >/dev/null 2>&1 || true
-fi
+have_browser || sh scripts/apt_install.sh chromium fonts-dejavu-core
 if [ ! -f .browser/node_modules/axe-core/axe.min.js ] && command -v npm >/dev/null; then
     mkdir -p .browser
     npm install --silent --no-audit --no-fund --prefix .browser axe-core@4 >/dev/null 2>&1 || true

@@ -28,9 +28,8 @@ for name in "$@"; do
     wanted=$(packages "$name") || { echo "no framework $name" >&2; exit 2; }
     echo "$name: $wanted"
     venv=".venv-frameworks/$name"
-    [ -x "$venv/bin/python" ] || "$PYTHON" -m venv "$venv"
     # shellcheck disable=SC2086  the packages are words
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile --editable . pytest hypothesis $wanted
+    sh scripts/install.sh "$PYTHON" "$venv" --editable . pytest hypothesis $wanted
     "$venv/bin/python" -m pytest tests/agents/frameworks/test_framework_"$name"*.py
     [ "$name" != langchain ] || "$venv/bin/python" -m pytest tests/docs/test_docs.py -k langgraph
     "$venv/bin/python" -m pytest tests/cli/test_cli_init.py -k "passes and $name or template_of_$name"

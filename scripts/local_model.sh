@@ -8,4 +8,4 @@ venv=".venv-local-model"
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable '.[local]' pytest hypothesis
 model=$("$venv/bin/python" scripts/fetch_small_model.py smollm2)
 judge=$("$venv/bin/python" scripts/fetch_small_model.py qwen-0.5b)
-PROCTOR_TEST_GGUF="$model" PROCTOR_TEST_JUDGE_GGUF="$judge" "$venv/bin/python" -m pytest tests/judging/test_local_model.py
+PROCTOR_TEST_GGUF="$model" PROCTOR_TEST_JUDGE_GGUF="$judge" "$venv/bin/python" -m pytest -rP tests/judging/test_local_model.py

@@ -32,8 +32,7 @@ for version in "$@"; do
     fi
     echo "Python $version"
     venv=".venv-$version"
-    [ -x "$venv/bin/python" ] || "$python" -m venv "$venv"
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile --editable '.[dev]'
+    sh scripts/install.sh "$python" "$venv" --editable '.[dev]'
     # What the collector complains of is blamed on whichever test runs then; the default Python is strict about it.
     # shellcheck disable=SC2086  the options are words
     sh scripts/run_tests.sh "$venv/bin/python" -W ignore::pytest.PytestUnraisableExceptionWarning $apart

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import proctor
-from proctor.reporting.terminal.svg_picture import terminal_svg
+from proctor.reporting.terminal.progress import terminal_svg
 
 EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "loan_advisor"
 SHOWN = ("payment-basic", "eligibility-yes", "off-topic")

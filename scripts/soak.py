@@ -249,7 +249,7 @@ def _fuzzers(here: Path, dice: random.Random) -> dict[str, Callable[[], None]]:
     from proctor.cases.matchers import parse
     from proctor.judging.judge import InvalidReply, Question
     from proctor.judging.judge_replies import read_reply
-    from proctor.tracing.otlp import from_otlp
+    from proctor.tracing.trace_files import from_resources
 
     class Verdict(BaseModel):
         score: float
@@ -339,7 +339,7 @@ def _fuzzers(here: Path, dice: random.Random) -> dict[str, Callable[[], None]]:
     def otlp() -> None:
         text = garbled(json.dumps(span))
         with contextlib.suppress(ValueError, ProctorError, RecursionError):
-            from_otlp(json.loads(text) if dice.random() < 0.7 else anything())
+            from_resources(json.loads(text) if dice.random() < 0.7 else anything())
 
     def replies() -> None:
         with contextlib.suppress(InvalidReply):

@@ -13,7 +13,7 @@ from proctor import Evaluable, Evaluation
 from proctor.base.json_data import plain, show
 
 if TYPE_CHECKING:
-    from proctor.evaluators.foreign.grader import GraderContext
+    from proctor.compat.holodeck import GraderContext
 
 
 def mentions_expected_amounts(evaluable: Evaluable) -> Evaluation | None:

@@ -146,8 +146,7 @@ if TYPE_CHECKING:
         scorecards_of,
     )
     from proctor.results.comparison import Comparison
-    from proctor.results.passing import ScoreThreshold
-    from proctor.results.run import Outcome, Run, Score, TrialResult
+    from proctor.results.run import Outcome, Run, Score, ScoreThreshold, TrialResult
     from proctor.results.verdict import RunVerdict, judge
     from proctor.running.python_api.agent_runner import AgentRun, AgentRunner
     from proctor.running.python_api.asserting import (
@@ -163,8 +162,7 @@ if TYPE_CHECKING:
     from proctor.tracing.capture import MemoryTraceHandler, add_handler, capture_traces, flush, remove_handler
     from proctor.tracing.observing import observe, start_observation
     from proctor.tracing.spans import LLMSpan, ObservationNode, ObserveSpan
-    from proctor.tracing.trial_recording import tool
-    from proctor.tracing.wrapping import wrap
+    from proctor.tracing.trial_recording import tool, wrap
 
 _HOMES = {
     "agents.agent": "Agent Reply Session ToolCall Usage",
@@ -192,9 +190,8 @@ _HOMES = {
     "save_dataset_scorecard scorecards_of",
     "judging.judge": "Judge Question",
     "judging.panel": "Panel",
-    "results.run": "Outcome Run Score TrialResult",
+    "results.run": "Outcome Run Score ScoreThreshold TrialResult",
     "results.comparison": "Comparison",
-    "results.passing": "ScoreThreshold",
     "results.verdict": "RunVerdict judge",
     "running.python_api.agent_runner": "AgentRun AgentRunner",
     "running.python_api.asserting": "assert_dataset_pass assert_dataset_pass_sync assert_pass assert_pass_sync "
@@ -202,9 +199,8 @@ _HOMES = {
     "running.python_api.scorers": "EvalAssertionError",
     "tracing.capture": "MemoryTraceHandler add_handler capture_traces flush remove_handler",
     "tracing.observing": "observe start_observation",
-    "tracing.trial_recording": "tool",
+    "tracing.trial_recording": "tool wrap",
     "tracing.spans": "LLMSpan ObservationNode ObserveSpan",
-    "tracing.wrapping": "wrap",
 }
 
 __all__ = [

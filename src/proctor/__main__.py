@@ -12,7 +12,7 @@ _RUNS_NOTHING = ("-h", "--help", "--version")
 def main() -> NoReturn:
     """Nothing that only prints help needs a guard; for everything else it is there before anything is imported."""
     if "_PROCTOR_COMPLETE" in os.environ:
-        from proctor.cli.completing import complete
+        from proctor.cli.completion import complete
 
         complete(os.environ["_PROCTOR_COMPLETE"])
         sys.exit(0)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from proctor.base.threads import run_beside_loop
+from proctor.base.event_loops import run_beside_loop
 from proctor.cases.formats.loading import load as load_paths
 from proctor.cases.suite import Settings, Suite
 from proctor.results.run import Run

@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from proctor.plugin.collecting import SuiteFile
-    from proctor.plugin.datasets import EvaluationDataset
-    from proctor.plugin.fixtures import CaseDisplay, SuiteRun
+    from proctor.plugin.fixtures import CaseDisplay, EvaluationDataset, SuiteRun
     from proctor.running.python_api.agent_runner import AgentRunner
 
 ENDINGS = (".json", ".yaml", ".yml", ".jsonl", ".ndjson", ".csv")
@@ -102,8 +101,7 @@ def _put_back(name: str, value: str | None) -> None:
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SuiteFile | None:
     if not file_path.name.endswith(ENDINGS):
         return None
-    from proctor.plugin.session_stash import named_files
-    from proctor.plugin.suite_recognition import is_suite
+    from proctor.plugin.startup import is_suite, named_files
 
     config = parent.config
     named = file_path in named_files(config)
@@ -134,7 +132,7 @@ def _needs_model(item: pytest.Item) -> bool:
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Of pytest-xdist: all processes share one run."""
-    from proctor.plugin.session_stash import sharing_of
+    from proctor.plugin.startup import sharing_of
 
     node.workerinput["proctor"] = sharing_of(node.config)
 

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from repository import ROOT
 
 import proctor
-from proctor.agents.chat import ChatAgent
-from proctor.agents.chat_model import Answer, read_completion, tool_of
+from proctor.agents.chat import Answer, ChatAgent, read_completion, tool_of
 from proctor.agents.resolving import resolve_agent
 from proctor.agents.toolbox import shown_by
 from proctor.base.errors import AgentFailed, UnreadableReply, UsageError

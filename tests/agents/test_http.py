@@ -14,7 +14,7 @@ import pytest
 
 from proctor.agents.agent import Agent, Reply, ToolCall, Usage
 from proctor.agents.http import HttpAgent
-from proctor.agents.http_options import read_http_options
+from proctor.agents.options import read_http_options
 from proctor.agents.resolving import resolve_agent
 from proctor.base.errors import AgentFailed, UnreadableReply, UsageError
 from proctor.cases.suite import Case, Turn

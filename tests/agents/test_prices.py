@@ -8,12 +8,10 @@ from typing import Any
 import pytest
 
 import proctor
-from proctor.agents.agent import Reply, Usage
+from proctor.agents.agent import Reply, Usage, is_priced, model_of, price, priced, unknown_cost
 from proctor.agents.chat_messages import to_usage
-from proctor.agents.prices import is_priced, model_of, price, priced, unknown_cost
 from proctor.results.store import Store, read_run
-from proctor.tracing.spans import LLMSpan
-from proctor.tracing.trace_summary import usage_of
+from proctor.tracing.spans import LLMSpan, usage_of
 
 MODEL = "gpt-4o-mini"
 ONE = proctor.Suite("s", (proctor.Case("c", (proctor.Turn("hi", proctor.Expected(output="hi")),)),))

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from proctor.agents.agent import Reply, ToolCall, Usage
 from proctor.agents.chat_messages import to_tool_calls, to_usage
-from proctor.agents.replies import to_reply
+from proctor.agents.sessions import to_reply
 from proctor.base.errors import UnreadableReply
 from proctor.cases.suite import NamedData
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import proctor
-from proctor.agents.tool_doubles import DOUBLES, Doubles, NoDouble, ToolFailed, answer, answer_async
+from proctor.agents.toolbox import DOUBLES, Doubles, NoDouble, ToolFailed, answer, answer_async
 from proctor.base.errors import InvalidSuite
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import Case, Double, Expected, ExpectedCall, Turn

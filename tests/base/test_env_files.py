@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.base.env_files import env_files, environment_from, read_env_file
+from proctor.base.environment import env_files, environment_from, read_env_file
 from proctor.base.errors import UsageError
 from proctor.base.secrets import mask
 

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from proctor.base import locks
+from proctor.base import processes
 from proctor.base.errors import StoreError
-from proctor.base.locks import FileLock
+from proctor.base.processes import FileLock
 
-HOLD = "import sys; from pathlib import Path; from proctor.base import locks\n"
-TRY = "print(locks.FileLock(Path(sys.argv[1])).acquire(wait=False))"
+HOLD = "import sys; from pathlib import Path; from proctor.base import processes\n"
+TRY = "print(processes.FileLock(Path(sys.argv[1])).acquire(wait=False))"
 
 
 @pytest.fixture(params=["flock", "filelock"])
@@ -19,12 +19,12 @@ def platform(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     """Both ways of locking; the second is the one of platforms without `flock`."""
     if request.param == "filelock":
         pytest.importorskip("filelock")
-        monkeypatch.setattr(locks, "fcntl", None)
+        monkeypatch.setattr(processes, "fcntl", None)
     return str(request.param)
 
 
 def _another_process_gets(path: Path, platform: str) -> bool:
-    code = HOLD + ("locks.fcntl = None\n" if platform == "filelock" else "") + TRY
+    code = HOLD + ("processes.fcntl = None\n" if platform == "filelock" else "") + TRY
     done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)
     return done.stdout.strip() == "True"
 

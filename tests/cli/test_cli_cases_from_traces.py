@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 import yaml
+from otlp_documents import to_otlp
 from test_cli_openai_traces import address
 
 from proctor.agents.agent import ToolCall
-from proctor.tracing.otlp import to_otlp
 from proctor.tracing.spans import AssistantMessage, LLMSpan, ObserveSpan, Span, TextContent, UserMessage
 
 __all__ = ["address"]

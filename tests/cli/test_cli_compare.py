@@ -150,7 +150,7 @@ def test_a_run_of_errors_alone_says_so_and_ends_with_4(proctor: Command, suite: 
         (["last~5"], 4, "no run 'last~5'"),
         (["gone.jsonl"], 2, "cannot be read: No such file"),
         (["-", "-"], 2, "only one of the two runs"),
-        (["--json", "-", "--md", "-"], 2, "only one document"),
+        (["--json", "-", "--md", "-"], 2, "only one report"),
         (["last@nobody"], 2, "no agent of run"),
     ],
 )

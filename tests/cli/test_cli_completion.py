@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from proctor.cli.completing import candidates
+from proctor.cli.completion import candidates
 
 Command = Callable[..., Any]
 
@@ -79,7 +79,7 @@ def test_runs_and_what_they_hold_are_offered(proctor: Command, shop: Path, tmp_p
 
 def test_completing_imports_little_and_prints_no_traceback(shop: Path) -> None:
     script = (
-        "import sys\nfrom proctor.cli.completing import complete\ncomplete(sys.argv[1])\n"
+        "import sys\nfrom proctor.cli.completion import complete\ncomplete(sys.argv[1])\n"
         "print(' '.join(sys.modules), file=sys.stderr)"
     )
 

@@ -16,7 +16,7 @@ from proctor.results.store import Store, read_run
 from proctor.running.engine.store_writer import exclusive_run
 
 EVALS = """
-from proctor.evaluators.graded_later import create_agent_evaluator
+from proctor.evaluators.prompt_evaluators import create_agent_evaluator
 
 tone = create_agent_evaluator("tone", "It is kind.")
 facts = create_agent_evaluator("facts", "It is true.")

@@ -159,7 +159,7 @@ def test_what_cannot_be_done_is_said(call: str, message: str, answers: dict[str,
 
 def test_a_rerun_that_takes_too_long_is_ended(tmp_path: Path) -> None:
     from proctor.base.errors import UsageError
-    from proctor.cli.mcp_tools import Project
+    from proctor.cli.mcp import Project
 
     (tmp_path / "slow.py").write_text("import time\n\ndef agent(question):\n    time.sleep(3600)\n", encoding="utf-8")
     (tmp_path / "slow.yaml").write_text("agent: slow.py:agent\ncases: [{id: a, input: q, expected: a}]\n")

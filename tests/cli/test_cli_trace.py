@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from otlp_documents import to_otlp
 
 from proctor.results.store import Store
-from proctor.tracing.otlp import to_otlp
 from proctor.tracing.spans import LLMSpan, ObserveSpan, UserMessage
 from proctor.tracing.trace_files import find_traces
 

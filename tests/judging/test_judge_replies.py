@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from proctor.evaluators.general_questions import yes_no_question
+from proctor.evaluators.judge_questions import yes_no_question
 from proctor.judging.judge import InvalidReply, Question
 from proctor.judging.judge_replies import read_reply, sendable
 

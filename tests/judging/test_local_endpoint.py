@@ -18,9 +18,9 @@ from logit_server import choice, failure, verdicts, with_logits
 
 from proctor.base.errors import JudgeFailed, UsageError
 from proctor.cases.suite import NamedData
-from proctor.evaluators.choice.classifiers import Factuality
+from proctor.evaluators.choice import Factuality
 from proctor.evaluators.evaluation import Evaluable, Evaluation
-from proctor.evaluators.rag.answer_quality import Hallucination
+from proctor.evaluators.rag import Hallucination
 from proctor.judging.context import JudgeContext, judge_context
 from proctor.judging.judge_factory import SharedJudges
 from proctor.judging.judge_specs import read_panel

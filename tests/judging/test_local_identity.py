@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -86,3 +88,30 @@ def test_answers_are_found_again_when_the_file_was_moved(models: Path, monkeypat
             asyncio.run(judge.ask(question))
         assert len(server.requests) == 2
     assert len(kept) == 2
+
+
+def test_a_server_that_tells_nothing_about_its_model_is_asked_once_and_one_that_was_down_again() -> None:
+    looks: list[str] = []
+
+    class Server(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            looks.append(self.path)
+            self.send_error(404)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Server) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        endpoint = LocalEndpoint(LocalSpec(f"http://127.0.0.1:{server.server_port}"))
+        assert endpoint.parameters == endpoint.parameters
+        server.shutdown()
+    assert looks == ["/v1/models"]
+
+    down = LocalEndpoint(LocalSpec(f"http://127.0.0.1:{server.server_port}"))
+    assert "model" not in down.parameters
+    with ThreadingHTTPServer(("127.0.0.1", server.server_port), Server) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        assert "model" not in down.parameters
+        server.shutdown()
+    assert looks == ["/v1/models"] * 2

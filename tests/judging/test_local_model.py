@@ -21,16 +21,13 @@ import pytest
 
 from proctor.base.errors import JudgeFailed
 from proctor.cases.suite import NamedData
-from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
-from proctor.evaluators.judged_evaluator import NoVerdict
-from proctor.evaluators.rag.answer_quality import Faithfulness
-from proctor.evaluators.rubric.geval import GEval
+from proctor.evaluators.evaluation import Evaluable, Evaluation
+from proctor.evaluators.rag import Faithfulness
+from proctor.evaluators.rubric.marks import GEval
 from proctor.judging.context import JudgeContext, judge_context
 from proctor.judging.judge_factory import SharedJudges
 from proctor.judging.local_model import serve
-from proctor.judging.prompts import RULES
 from proctor.judging.questions import choose
-from proctor.judging.reply_sources import echoes, said_in, shares_word
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "proctor" / "models"
 MODEL = Path(os.environ.get("PROCTOR_TEST_GGUF") or CACHE / "SmolLM2-135M-Instruct.Q4_1.gguf")
@@ -113,43 +110,88 @@ def test_what_was_found_out_about_a_model_stays_true_when_its_file_is_moved(tmp_
     assert "agreement with people on 2 rows" in ended.stdout
 
 
-ANSWERS = {
-    "How long do refunds take?": "Refunds take 5 days. They go back to the card that you paid with.",
-    "What does shipping to Norway cost?": "Shipping to Norway costs 12 euros.",
-    "When does the museum open?": "The Harbour Museum opens at 9 am from Tuesday to Sunday. It is closed on Mondays.",
-    "Who founded the guild?": "I do not know who founded the bakery guild.",
-}
-
-
-@pytest.mark.skipif(not JUDGE.is_file(), reason="needs the model of 0.5B parameters; `make local-model` fetches it")
-@pytest.mark.parametrize("question", ANSWERS)
-def test_no_score_of_a_small_model_rests_on_words_that_are_not_in_the_answer(question: str) -> None:
-    answer = ANSWERS[question]
-    judges = SharedJudges()
-    case = Evaluable(
-        eval_input=[NamedData("input", question)],
-        eval_output=[NamedData("output", answer)],
-        retrieval_context=tuple(ANSWERS.values()),
-    )
-
-    async def scored(evaluator: Any) -> Evaluation | None:
-        options = {"model": f"local:{JUDGE}", "threads": 1, "context": 4096, "timeout": 900}
-        with judge_context(JudgeContext(judges, options)):
-            try:
-                return await evaluator(case)
-            except (NoVerdict, NothingToCompare) as error:
-                print(f"{type(evaluator).__name__}: no score, {error}")
-                return None
-
-    faithful = asyncio.run(scored(Faithfulness()))
-    for finding in faithful.details["findings"] if faithful else ():
-        print(f"Faithfulness {faithful.score:.2f}: {finding}")
-        assert said_in(finding["text"], answer, question)
-    marked = asyncio.run(scored(GEval(criteria=CRITERIA)))
-    for step in marked.details["steps"] if marked else ():
-        print(f"GEval {marked.score:.2f}: {step}")
-        assert shares_word(step, f"{CRITERIA} question answer")
-        assert not echoes(step, RULES)
-
+PASSAGES = (
+    "Refunds take 5 days. They go back to the card that you paid with.",
+    "Shipping to Norway costs 12 euros, to other countries 20 euros.",
+    "The Harbour Museum opens at 9 am from Tuesday to Sunday. Entry is free for children under 12.",
+    "Anna Berg founded the bakery guild in Bergen in 1921.",
+)
+REFUNDS, SHIPPING, OPENING = "How long do refunds take?", "What does shipping to Norway cost?", "When does it open?"
+CHILDREN, GUILD = "What do children pay?", "Who founded the guild, and when?"
+FAITHFUL = [
+    (REFUNDS, "Refunds take 5 days. They go back to the card that you paid with.", True),
+    (SHIPPING, "Shipping to Norway costs 12 euros.", True),
+    (OPENING, "Thank you for asking! The Harbour Museum opens at 9 am.", True),
+    (CHILDREN, "Entry is free for children under 12.", True),
+    (GUILD, "Anna Berg founded the bakery guild. That was in 1921.", True),
+    (REFUNDS, "Refunds take 15 days. They are paid out in cash.", False),
+    (SHIPPING, "Shipping to Norway is free.", False),
+    (OPENING, "The Harbour Museum opens at noon. It is closed in winter.", False),
+    (CHILDREN, "Children pay 4 euros.", False),
+    (GUILD, "Peter Lund founded the bakery guild in 1912.", False),
+]
+"""Answers, and whether the passages bear them out."""
 
 CRITERIA = "The answer is polite, and it answers the question that was asked."
+TO_THE_POINT = [
+    *FAITHFUL[:5],
+    (REFUNDS, "That is a stupid question.", False),
+    (SHIPPING, "Bananas are yellow.", False),
+    (OPENING, "Look it up yourself, I am not your servant.", False),
+    (CHILDREN, "The guild has 340 members.", False),
+    (GUILD, "Who cares? Go away.", False),
+]
+"""Answers, and whether they meet the criteria."""
+
+with_judge = pytest.mark.skipif(
+    not JUDGE.is_file(), reason="needs the model of 0.5B parameters; `make local-model` fetches it"
+)
+
+
+def scored(evaluator: Any, rows: list[tuple[str, str, bool]]) -> list[Evaluation]:
+    """The score of each answer; an error fails the test. Prints how often the model is right."""
+    options = {"model": f"local:{JUDGE}", "threads": 1, "context": 4096, "timeout": 900, "reasons": "none"}
+
+    async def work() -> list[Evaluation]:
+        with judge_context(JudgeContext(SharedJudges(), options)):
+            return [
+                await evaluator(
+                    Evaluable(
+                        eval_input=[NamedData("input", question)],
+                        eval_output=[NamedData("output", answer)],
+                        retrieval_context=PASSAGES,
+                    )
+                )
+                for question, answer, _ in rows
+            ]
+
+    found = asyncio.run(work())
+    name = type(evaluator).__name__
+    for (_, answer, is_good), evaluation in zip(rows, found, strict=True):
+        print(f"{name} {evaluation.score:.2f} ({'good' if is_good else 'bad'}): {answer}")
+    print(f"{name}, {JUDGE.name}: {len(found)} of {len(rows)} answers scored, {told(rows, found)}")
+    return found
+
+
+def told(rows: list[tuple[str, str, bool]], found: list[Evaluation]) -> str:
+    """How good the scores are: by the middle of the scale, and by their order alone."""
+    good = [evaluation.score for row, evaluation in zip(rows, found, strict=True) if row[2]]
+    bad = [evaluation.score for row, evaluation in zip(rows, found, strict=True) if not row[2]]
+    right = sum(score >= 0.5 for score in good) + sum(score < 0.5 for score in bad)
+    pairs = [(one > other) + (one == other) / 2 for one in good for other in bad]
+    return f"{right} of {len(found)} right at 0.5, AUC {sum(pairs) / len(pairs):.2f}"
+
+
+@with_judge
+def test_a_small_model_scores_every_answer_by_the_statements_that_are_in_it() -> None:
+    for (_, answer, _), evaluation in zip(FAITHFUL, scored(Faithfulness(), FAITHFUL), strict=True):
+        findings = evaluation.details["findings"]
+        assert findings
+        assert all(finding["text"] in answer for finding in findings)
+
+
+@with_judge
+def test_a_small_model_marks_every_answer_by_the_criteria_of_the_user() -> None:
+    for evaluation in scored(GEval(criteria=CRITERIA), TO_THE_POINT):
+        assert evaluation.details["steps"] == [CRITERIA]
+        assert 0 <= evaluation.score <= 1

@@ -17,7 +17,7 @@ from logit_server import with_logits
 from test_prompt_fences import ATTACKS, inside, mark_of, outside
 
 from proctor.base.errors import UsageError
-from proctor.evaluators.general_questions import mark_question
+from proctor.evaluators.judge_questions import mark_question
 from proctor.judging.judge import Prompt, Question
 from proctor.judging.judge_factory import SharedJudges
 from proctor.judging.judge_replies import read_reply

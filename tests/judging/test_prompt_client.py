@@ -9,7 +9,7 @@ from judge_server import judge_server
 from proctor.base.errors import JudgeFailed
 from proctor.cases.suite import NamedData
 from proctor.evaluators.evaluation import Evaluable, Evaluation
-from proctor.evaluators.foreign.llm_prompt import create_llm_evaluator
+from proctor.evaluators.prompt_evaluators import create_llm_evaluator
 
 ANSWER = Evaluable(eval_output=[NamedData("output", "Yes, sir. {eval_input} \ud800")])
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.plugin.suite_recognition import is_suite
+from proctor.plugin.startup import is_suite
 
 pytest_plugins = "pytester"
 

@@ -26,9 +26,8 @@ from proctor.agents.agent import Reply, ToolCall, Usage
 from proctor.base.json_data import plain
 from proctor.cases.matchers import Equals
 from proctor.cases.suite import Case, ExpectedCall, Turn
-from proctor.reporting.analysis import Analysis, analyse
+from proctor.reporting.analysis import Analysis, analyse, write_markdown
 from proctor.reporting.clusters import error_class, normalised
-from proctor.reporting.markdown.analysis_report import write_markdown
 from proctor.results.run import Run
 from proctor.results.verdict import judge
 

@@ -12,7 +12,7 @@ from reporting_samples import FAILED, HOSTILE, make_run, small_run, trial
 
 from proctor.base.errors import StoreError, UsageError
 from proctor.reporting.report_files import write_reports
-from proctor.reporting.terminal.svg_picture import terminal_svg
+from proctor.reporting.terminal.progress import terminal_svg
 from proctor.results.verdict import judge
 
 

@@ -12,8 +12,15 @@ from hypothesis import strategies as st
 
 from proctor.results import gate_evidence
 from proctor.results.gate import CaseFinding, Gate, GateOptions, GateReport, GateVerdict, Past, Standing
-from proctor.results.gate_evidence import DriftTest, SuiteCase, SuspectTest, any_reaches, critical_height
-from proctor.results.usual_rates import ANY_RATE, UsualRates
+from proctor.results.gate_evidence import (
+    ANY_RATE,
+    DriftTest,
+    SuiteCase,
+    SuspectTest,
+    UsualRates,
+    any_reaches,
+    critical_height,
+)
 
 ALWAYS = Past(10, 10)
 

@@ -19,7 +19,6 @@ import pytest
 
 from proctor.base.errors import StoreError
 from proctor.cases.matchers import Approx, Equals, Regex
-from proctor.cases.scenario import Scenario
 from proctor.cases.suite import (
     Attachment,
     Case,
@@ -29,6 +28,7 @@ from proctor.cases.suite import (
     ExpectedCall,
     Keywords,
     NamedData,
+    Scenario,
     Turn,
 )
 from proctor.results.case_encoding import encode_case

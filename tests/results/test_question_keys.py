@@ -8,11 +8,9 @@ from typing import Any
 
 import pytest
 
-from proctor.cases.files.attachments import CONTENTS, Contents, contents_of
+from proctor.cases.files import CONTENTS, Contents, contents_of
 from proctor.cases.suite import Attachment, Case, EvaluatorSpec, Expected, Turn
 from proctor.results.case_encoding import content_key, decode_case, encode_case, question_key
-from proctor.results.encoding import evaluators_key
-from proctor.results.run import Outcome, Score
 
 
 def case(*files: Attachment) -> Case:
@@ -120,10 +118,3 @@ def test_a_file_that_only_moved_is_the_same_content(tmp_path: Path) -> None:
     assert content_key(one) == content_key(other)
     (tmp_path / "b.txt").write_text("two")
     assert content_key(one) != content_key(Contents(tmp_path).of(case(Attachment(path="b.txt"))))
-
-
-def test_another_threshold_or_judge_is_another_way_to_score() -> None:
-    score = Score("Faithfulness", Outcome.PASSED, 1.0, 0.5, fingerprint="judged by a")
-    assert evaluators_key([score, score]) == evaluators_key([replace(score, value=0.1, outcome=Outcome.FAILED)])
-    for change in ({"threshold": 0.7}, {"fingerprint": "judged by b"}, {"gates": False}, {"evaluator": "Safety"}):
-        assert evaluators_key([score]) != evaluators_key([replace(score, **change)])

@@ -17,7 +17,7 @@ from typing import ClassVar
 
 from pydantic import BaseModel
 
-from proctor.evaluators.judged_evaluator import Judged, answer_text
+from proctor.evaluators import Judged, answer_text
 from proctor.evaluators.evaluation import Evaluation
 from proctor.judging.judge import Question
 

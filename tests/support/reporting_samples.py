@@ -169,10 +169,10 @@ def _booking_trials() -> list[TrialResult]:
     ]
 
 
-def report(module: Any, run: Run) -> str:
-    """What a reporter writes of a run."""
+def report(reporter: Any, run: Run) -> str:
+    """What a reporter (a function, or a module with `write`) writes of a run."""
     out = io.StringIO()
-    module.write(run, judge(run), out)
+    getattr(reporter, "write", reporter)(run, judge(run), out)
     return out.getvalue()
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from otlp_documents import from_otlp, read_traces, to_otlp
 
 from proctor.agents.agent import ToolCall
 from proctor.base.errors import InvalidSuite
-from proctor.tracing.otlp import from_otlp, to_otlp
 from proctor.tracing.spans import (
     AssistantMessage,
     ImageContent,
@@ -25,7 +25,6 @@ from proctor.tracing.spans import (
     UserMessage,
     build_tree,
 )
-from proctor.tracing.trace_files import read_traces
 
 TEXT = st.text(min_size=1, max_size=8)
 ANY = st.none() | TEXT

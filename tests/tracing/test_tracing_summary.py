@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 from proctor.agents.agent import ToolCall, Usage
-from proctor.tracing.spans import AssistantMessage, LLMSpan, ObserveSpan, ToolResultMessage
-from proctor.tracing.trace_summary import tool_calls_of, usage_of
+from proctor.tracing.spans import AssistantMessage, LLMSpan, ObserveSpan, ToolResultMessage, tool_calls_of, usage_of
 
 
 def call(span_id: str, tokens: tuple[int | None, int | None], parent: str | None = None, at: float = 0.0) -> LLMSpan:

@@ -9,10 +9,8 @@ import pytest
 
 from proctor.tracing.capture import capture_traces, untraced
 from proctor.tracing.observing import observe, start_observation
-from proctor.tracing.spans import ObserveSpan, build_tree
-from proctor.tracing.trace_summary import tool_calls_of
-from proctor.tracing.trial_recording import CURRENT, Recording, tool
-from proctor.tracing.wrapping import wrap
+from proctor.tracing.spans import ObserveSpan, build_tree, tool_calls_of
+from proctor.tracing.trial_recording import CURRENT, Recording, tool, wrap
 
 
 @tool

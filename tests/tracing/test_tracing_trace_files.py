@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from otlp_documents import to_otlp
 from test_tracing_otlp import CALLS, STEPS
 
 from proctor.base.errors import InvalidSuite
-from proctor.tracing.otlp import to_otlp
 from proctor.tracing.pixie_records import to_lines
 from proctor.tracing.spans import LLMSpan, ObserveSpan, Span
 from proctor.tracing.trace_files import find_traces, trial_resource

@@ -265,7 +265,7 @@ class CallableSession(BaseSession):
 
 def _read(answer: Any, asked: Json) -> Reply:
     """Most agents answer with text: only the others need what knows all shapes of answers."""
-    from proctor.agents.replies import to_reply
+    from proctor.agents.sessions import to_reply
 
     return to_reply(answer, asked)
 

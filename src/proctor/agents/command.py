@@ -18,8 +18,7 @@ from typing import Any
 
 from proctor.agents.agent import BaseAgent, BaseSession, Reply
 from proctor.agents.options import Options
-from proctor.agents.replies import to_reply
-from proctor.agents.sessions import TRIAL, Conversation
+from proctor.agents.sessions import TRIAL, Conversation, to_reply
 from proctor.base.errors import AgentFailed, UnreadableReply, UsageError
 from proctor.base.json_data import Json, fingerprint, plain
 from proctor.base.processes import MARK, kill_tree, new_mark

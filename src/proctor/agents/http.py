@@ -9,16 +9,14 @@ from typing import Any
 
 from proctor.agents.agent import BaseAgent, BaseSession, Reply, ToolCall, Usage
 from proctor.agents.chat_messages import is_list, to_tool_call, to_usage
-from proctor.agents.http_options import HttpOptions, NotInInput
-from proctor.agents.replies import WORDS, read_envelope, read_words, to_reply
-from proctor.agents.sessions import TRIAL, Conversation
+from proctor.agents.options import HttpOptions, NotInInput
+from proctor.agents.sessions import TRIAL, WORDS, Conversation, read_envelope, read_words, to_reply
 from proctor.base.errors import AgentFailed, UnreadableReply
 from proctor.base.fields import kind
-from proctor.base.json_data import UNSET, Json, Unset, fingerprint, plain, show
+from proctor.base.json_data import UNSET, Json, Selector, Unset, fingerprint, plain, show
 from proctor.base.references import describe
 from proctor.base.reply_size import ReplyTooLarge, read_limited
 from proctor.base.secrets import mask_values
-from proctor.base.selectors import Selector
 from proctor.cases.suite import Case, Turn
 
 

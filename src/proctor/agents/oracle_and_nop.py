@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from proctor.agents.agent import BaseAgent, BaseSession, Reply, ToolCall, Usage
-from proctor.agents.tool_doubles import needs_no_doubles
+from proctor.agents.toolbox import needs_no_doubles
 from proctor.base.errors import UnreadableReply
 from proctor.base.json_data import UNSET, Json, plain, show
 from proctor.cases.matchers import (

@@ -92,7 +92,7 @@ def _from_mapping(data: Mapping[str, Json], base: Path | None) -> BaseAgent | No
 
 def _http(data: Json) -> BaseAgent:
     from proctor.agents.http import HttpAgent
-    from proctor.agents.http_options import read_http_options
+    from proctor.agents.options import read_http_options
 
     return HttpAgent(read_http_options(data))
 

@@ -7,7 +7,7 @@ import inspect
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from proctor.agents.agent import BaseAgent, BaseSession, Reply
-from proctor.agents.replies import to_reply
+from proctor.agents.sessions import to_reply
 from proctor.base.errors import AgentFailed, ProctorError, UsageError
 from proctor.base.json_data import Json, plain
 from proctor.base.references import describe, source_fingerprint

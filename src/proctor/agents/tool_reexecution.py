@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from proctor.agents.agent import ToolCall
-from proctor.agents.tool_doubles import is_doubled
-from proctor.agents.toolbox import Tool, UnfitArguments, fitted
-from proctor.base.json_data import Json, plain, show
+from proctor.agents.toolbox import Tool, UnfitArguments, fitted, is_doubled
+from proctor.base.json_data import Json, parsed, plain, show
 from proctor.base.records import record
 from proctor.base.references import describe
 from proctor.base.threads import invoke
@@ -134,11 +132,8 @@ def _is_what_was_seen(seen: Json, result: Json, raw: Any) -> bool:
         return True
     if not isinstance(seen, str) or isinstance(result, str):
         return False
-    try:
-        if same(json.loads(seen), result):
-            return True
-    except (ValueError, RecursionError):
-        pass
+    if same(parsed(seen), result):
+        return True
     try:
         return seen in (str(raw), repr(raw), show(result))
     except Exception:

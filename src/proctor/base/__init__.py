@@ -1,1 +1,1 @@
-"""What every package may use: errors, records, JSON data, names, lazy exports, references, text with positions."""
+"""What every package may use: errors, records, JSON data, lazy exports, references, text with positions, secrets."""

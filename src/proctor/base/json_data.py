@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import base64
 import enum
+import functools
 import json
 import math
+import re
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
 from proctor.base.errors import UsageError
+from proctor.base.records import record
 
 Json: TypeAlias = Any
 """JSON data: None, bool, int, float, str, list of these, or dict of str to these."""
@@ -152,6 +155,16 @@ def _foreign(value: Any, above: tuple[int, ...]) -> Json:
     return _shown(value)
 
 
+def parsed(value: Any) -> Json:
+    """The data that JSON text stands for; anything else, and text that is no JSON, as it is."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+
+
 def canonical(value: Json) -> str:
     """One text per value: equal data give equal text whatever the order of their keys."""
     try:
@@ -199,3 +212,84 @@ def object_or_text(given: Any, what: str) -> Any:
         return json.loads(given)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{what} is not valid JSON: {show(str(error), 200)}") from None
+
+
+@functools.cache
+def _step_pattern() -> re.Pattern[str]:
+    """Compiled when it is first needed: this module is imported by everything."""
+    return re.compile(
+        r"""(?P<dot>\.)?(?P<name>[^\s.\[\]'"*?$]+)
+          | \[\s*(?P<index>-?\d{1,9})\s*\]
+          | (?P<every>\[\s*\*\s*\])
+          | \[\s*(?P<quoted>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\s*\]""",
+        re.VERBOSE,
+    )
+
+
+class _Every:
+    def __repr__(self) -> str:
+        return "*"
+
+
+EVERY = _Every()
+
+
+@record
+class Selector:
+    """A parsed path; it never raises on data, it only finds nothing."""
+
+    text: str
+    steps: tuple[Any, ...]
+    optional: bool = False
+
+    def find(self, data: Json) -> Json | Unset:
+        """The value there, `UNSET` when there is none, and a list of what there is when the path has `[*]`."""
+        return _walk(data, self.steps)
+
+
+def parse_selector(text: str) -> Selector:
+    """Reads a path; raises `UsageError` that says where it stops making sense."""
+    path = text.strip()
+    optional = path.endswith("?")
+    path = path[:-1] if optional else path
+    at = 1 if path.startswith("$") else 0
+    steps: list[Any] = []
+    while at < len(path):
+        step = _step_pattern().match(path, at)
+        if step is None or (step["name"] and bool(step["dot"]) != bool(at)):
+            raise UsageError(
+                f"{text!r} is not a selector: cannot read {path[at:]!r}; write for example "
+                "$.choices[0].message.content, steps[*].name or ['a key'].b"
+            )
+        steps.append(_step(step))
+        at = step.end()
+    if not path:
+        raise UsageError("a selector must not be blank; write $ for the whole answer")
+    return Selector(text, tuple(steps), optional)
+
+
+def _step(step: re.Match[str]) -> Any:
+    if step["name"]:
+        return step["name"]
+    if step["index"]:
+        return int(step["index"])
+    if step["every"]:
+        return EVERY
+    return re.sub(r"\\(.)", r"\1", step["quoted"][1:-1], flags=re.DOTALL)
+
+
+def _walk(data: Json, steps: tuple[Any, ...]) -> Json | Unset:
+    for at, step in enumerate(steps):
+        if step is EVERY:
+            if not isinstance(data, (list, Mapping)):
+                return UNSET
+            items = data.values() if isinstance(data, Mapping) else data
+            found = [_walk(item, steps[at + 1 :]) for item in items]
+            return [value for value in found if value is not UNSET]
+        if isinstance(step, int):
+            if not isinstance(data, list) or not -len(data) <= step < len(data):
+                return UNSET
+        elif not isinstance(data, Mapping) or step not in data:
+            return UNSET
+        data = data[step]
+    return data

@@ -77,7 +77,7 @@ def _init(made: Any, own: tuple[Field[Any], ...]) -> Any:
     parameters, lines = [], []
     for item in own:
         name = item.name
-        scope[f"_set_{name}"] = made.__dict__[name].__set__
+        scope[f"_set_{name}"] = getattr(made, name).__set__
         scope[f"_default_{name}"] = item.default
         scope[f"_make_{name}"] = item.default_factory
         value = name if item.init else f"_default_{name}"

@@ -18,7 +18,7 @@ import importlib.util
 import os
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import FunctionType, MethodType, ModuleType
@@ -70,7 +70,7 @@ def without_loading() -> Iterator[None]:
 
 def _found(reference: str, where: str, name: str, base: Path | None) -> Any:
     """A stand-in for what the reference names, if its file is there and seems to define it."""
-    from proctor.base.unloaded import file_of_module, names_in, stand_in
+    from proctor.base.unexecuted import file_of_module, names_in, stand_in
 
     if where.endswith(".py"):
         path: Path | None = find_file(where, base)
@@ -213,15 +213,7 @@ def is_users_file(file: str) -> bool:
 
 def source_fingerprint(target: Any) -> str:
     """Changes when the code behind `target` changes: its own file, and what that imported from beside or below it."""
-    from proctor.base.json_data import fingerprint
-
-    while isinstance(target, functools.partial):
-        target = target.func
-    kind = target if isinstance(target, type) or hasattr(target, "__code__") else type(target)
-    module = sys.modules.get(getattr(kind, "__module__", "") or "")
-    file = getattr(module, "__file__", None)
-    files = [] if file is None else sorted({Path(file), *_files_below(Path(file).parent)})
-    return fingerprint(getattr(kind, "__qualname__", repr(kind)), [[path.name, _digest(path)] for path in files])
+    return _fingerprint(target, lambda file: {file, *_files_below(file.parent)})
 
 
 def configuration(target: Any) -> tuple[Any, tuple[str, ...]]:
@@ -271,7 +263,7 @@ class _Configuration:
             parts = {"function": target.__func__, "object": target.__self__}
         elif isinstance(target, FunctionType):
             held = zip(target.__code__.co_freevars, target.__closure__ or (), strict=True)
-            parts = {key: cell.cell_contents for key, cell in held if _is_filled(cell)}
+            parts = {key: cell.cell_contents for key, cell in held if is_filled(cell)}
             parts |= {"defaults": target.__defaults__, "keyword defaults": target.__kwdefaults__}
         elif is_own_code(type(target)) or dataclasses.is_dataclass(target):
             parts = _attributes(target)
@@ -290,7 +282,8 @@ def _attributes(target: Any) -> dict[str, Any]:
     return {**{name: getattr(target, name) for name in slots}, **getattr(target, "__dict__", {})}
 
 
-def _is_filled(cell: Any) -> bool:
+def is_filled(cell: Any) -> bool:
+    """Whether the variable behind a cell of a closure is set."""
     try:
         return cell.cell_contents is not cell
     except ValueError:
@@ -310,46 +303,21 @@ def own_source_fingerprint(target: Any) -> str:
     Unlike `source_fingerprint` it leaves out what else is loaded from the folder: an evaluator that stands beside the
     agent is still the same one when the agent changes.
     """
+    from proctor.base.unexecuted import imported_files
+
+    return _fingerprint(target, imported_files)
+
+
+def _fingerprint(target: Any, files_of: Callable[[Path], set[Path]]) -> str:
+    """The name of a function or a class, and the content of the files that its own file makes count."""
     from proctor.base.json_data import fingerprint
 
     while isinstance(target, functools.partial):
         target = target.func
     kind = target if isinstance(target, type) or hasattr(target, "__code__") else type(target)
     file = getattr(sys.modules.get(getattr(kind, "__module__", "") or ""), "__file__", None)
-    files = [] if file is None else sorted(_imported_files(Path(file)))
+    files = [] if file is None else sorted(files_of(Path(file)))
     return fingerprint(getattr(kind, "__qualname__", repr(kind)), [[path.name, _digest(path)] for path in files])
-
-
-def _imported_files(file: Path) -> set[Path]:
-    """The file and, as far as import statements name them, those of its folder that it needs, at any remove."""
-    found, waiting = {file}, [file]
-    while waiting:
-        further = set(_imports(waiting.pop(), file.parent)) - found
-        found |= further
-        waiting += further
-    return found
-
-
-def _imports(file: Path, top: Path) -> Iterator[Path]:
-    import ast
-
-    try:
-        tree = ast.parse(file.read_bytes())
-    except (OSError, SyntaxError, ValueError, RecursionError):
-        return
-    for node in ast.walk(tree):
-        names = [alias.name for alias in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
-        if isinstance(node, ast.ImportFrom):
-            above = file.parents[node.level - 1] if 0 < node.level <= len(file.parents) else None
-            start = "" if node.module is None else f"{node.module}."
-            names = [node.module or "", *(start + name for name in names)]
-            folders = [above] if above is not None else [top, file.parent]
-        else:
-            folders = [top, file.parent]
-        for name in filter(None, names):
-            for folder in folders:
-                place = folder.joinpath(*name.split("."))
-                yield from (path for path in (place.with_suffix(".py"), place / "__init__.py") if path.is_file())
 
 
 def _files_below(folder: Path) -> list[Path]:
@@ -360,13 +328,6 @@ def _files_below(folder: Path) -> list[Path]:
     return [path for path in paths if path.suffix == ".py" and not _is_test(path.relative_to(folder))]
 
 
-def _loaded_below(folder: Path) -> dict[str, ModuleType]:
-    """The modules of a folder, by name; paths are compared as text, since thousands of modules may be loaded."""
-    below = str(folder).rstrip(os.sep) + os.sep
-    loaded = list(sys.modules.items())
-    return {name: module for name, module in loaded if str(getattr(module, "__file__", None)).startswith(below)}
-
-
 def _is_test(path: Path) -> bool:
     """Tests examine an agent and are no part of it, wherever pytest has loaded them from."""
     name = path.name
@@ -375,6 +336,13 @@ def _is_test(path: Path) -> bool:
 
 def _digest(path: Path) -> str:
     return hashlib.blake2b(path.read_bytes(), digest_size=12).hexdigest() if path.is_file() else ""
+
+
+def _loaded_below(folder: Path) -> dict[str, ModuleType]:
+    """The modules of a folder, by name; paths are compared as text, since thousands of modules may be loaded."""
+    below = str(folder).rstrip(os.sep) + os.sep
+    loaded = list(sys.modules.items())
+    return {name: module for name, module in loaded if str(getattr(module, "__file__", None)).startswith(below)}
 
 
 def _folders(base: Path | None) -> list[Path]:

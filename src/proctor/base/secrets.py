@@ -1,7 +1,7 @@
 """What a secret looks like, and how it is masked: the one rule for the store, every report, traces, judges and PII.
 
 A secret is found by the shape that its vendor gives it, by the name it stands under, or because a variable of the
-environment holds it. All patterns take linear time: quantifiers are bounded or never meet the same characters twice.
+environment holds it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from typing import Any, cast
 
 from proctor.base.json_data import Json, Unset, plain, show
 from proctor.base.records import record
-from proctor.base.secret_shapes import find_shapes
 
 FILE_VALUES: dict[tuple[str, str], None] = {}
 """What `.env` files gave, by name, for as long as the process lasts: a report may be written after a run."""
@@ -27,18 +26,16 @@ SHORTEST_VALUE = 8
 """Values of environment variables that are shorter are found in ordinary words."""
 LONGEST_VALUE = 4096
 LONGEST_NAME = 80
-_RANDOM_LENGTH, _RANDOM_ENTROPY = 16, 3.5
-_LETTERS_LENGTH = 20
+RANDOM_LENGTH, _RANDOM_ENTROPY = 16, 3.5
 
-_NAMES = tuple(
+SECRET_NAMES = tuple(
     """authorization cookie api_key apikey api_token apitoken password passwd pwd passphrase secret secret_key secretkey
     access_key accesskey access_token accesstoken refresh_token refreshtoken auth_token authtoken id_token
     bearer_token session_token sessiontoken private_key privatekey signing_key encryption_key account_key accountkey
     master_key subscription_key service_key credential credentials connection_string connectionstring""".split()
 )
 """How the name of a secret ends, in lower case and with underscores."""
-_PASSWORDS = ("password", "passwd", "pwd", "passphrase")
-_UNCERTAIN_NAMES = ("token", "auth")
+UNCERTAIN_NAMES = ("token", "auth")
 """Also names of ordinary things: a value under one is a secret only if it looks random."""
 _WIDE = re.compile(
     r"api[_-]?key|passw(or)?d|secret|credential|authorization|connection[_-]?string|token$|cookie$|(^|[_-])key$",
@@ -46,9 +43,10 @@ _WIDE = re.compile(
 )
 _NOT_A_VALUE = re.compile(r"(file|path|dir|folder|name|url|uri|endpoint|region|type|count|limit|size|sock)$")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_HINTS = tuple("passw pwd passphrase secret token key auth cookie credential bearer connection".split())
 _MASKED = re.compile(r"\[secret: [^\[\]]{1,80}, [0-9]{1,12} characters\]")
 _UUID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
+_LETTERS_LENGTH = 20
+_HINTS = tuple("passw pwd passphrase secret token key auth cookie credential bearer connection".split())
 
 
 @record
@@ -89,8 +87,8 @@ def is_masked(text: str) -> bool:
 @functools.lru_cache(maxsize=4096)
 def is_secret_name(name: str, *, wide: bool = False) -> bool:
     """Whether values of that name are secrets: `http.request.header.authorization`, `X-Api-Key`, `apiKey`."""
-    last = _normal(name)
-    for ending in _NAMES:
+    last = last_part(name)
+    for ending in SECRET_NAMES:
         if last.endswith(ending) and ("_" not in ending or last == ending or last.endswith("_" + ending)):
             return True
     return wide and _WIDE.search(last) is not None and _NOT_A_VALUE.search(last) is None
@@ -104,8 +102,10 @@ def find_secrets(text: str, known: Iterable[str] = ()) -> list[Secret]:
 def _find(text: str, values: list[tuple[str, str]]) -> list[Secret]:
     found = list(_find_values(text, values)) if values else []
     if _may_hold_secrets(text):
+        from proctor.base.secret_patterns import find_by_name, find_shapes
+
         found += [Secret(*shape) for shape in find_shapes(text)]
-        found += _find_by_name(text)
+        found += find_by_name(text)
     return _merged(found)
 
 
@@ -138,7 +138,7 @@ class Masker:
             return value if all(new is old for new, old in zip(items, value, strict=True)) else items
         if isinstance(value, int):
             named = abs(value) >= 1000 and name and is_secret_name(name)
-            return _shown(_kind(name), len(str(value))) if named else value
+            return _shown(kind_of(name), len(str(value))) if named else value
         if getattr(type(value), "_given", None) is not None:
             return self.record(value, name)
         simple = plain(value)
@@ -162,10 +162,10 @@ class Masker:
         return made
 
     def _text_under(self, name: str, text: str) -> str:
-        if not text or not name or not _is_value(text, name):
+        if not text or not name or not is_value(text, name):
             return self.text(text) if len(text) >= SHORTEST_VALUE else text
-        if is_secret_name(name, wide=self._wide) or (_is_uncertain(name) and looks_random(text)):
-            return _shown(_kind(name), len(text))
+        if is_secret_name(name, wide=self._wide) or (is_uncertain(name) and looks_random(text)):
+            return _shown(kind_of(name), len(text))
         return self.text(text)
 
 
@@ -183,7 +183,7 @@ def values_under_names(value: Any, name: str = "") -> Iterator[str]:
         for item in value:
             yield from values_under_names(item, name)
     elif type(value) is str:
-        if name and len(value) >= SHORTEST_VALUE and is_secret_name(name) and _is_value(value, name):
+        if name and len(value) >= SHORTEST_VALUE and is_secret_name(name) and is_value(value, name):
             yield value
     elif getattr(type(value), "_given", None) is not None:
         own = (getattr(value, "name", "") or name) if hasattr(value, "value") else ""
@@ -229,7 +229,7 @@ def _names_and_values(data: Mapping[object, object]) -> Iterable[object]:
 
 def looks_random(value: str) -> bool:
     """Long, of mixed characters, with more information per character than words have, and no UUID."""
-    if len(value) < _RANDOM_LENGTH or not any(character.isdigit() for character in value[:LONGEST_VALUE]):
+    if len(value) < RANDOM_LENGTH or not any(character.isdigit() for character in value[:LONGEST_VALUE]):
         return False
     sample = value[:LONGEST_VALUE]
     counts = Counter(sample)
@@ -243,8 +243,8 @@ def _may_hold_secrets(text: str) -> bool:
     Letters alone are a word, such as the name of an evaluator, up to the shortest shape that can do without digits.
     """
     words = text.split()
-    if max(map(len, words), default=0) >= _RANDOM_LENGTH:
-        long = [word for word in words if len(word) >= _RANDOM_LENGTH]
+    if max(map(len, words), default=0) >= RANDOM_LENGTH:
+        long = [word for word in words if len(word) >= RANDOM_LENGTH]
         if any(len(word) >= _LETTERS_LENGTH or not word.isalpha() for word in long):
             return True
     lowered = text.lower()
@@ -286,111 +286,8 @@ def _find_values(text: str, values: Iterable[tuple[str, str]]) -> Iterator[Secre
             end = start + len(value)
             inside = value.isalpha() and (text[start - 1 : start].isalnum() or text[end : end + 1].isalnum())
             if not inside:
-                yield Secret(_kind(name), start, end, True)
+                yield Secret(kind_of(name), start, end, True)
             start = text.find(value, end)
-
-
-def _find_by_name(text: str) -> Iterator[Secret]:
-    """`api_key=...`, `"password": "..."`, `Authorization: Bearer ...`, `Bearer ...`."""
-    lowered = text.lower()
-    if len(lowered) != len(text):  # one letter becomes two: places would not be the same
-        lowered = "".join(character.lower() if character.isascii() else character for character in text)
-    position = 0
-    while (match := _named().search(lowered, position)) is not None:
-        position = match.end()
-        name = match[0].rstrip(" \t:=>\"'\\")
-        if name in ("bearer", "basic") and match[0][-1] in " \t":
-            value = _SCHEME_VALUE.match(text, position)
-            if value is not None and _is_credential(name, value[0]):
-                yield Secret("Bearer token" if name == "bearer" else "Basic authorization", *value.span(), True)
-            continue
-        name = _whole_name(text, match.start(), match.start() + len(name))
-        found = _value_after(text, position, name)
-        if found is not None:
-            yield Secret(_kind(name), *found, True)
-            position = found[1]
-
-
-def _whole_name(text: str, start: int, end: int) -> str:
-    first = start
-    while first > 0 and end - first < LONGEST_NAME and (text[first - 1].isalnum() or text[first - 1] in "_.-"):
-        first -= 1
-    return "" if text[first - 1 : first] == "[" and text[first:end] == "secret" else text[first:end]
-
-
-def _value_after(text: str, start: int, name: str) -> tuple[int, int] | None:
-    """Where the secret after a name stands; `None` where it is an ordinary word, a variable, or masked already."""
-    certain = bool(name) and is_secret_name(name)
-    if not certain and not _is_uncertain(name):
-        return None
-    last, equals = _normal(name), text[start - 1] == "="
-    quote = text[start : start + 2].lstrip("\\")[:1] if text[start : start + 1] in ("\\", '"', "'") else ""
-    if quote in ('"', "'") and quote:
-        start += 2 if text[start] == "\\" else 1
-    if last.endswith("authorization"):
-        scheme = _SCHEME.match(text, start)
-        value = _BARE.match(text, start if scheme is None else scheme.end())
-        if value is None or (scheme is None and not _is_unusual(value[0])):
-            return None
-        return value.span()
-    if quote in ('"', "'") and quote:
-        value = _QUOTED[quote, text[start - 2 : start - 1] == "\\"].match(text, start)
-        random = value is not None and (certain or looks_random(value[0]))
-        return value.span() if value is not None and random and _is_value(value[0], last) else None
-    if last.endswith("cookie"):
-        value = _COOKIES.match(text, start)
-        return None if value is None else value.span()
-    value = _BARE.match(text, start)
-    if value is None or not _is_value(value[0], last):
-        return None
-    if not certain:
-        return value.span() if looks_random(value[0]) else None
-    tight = equals and last.endswith(_PASSWORDS) and text[value.end() : value.end() + 1] != "("
-    plain_word = tight and len(value[0]) >= SHORTEST_VALUE and value[0].isalpha() and "pass" not in value[0].lower()
-    return value.span() if plain_word or _is_unusual(value[0]) else None
-
-
-def _is_unusual(value: str) -> bool:
-    """Neither a word nor the name of something in code."""
-    return not _IDENTIFIER.fullmatch(value.rstrip("="))
-
-
-def _is_value(text: str, name: str) -> bool:
-    """No placeholder, variable or mask; `pwd` may also name the working folder."""
-    if name.lower() == "pwd" and text.startswith(("/", "~", "C:")):
-        return False
-    if text.startswith(("${", "$", "<", "[secret: ")) and (text[0] != "[" or _MASKED.fullmatch(text)):
-        return False
-    return any(character.isalnum() for character in text[:LONGEST_VALUE])
-
-
-def _is_credential(scheme: str, value: str) -> bool:
-    if scheme == "bearer":
-        mixed = len(value) >= _RANDOM_LENGTH and value.lower() != value and value[1:].upper() != value[1:]
-        return mixed or (len(value) >= 12 and any(character.isdigit() for character in value))
-    import base64
-    import binascii
-
-    try:
-        return b":" in base64.b64decode(value[:400].rstrip("=") + "==", validate=False)
-    except (binascii.Error, ValueError):
-        return False
-
-
-@functools.lru_cache(maxsize=4096)
-def _normal(name: str) -> str:
-    """The last part of a dotted name, in lower case and with underscores."""
-    return _CAMEL.sub("_", name[-LONGEST_NAME:].rpartition(".")[2]).lower().replace("-", "_")
-
-
-def _is_uncertain(name: str) -> bool:
-    last = _normal(name)
-    return last in _UNCERTAIN_NAMES or last.endswith(("_token", "_auth"))
-
-
-def _kind(name: str) -> str:
-    """A name as it can stand in a mask: short, and without what a pattern would take for a range."""
-    return re.sub(r"[^A-Za-z0-9_ ]", "_", name.rpartition(".")[2])[:40] or "value"
 
 
 def _shown(kind: str, length: int) -> str:
@@ -420,25 +317,26 @@ def _replaced(text: str, found: list[Secret]) -> str:
     return "".join([*parts, text[position:]])
 
 
-_BARE = re.compile(rf"[^\s\"'`,;&=<>{{}}()\[\]\\]{{4,{LONGEST_VALUE}}}={{0,2}}")
-_QUOTED = {
-    ('"', False): re.compile(rf'(?:[^"\\\r\n]|\\.){{1,{LONGEST_VALUE}}}'),
-    ("'", False): re.compile(rf"(?:[^'\\\r\n]|\\.){{1,{LONGEST_VALUE}}}"),
-    ('"', True): re.compile(rf'[^"\\\r\n]{{1,{LONGEST_VALUE}}}'),
-    ("'", True): re.compile(rf"[^'\\\r\n]{{1,{LONGEST_VALUE}}}"),
-}
-"""By quote, and whether it stands escaped in a text that is itself quoted."""
-_COOKIES = re.compile(rf"[\w.-]{{1,100}}=[^\r\n\"'\[\]]{{4,{LONGEST_VALUE}}}")
-_SCHEME = re.compile(r"(?:bearer|basic|token|digest|apikey|negotiate|bot)[ \t]{1,4}", re.IGNORECASE)
-_SCHEME_VALUE = re.compile(rf"[A-Za-z0-9+/=._~*-]{{8,{LONGEST_VALUE}}}")
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z_.]*[!?:]?")
+def is_value(text: str, name: str) -> bool:
+    """No placeholder, variable or mask; `pwd` may also name the working folder."""
+    if name.lower() == "pwd" and text.startswith(("/", "~", "C:")):
+        return False
+    if text.startswith(("${", "$", "<", "[secret: ")) and (text[0] != "[" or _MASKED.fullmatch(text)):
+        return False
+    return any(character.isalnum() for character in text[:LONGEST_VALUE])
 
 
-@functools.cache
-def _named() -> re.Pattern[str]:
-    """In text in lower case: a name, the quote that closes it, and what stands between a name and its value."""
-    names: dict[str, list[str]] = {"b": [r"(?:earer|asic)[ \t]{1,4}(?=[a-z0-9])"]}
-    between = r"(?:\\?[\"'])?[ \t]{0,3}(?:=>|:=|[:=])[ \t]{0,3}"
-    for name in sorted((*_NAMES, *_UNCERTAIN_NAMES), key=len, reverse=True):
-        names.setdefault(name[0], []).append(name[1:].replace("_", "[_-]?") + between)
-    return re.compile("|".join(f"{first}(?:{'|'.join(rests)})" for first, rests in names.items()))
+@functools.lru_cache(maxsize=4096)
+def last_part(name: str) -> str:
+    """The last part of a dotted name, in lower case and with underscores."""
+    return _CAMEL.sub("_", name[-LONGEST_NAME:].rpartition(".")[2]).lower().replace("-", "_")
+
+
+def is_uncertain(name: str) -> bool:
+    last = last_part(name)
+    return last in UNCERTAIN_NAMES or last.endswith(("_token", "_auth"))
+
+
+def kind_of(name: str) -> str:
+    """A name as it can stand in a mask: short, and without what a pattern would take for a range."""
+    return re.sub(r"[^A-Za-z0-9_ ]", "_", name.rpartition(".")[2])[:40] or "value"

@@ -1,13 +1,11 @@
 """Runs synchronous user code apart from the event loop, and coroutines from synchronous code.
 
-Both leave the process free to end: a thread or a coroutine of the user that hangs does not keep it alive. One loop per
-thread is kept between calls, so that an application's clients outlive one call.
+Both leave the process free to end: a thread or a coroutine of the user that hangs does not keep it alive.
 """
 
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import contextlib
 import contextvars
 import functools
@@ -18,14 +16,27 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from typing import Any, ParamSpec, TypeVar
+from time import monotonic, perf_counter, time
+from typing import Any, TypeVar
 
-from proctor.base.clock import CLOCK
 from proctor.base.errors import AgentFailed
 from proctor.base.references import describe
 from proctor.base.reply_size import UNDERWAY, Pieces
 
+T = TypeVar("T")
 _IDLE_SECONDS = 10.0
+LEFTOVER_SECONDS = 1.0
+
+
+class CLOCK:
+    """The clocks as they were when Proctor was loaded: an agent or a test that patches `time` changes no measurement.
+
+    A class and not module variables: libraries that freeze time look for its functions in modules.
+    """
+
+    time = staticmethod(time)
+    monotonic = staticmethod(monotonic)
+    perf_counter = staticmethod(perf_counter)
 
 
 _LOOPS: weakref.WeakSet[asyncio.AbstractEventLoop] = weakref.WeakSet()
@@ -259,70 +270,14 @@ def join_chunks(chunks: Iterable[Any]) -> str:
     return pieces.text()
 
 
-T = TypeVar("T")
-
-LEFTOVER_SECONDS = 1.0
-
-
 def run_sync(main: Coroutine[Any, Any, T]) -> T:
     """Run `main` to its end. Tasks it abandoned are cancelled, but not waited for longer than a moment."""
-    _refuse_inside_loop(main)
-    loop = _new_loop()
+    refuse_inside_loop(main)
+    loop = new_loop()
     try:
-        return _run(loop, loop.create_task(main))
+        return run_to_end(loop, loop.create_task(main))
     finally:
-        _end(loop)
-
-
-def run_beside_loop(main: Coroutine[Any, Any, T]) -> T:
-    """Run `main` to its end, also where an event loop is running already: there in a thread of its own.
-
-    The loop that is running, such as that of a notebook, waits meanwhile. An interrupt cancels `main`, and is passed on
-    once `main` has cleaned up; a second interrupt does not wait for that.
-    """
-    if not is_loop_running():
-        return run_sync(main)
-    loop = _new_loop()
-    task = loop.create_task(main)
-    result: concurrent.futures.Future[T] = concurrent.futures.Future()
-
-    def work() -> None:
-        try:
-            try:
-                answer = _run(loop, task)
-            finally:
-                _end(loop)
-            result.set_result(answer)
-        except BaseException as error:
-            result.set_exception(error)
-
-    thread = threading.Thread(target=work, name="proctor-run", daemon=True)
-    thread.start()
-    try:
-        return result.result()
-    except KeyboardInterrupt:
-        with contextlib.suppress(RuntimeError):  # of a loop that has ended by itself
-            loop.call_soon_threadsafe(task.cancel)
-        thread.join()
-        raise
-
-
-def run_in_kept_loop(main: Coroutine[Any, Any, T], *, keep_tasks: bool = False) -> T:
-    """Run `main` to its end in the loop that this thread keeps; with `keep_tasks`, tasks it started go on next time."""
-    _refuse_inside_loop(main)
-    loop = _kept().loop()
-    before = asyncio.all_tasks(loop)
-    task = loop.create_task(main)
-    try:
-        return _run(loop, task)
-    finally:
-        started = {task} if keep_tasks else asyncio.all_tasks(loop) - before
-        _cancel(loop, {one for one in started if not one.done()})
-
-
-def close_kept_loops() -> None:
-    """Close the loops of all threads, as at the end of a test session; the next call makes a new one."""
-    _kept().close()
+        end_loop(loop)
 
 
 def is_loop_running() -> bool:
@@ -334,53 +289,20 @@ def is_loop_running() -> bool:
     return True
 
 
-def _refuse_inside_loop(main: Coroutine[Any, Any, Any]) -> None:
+def refuse_inside_loop(main: Coroutine[Any, Any, Any]) -> None:
     if is_loop_running():
         main.close()
         raise RuntimeError("an event loop is running here already: await the asynchronous form instead")
 
 
-def _new_loop() -> asyncio.AbstractEventLoop:
+def new_loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
     loop.time = CLOCK.monotonic  # type: ignore[method-assign]
     loop.set_default_executor(executor_apart())
     return loop
 
 
-class _Holder:
-    """A loop that is closed when its thread ends, or Python does."""
-
-    def __init__(self) -> None:
-        self.loop = _new_loop()
-        self.close = weakref.finalize(self, _end, self.loop)
-
-
-class _KeptLoops:
-    """One loop a thread."""
-
-    def __init__(self) -> None:
-        self._own = threading.local()
-        self._all: weakref.WeakSet[_Holder] = weakref.WeakSet()
-
-    def loop(self) -> asyncio.AbstractEventLoop:
-        holder: _Holder | None = getattr(self._own, "holder", None)
-        if holder is None or holder.loop.is_closed():
-            holder = self._own.holder = _Holder()
-            self._all.add(holder)
-        return holder.loop
-
-    def close(self) -> None:
-        for holder in list(self._all):
-            if not holder.loop.is_running():
-                holder.close()
-
-
-@functools.cache
-def _kept() -> _KeptLoops:
-    return _KeptLoops()
-
-
-def _run(loop: asyncio.AbstractEventLoop, main: asyncio.Task[T]) -> T:
+def run_to_end(loop: asyncio.AbstractEventLoop, main: asyncio.Task[T]) -> T:
     """A task that a user's agent started may call `sys.exit`, which stops the loop, but not what `main` is about."""
     while True:
         try:
@@ -390,44 +312,19 @@ def _run(loop: asyncio.AbstractEventLoop, main: asyncio.Task[T]) -> T:
                 raise
 
 
-def _cancel(loop: asyncio.AbstractEventLoop, leftover: set[asyncio.Task[Any]]) -> None:
+def cancel_tasks(loop: asyncio.AbstractEventLoop, leftover: set[asyncio.Task[Any]]) -> None:
     for task in leftover:
         task.cancel()
     if leftover:
         loop.run_until_complete(asyncio.wait(leftover, timeout=LEFTOVER_SECONDS))
 
 
-def _end(loop: asyncio.AbstractEventLoop) -> None:
+def end_loop(loop: asyncio.AbstractEventLoop) -> None:
     with contextlib.suppress(RuntimeError):  # of a loop that a user's code has closed itself
-        _cancel(loop, asyncio.all_tasks(loop))
+        cancel_tasks(loop, asyncio.all_tasks(loop))
         loop.set_exception_handler(lambda loop, context: None)
         loop.run_until_complete(loop.shutdown_asyncgens())
     loop.close()
-
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def without_loop(verb: Callable[P, Coroutine[Any, Any, R]], home: str) -> Callable[P, R]:
-    """`verb`, run to its end; where an event loop is running already, `RuntimeError` says to await `verb` instead.
-
-    A twin, and not one function that does both: what `asyncio.run(verb(...))` is given is made before its loop runs.
-    `home` is the module that the twin lives in.
-    """
-
-    @functools.wraps(verb)
-    def synchronous(*args: P.args, **kwargs: P.kwargs) -> R:
-        __tracebackhide__ = True
-        try:
-            return run_in_kept_loop(verb(*args, **kwargs))
-        except AssertionError as failed:
-            raise failed.with_traceback(None) from None  # ends in the caller's own line, not in the event loop
-
-    synchronous.__name__ = synchronous.__qualname__ = f"{verb.__name__}_sync"
-    synchronous.__module__ = home
-    synchronous.__doc__ = f"`{verb.__name__}`, for code without an event loop."
-    return synchronous
 
 
 def end_fork_of(pid: int) -> None:

@@ -87,9 +87,10 @@ def write_quarantines(path: Path, quarantines: Mapping[tuple[str, str], Quaranti
     if not quarantines:
         path.unlink(missing_ok=True)
         return
-    draft = path.with_name(f".{path.name}.tmp")
-    draft.write_text("".join(_lines(sorted(quarantines.items()))), encoding="utf-8", newline="\n")
-    draft.replace(path)
+    from proctor.base.whole_files import whole_file
+
+    with whole_file(path) as draft:
+        draft.write_text("".join(_lines(sorted(quarantines.items()))), encoding="utf-8", newline="\n")
 
 
 def _lines(items: Sequence[tuple[tuple[str, str], Quarantine]]) -> Iterable[str]:

@@ -41,8 +41,8 @@ COMMANDS = {
 }
 
 HOMES = {
-    "import": ("export", "import_command"),
-    "accept": ("record", "command"),
+    "export": ("runs", "export_command"),
+    "import": ("runs", "import_command"),
     "evaluators": ("listings", "evaluators"),
     "formats": ("listings", "formats"),
     "agents": ("listings", "agents"),

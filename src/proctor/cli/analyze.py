@@ -11,9 +11,9 @@ from typing import Any, TextIO
 
 import click
 
-from proctor.base.errors import StoreError, UsageError
+from proctor.base.errors import UsageError
 from proctor.cli.configuration import read_configuration
-from proctor.cli.options_and_output import json_option, say, store_option
+from proctor.cli.options_and_output import json_option, say, store_option, write_documents
 from proctor.reporting.terminal.screen import Outlet, is_terminal, is_unicode, visible
 from proctor.results.run_files import read_named_run
 from proctor.results.verdict import judge
@@ -35,17 +35,11 @@ def command(run_id: str, output: str | None, as_json: bool, store: str | None) -
     if output is not None and not output.strip():
         raise UsageError("-o must name a file, or - for the terminal")
     text = _as_text(read_configuration().store(store), run_id, as_json)
-    if output in (None, "-"):
+    if output is None or output == "-":
         if as_json or not show_markdown(text, sys.stdout):
             say(text)
         return 0
-    path = Path(str(output))
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(f"{text}\n", encoding="utf-8", errors="backslashreplace", newline="\n")
-    except OSError as error:
-        raise StoreError(f"the analysis could not be written to {path}: {error.strerror or error}") from None
-    say(f"analysis: {path}", err=True)
+    write_documents({"md": output}, {"md": lambda out: out.write(f"{text}\n")}, "the analysis", told_as="analysis")
     return 0
 
 
@@ -64,8 +58,7 @@ def show_markdown(text: str, stream: TextIO) -> bool:
 
 def _as_text(folder: Path, run_id: str, as_json: bool) -> str:
     from proctor.base.json_data import plain
-    from proctor.reporting.analysis import analyse
-    from proctor.reporting.markdown.analysis_report import write_markdown
+    from proctor.reporting.analysis import analyse, write_markdown
 
     _, run = read_named_run(folder, run_id)
     analysis = analyse(run, judge(run))

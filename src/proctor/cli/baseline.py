@@ -21,7 +21,7 @@ from proctor.results.baseline import (
     read_baseline,
     write_baseline,
 )
-from proctor.results.baseline_runs import Accepted, accept
+from proctor.results.history import Accepted, accept
 from proctor.results.statistics import wilson
 from proctor.results.store import Store, read_run
 

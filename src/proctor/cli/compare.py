@@ -5,16 +5,25 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from proctor.base.errors import StoreError, UsageError
+from proctor.base.errors import UsageError
 from proctor.base.fields import nearest
 from proctor.base.records import record
 from proctor.cli.configuration import Configuration, read_configuration
-from proctor.cli.options_and_output import judge_options, say, store_option
+from proctor.cli.options_and_output import (
+    DOCUMENTS,
+    document_options,
+    judge_options,
+    report_targets,
+    say,
+    store_option,
+    write_documents,
+)
 from proctor.results.run import Run
 from proctor.results.run_files import read_run_of_agent
 
@@ -22,7 +31,6 @@ if TYPE_CHECKING:
     from proctor.results.case_pairing import Choose
     from proctor.results.comparison import Comparison
 
-REPORTS = {"json": "JSON", "md": "Markdown", "html": "HTML"}
 REGRESSION, INCONCLUSIVE, ERRORS = 1, 3, 4
 NOTHING_BEFORE = "nothing"
 """Stands for the earlier run where there is none."""
@@ -34,16 +42,6 @@ class Named:
 
     run: Run
     agent: str | None
-
-
-def _report_options(command: Any) -> Any:
-    for name, kind in reversed(REPORTS.items()):
-        help_text = f"Write the comparison as {kind} to a file; without one, to standard output."
-        option = click.option(
-            f"--{name}", f"{name}_to", is_flag=False, flag_value="-", metavar="[FILE]", help=help_text
-        )
-        command = option(command)
-    return command
 
 
 @click.command("compare")
@@ -63,7 +61,7 @@ def _report_options(command: Any) -> Any:
 @click.option("-v", "--verbose", is_flag=True, help="Also cases that still pass, and every reason.")
 @click.option("-q", "--quiet", is_flag=True, help="Only the sentence.")
 @judge_options
-@_report_options
+@document_options("the comparison")
 @store_option
 def command(**given: Any) -> int:
     """Compare run B with run A: which cases broke, which were fixed, and whether luck explains it.
@@ -103,18 +101,11 @@ def _named(folder: Path, wanted: str) -> Named:
 
 def _rescored(folder: Path, side: Named, given: Mapping[str, Any], configuration: Configuration) -> Named:
     """The same answers, scored by what suites say now, as a run of its own."""
-    from proctor.running.options import RunOptions
     from proctor.running.run_suites import rescore
 
     if side.run.store is None:
         raise UsageError(f"run {side.run.id} comes from a file: `proctor import` it to score it anew")
-    options = RunOptions(
-        fallback=configuration.settings,
-        judge=given["judge"],
-        usual_judge=configuration.values.get("judge"),
-        budget_usd=configuration.budget(given["budget"]),
-        keep_secrets=configuration.values.get("keep_secrets", False),
-    )
+    options = configuration.run_options(judge=given["judge"], budget=given["budget"])
     run, _ = rescore(folder, side.run.id, options=options)
     say(f"rescored {side.run.id} as {run.id}", err=True)
     return Named(run, side.agent)
@@ -134,18 +125,11 @@ def _choose(given: Mapping[str, Any]) -> Choose | None:
 
 def _comment(second: Named, comparison: Comparison | None, given: Mapping[str, Any], targets: Mapping[str, str]) -> int:
     """The comparison as the comment of a pull request."""
-    from proctor.reporting.markdown.pull_request import Comment, write
-    from proctor.reporting.report_files import write_document
+    from proctor.reporting.markdown.ci_pages import Comment, write_comment
     from proctor.results.verdict import judge
 
     comment = Comment(second.run, judge(second.run), comparison, given["report_url"] or "", given["pr_key"] or "")
-    path = targets["md"]
-    try:
-        write_document(path, lambda out: write(comment, out))
-    except OSError as error:
-        raise StoreError(f"the comment could not be written to {path}: {error.strerror or error}") from None
-    if path != "-":
-        say(f"comment: {path}", err=True)
+    write_documents(targets, {"md": partial(write_comment, comment)}, "the comment", told_as="comment")
     return 0
 
 
@@ -167,32 +151,20 @@ def _check_comment(given: Mapping[str, Any], chosen: Mapping[str, str]) -> None:
 
 
 def _targets(given: Mapping[str, Any]) -> dict[str, str]:
-    chosen = {name: given[f"{name}_to"] for name in REPORTS if given[f"{name}_to"] is not None}
+    chosen = report_targets(given, DOCUMENTS)
     _check_comment(given, chosen)
-    if given["as_comment"]:
-        chosen.setdefault("md", "-")
-    if blank := [f"--{name}" for name, path in chosen.items() if not path.strip()]:
-        raise UsageError(f"{' and '.join(blank)} must name a file, or - for standard output")
-    if sum(path == "-" for path in chosen.values()) > 1:
-        raise UsageError("only one document can go to standard output (-)")
-    return chosen
+    return chosen | {"md": chosen.get("md", "-")} if given["as_comment"] else chosen
 
 
 def _tell(comparison: Comparison, given: Mapping[str, Any], targets: Mapping[str, str]) -> None:
     from proctor.reporting.comparison_report import WRITERS
-    from proctor.reporting.report_files import write_document
 
-    for name, path in targets.items():
-        try:
-            write_document(path, lambda out, name=name: WRITERS[name](comparison, out))  # type: ignore[misc]
-        except OSError as error:
-            raise StoreError(f"the comparison could not be written to {path}: {error.strerror or error}") from None
-        if path != "-":
-            say(f"report: {path}", err=True)
+    write_documents(targets, {name: partial(write, comparison) for name, write in WRITERS.items()}, "the comparison")
     if "-" not in targets.values():
         from proctor.reporting.terminal.comparison_screen import show_comparison
+        from proctor.reporting.terminal.screen import screen_of
 
-        show_comparison(comparison, _screen(), verbose=given["verbose"], quiet=given["quiet"])
+        show_comparison(comparison, screen_of(sys.stdout), verbose=given["verbose"], quiet=given["quiet"])
 
 
 def _tell_case(
@@ -202,6 +174,7 @@ def _tell_case(
     from proctor.reporting.comparison_report import case_to_json
     from proctor.reporting.report_files import write_document
     from proctor.reporting.terminal.comparison_screen import show_case
+    from proctor.reporting.terminal.screen import screen_of
     from proctor.results.compare_runs import align_case
 
     if other := [f"--{name}" for name in targets if name != "json"]:
@@ -214,7 +187,7 @@ def _tell_case(
         text = json.dumps(case_to_json(pair, first.run.id, second.run.id), indent=2) + "\n"
         write_document(targets["json"], lambda out: out.write(text))
         return 0
-    show_case(pair, first.run.id, second.run.id, _screen())
+    show_case(pair, first.run.id, second.run.id, screen_of(sys.stdout))
     return 0
 
 
@@ -227,15 +200,6 @@ def _address(run: Run, wanted: str) -> str:
     paths = {info.name: info.path for info in run.suites}
     cases = ((item.suite, item.case_id) for item in run.summaries)
     return next((f"{s}/{c}" for s, c in cases if c != wanted and names_case(wanted, s, paths.get(s), c)), wanted)
-
-
-def _screen() -> Any:
-    import os
-
-    from proctor.reporting.terminal.screen import StreamScreen, wants_colour, width_of
-
-    colour, width = wants_colour(sys.stdout, os.environ), width_of(sys.stdout, os.environ)
-    return StreamScreen(sys.stdout, colour=colour, width=width)
 
 
 def _exit_code(comparison: Comparison, fail_on: str | None) -> int:

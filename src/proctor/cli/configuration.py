@@ -10,13 +10,16 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from proctor.base.errors import UsageError
 from proctor.base.fields import nearest
 from proctor.base.records import record
 from proctor.cases.suite import Settings
 from proctor.results.store import FOLDER
+
+if TYPE_CHECKING:
+    from proctor.running.options import RunOptions
 
 KEYS: dict[str, Callable[[str], Any]] = {
     "store": str,
@@ -62,13 +65,25 @@ class Configuration:
         """The variables of `env_file`, or of `.env` beside the project file, while a command or a session lasts."""
         if not self.env_files:
             return nullcontext()
-        from proctor.base.env_files import environment_from
+        from proctor.base.environment import environment_from
 
         return environment_from(self.env_files)
 
-    def budget(self, given: float | None) -> float | None:
-        """What a run may cost: as given, or as configured."""
-        return self.values.get("budget") if given is None else given
+    def run_options(
+        self, settings: Settings | None = None, *, judge: Any = None, budget: float | None = None, **more: Any
+    ) -> RunOptions:
+        """How suites are run: as given, else as configured."""
+        from proctor.running.options import RunOptions
+
+        return RunOptions(
+            settings or Settings(),
+            self.settings,
+            judge=judge,
+            usual_judge=self.values.get("judge"),
+            budget_usd=self.values.get("budget") if budget is None else budget,
+            keep_secrets=self.values.get("keep_secrets", False),
+            **more,
+        )
 
 
 def read_configuration(folder: Path | None = None, environment: Mapping[str, str] | None = None) -> Configuration:

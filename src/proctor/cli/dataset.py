@@ -15,11 +15,10 @@ from proctor.base.errors import InvalidSuite, Problem, UsageError
 from proctor.base.json_data import UNSET, Json
 from proctor.base.references import is_reference
 from proctor.cases.formats import pixie
+from proctor.cases.formats.format_spec import moved
 from proctor.cases.formats.loading import load, writable_formats
-from proctor.cases.relocating import moved
 from proctor.cases.suite import Suite
 from proctor.cli.configuration import read_configuration
-from proctor.cli.format import proposal_from_store, spans_of
 from proctor.cli.options_and_output import (
     F,
     by_place,
@@ -31,11 +30,11 @@ from proctor.cli.options_and_output import (
     store_option,
 )
 from proctor.cli.suite_files import check_ending, format_for, write_file, written_as
-from proctor.evaluators.datasets.dataset_file import read_dataset
-from proctor.evaluators.datasets.dataset_store import DatasetStore
+from proctor.cli.trace_to_case import proposal_from_store, spans_of
+from proctor.evaluators.datasets import DatasetStore, read_dataset
 from proctor.evaluators.evaluation import Evaluable
 from proctor.evaluators.from_trace import by_name, last_llm_call, root
-from proctor.results.dataset_proposals import Proposal
+from proctor.results.trace_cases import Proposal
 from proctor.tracing.trace_files import find_traces, is_otlp
 
 SELECTIONS = ("root", "last_llm_call", "by_name")

@@ -14,12 +14,11 @@ from proctor.cli.configuration import Configuration, read_configuration
 from proctor.cli.options_and_output import case_option, json_option, judge_options, say, say_json, store_option
 from proctor.reporting.wording import counted, duration, money
 from proctor.results.baseline import BaselineLine, baseline_path, read_baseline
-from proctor.results.flakiness import FlakyRecord, VarianceSplit, flaky_cases, lines_of_runs, split_variance
+from proctor.results.history import FlakyRecord, VarianceSplit, flaky_cases, lines_of_runs, split_variance
 from proctor.results.judge_calls import judge_name
 from proctor.results.run import Outcome
 from proctor.results.store import FILE, Store, read_run
 from proctor.running.engine.selection import CaseFilter, check_names, split_places
-from proctor.running.options import RunOptions
 
 RUNS_READ = 50
 """So many of the latest runs in the store are looked at, besides what the baselines have."""
@@ -117,12 +116,7 @@ def _splits(
         raise UsageError("--rejudge needs answers, and no run is kept here")
     from proctor.running.run_suites import judge_again
 
-    options = RunOptions(
-        fallback=configuration.settings,
-        judge=given["judge"],
-        usual_judge=configuration.values.get("judge"),
-        budget_usd=configuration.budget(given["budget"]),
-    )
+    options = configuration.run_options(judge=given["judge"], budget=given["budget"])
     kept = {row.id for row in store.runs()}
     by_run: dict[str, set[tuple[str, str]]] = defaultdict(set)
     for item in found:

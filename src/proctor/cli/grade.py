@@ -1,9 +1,12 @@
-"""`proctor grade RUN`: the scores that only a person or an agent can give."""
+"""`proctor grade RUN`: the scores that only a person or an agent can give; and how commands ask people."""
 
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,21 +14,25 @@ from proctor.base.errors import UsageError
 from proctor.base.json_data import UNSET
 from proctor.cli.configuration import read_configuration
 from proctor.cli.options_and_output import case_option, json_option, say, say_json, store_option
-from proctor.cli.questions_to_people import QUIT, asked, can_ask, facts_text, person_named, rows_from
-from proctor.reporting.explain import Fact, shown
-from proctor.reporting.terminal.screen import one_line
+from proctor.reporting.explain import Fact, as_text, shorten, shown
+from proctor.reporting.terminal.screen import is_terminal, one_line, visible
 from proctor.reporting.wording import counted
 from proctor.running.engine.selection import check_names, names_case
 from proctor.running.people.grading import (
+    BadGrade,
     Grade,
     Gradebook,
     Waiting,
     look_at,
     open_gradebook,
+    parse_rows,
     read_grades,
     read_score,
     row_of,
 )
+
+if TYPE_CHECKING:
+    from proctor.running.people.grading import Row
 
 
 @click.command("grade")
@@ -148,3 +155,68 @@ def _described(item: Waiting) -> str:
         facts.append(Fact("  expected", shown(item.expected)))
     facts.append(Fact("  answer", shown(item.answer) or "(an empty answer)"))
     return facts_text(facts)
+
+
+MOST_SHOWN = 4_000
+"""How many characters of a question or an answer stand on the terminal; `--json` has all."""
+
+QUIT = object()
+"""The person ends the questions."""
+
+
+def can_ask() -> bool:
+    """Whether a person sits at both ends."""
+    return is_terminal(sys.stdin) and is_terminal(sys.stdout)
+
+
+def asked(prompt: str, read: Callable[[str], object]) -> object:
+    """What the person answers: `None` for nothing, `QUIT` for q or the end of the input.
+
+    Asks again where `read` raises `BadGrade`. Free text, which `str` reads, may be a q.
+    """
+    while True:
+        sys.stdout.write(prompt)
+        sys.stdout.flush()
+        line = sys.stdin.readline()
+        if not line:
+            say("")
+            return QUIT
+        text = line.strip()
+        if read is not str and text.lower() in ("q", "quit"):
+            return QUIT
+        if not text:
+            return None
+        try:
+            return read(text)
+        except BadGrade as problem:
+            say(str(problem))
+
+
+def rows_from(source: str) -> list[Row]:
+    """The rows of a JSON or JSON Lines file, or of the input for `-`."""
+    if source == "-":
+        return parse_rows(sys.stdin.read(), "input")
+    try:
+        text = Path(source).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"{source} cannot be read: {error.strerror or error}") from None
+    except ValueError:
+        raise UsageError(f"{source} is not UTF-8 text") from None
+    return parse_rows(text, source)
+
+
+def facts_text(facts: Iterable[Fact]) -> str:
+    """Facts in two columns, long ones shortened, without what a text could do to a terminal."""
+    return visible(as_text([Fact(fact.label, shorten(fact.text, MOST_SHOWN)) for fact in facts]))
+
+
+def person_named(given: str | None) -> str:
+    """The name given, or that of the user."""
+    if given and given.strip():
+        return given.strip()
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return "unknown"

@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import functools
 import inspect
+import json
+import os
+import signal
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import click
 
-from proctor.base.errors import ProctorError, UsageError
+from proctor.base.errors import InvalidSuite, ProctorError, UsageError
+from proctor.base.fields import nearest
+from proctor.base.json_data import Json, plain
+from proctor.base.records import record
 from proctor.base.secrets import mask
+from proctor.cases.formats.loading import case_lines, load
+from proctor.cases.suite import Suite
 from proctor.cli.configuration import read_configuration
-from proctor.cli.mcp_tools import Project
 from proctor.cli.options_and_output import Seconds, store_option
+from proctor.reporting.failing_cases import failures
+from proctor.reporting.json_report import run_data, suite_data, trial_data, verdict_data
 from proctor.reporting.terminal.screen import visible
+from proctor.results.compare_runs import compare_runs
+from proctor.results.comparison import Group
+from proctor.results.run import Run
+from proctor.results.run_files import is_file_name
+from proctor.results.store import Store, read_run
+from proctor.results.verdict import judge
 from proctor.version import __version__
 
 INSTRUCTIONS = """\
@@ -79,3 +97,166 @@ def _telling(tool: Callable[..., Any]) -> Callable[..., Any]:
             raise ToolError(visible(mask(str(error)))) from None
 
     return told
+
+
+MOST_REPEATS = 20
+MOST_CASES = 200
+LONGEST_TEXT = 4_000
+"""Characters of one text in what a tool answers: a model reads it, and pays for it."""
+LONGEST_LIST = 200
+LONGEST_ERROR = 2_000
+
+
+@record
+class Project:
+    """One folder: nothing outside of it is read as a suite or run."""
+
+    folder: Path
+    store: Path
+    agent: str | None = None
+    """Asked instead of the agents that suites name; only the person who starts the server can say so."""
+    judge: str | None = None
+    seconds: float = 600.0
+    """The most that one `rerun` may take."""
+
+    def list_runs(self, limit: int = 20) -> dict[str, Json]:
+        """The runs that are kept here, the latest first: id, name, verdict, counts and suites."""
+        from proctor.cli.runs import as_json_row
+        from proctor.running.engine.store_writer import status_of
+
+        kept = Store(self.store, create=False)
+        return {"runs": [as_json_row(row, status_of(kept, row)) for row in kept.runs(max(1, min(limit, LONGEST_LIST)))]}
+
+    def list_cases(self, path: str = ".") -> dict[str, Json]:
+        """The suites in a file or folder of the project, with the id, tags and line of each case; and what is wrong."""
+        suites, problems = self._suites(path)
+        return bounded({"suites": [self._listed(suite) for suite in suites], "problems": problems})
+
+    def _listed(self, suite: Suite) -> dict[str, Json]:
+        lines = {} if suite.path is None else case_lines(suite.path)
+        return {
+            "name": suite.name,
+            "file": None if suite.path is None else os.path.relpath(suite.path, self.folder),
+            "format": suite.format,
+            "agent": plain(suite.agent) if isinstance(suite.agent, (str, dict)) else None,
+            "cases": [{"id": case.id, "tags": list(case.tags), "line": lines.get(case.id)} for case in suite.cases],
+        }
+
+    def show_run(self, run: str = "last") -> dict[str, Json]:
+        """The verdict of a run, its suites, and each case that did not pass: why, where, and how to run it alone."""
+        found = self._run(run)
+        verdict = judge(found)
+        suites = [suite_data(info, judged) for info, judged in zip(found.suites, verdict.suites, strict=True)]
+        told = {"run": run_data(found), "verdict": verdict_data(verdict), "suites": suites}
+        return bounded({**told, "failures": failures(found, verdict)})
+
+    def show_case(self, case: str, run: str = "last") -> dict[str, Json]:
+        """Every trial of one case in a run: what was asked, answered, called and expected, with all scores."""
+        found = self._run(run)
+        ids = {item.case_id for item in found.summaries} | {f"{i.suite}/{i.case_id}" for i in found.summaries}
+        if case not in ids:
+            raise UsageError(f"run {found.id} has no case {case!r}{nearest(case, ids)}")
+        trials = [t for t in found.trials if case in (t.case.id, f"{t.suite}/{t.case.id}")]
+        return bounded({"run": found.id, "trials": [trial_data(trial) for trial in trials]})
+
+    def compare(self, before: str = "last~1", after: str = "last") -> dict[str, Json]:
+        """What changed from one run to another: verdict, broken, fixed and flaky cases; which still pass is counted."""
+        told = compare_runs(self._run(before), self._run(after)).to_json()
+        told["cases"] = [case for case in told["cases"] if case["group"] != Group.STILL_PASSING.value]
+        return bounded(told)
+
+    async def rerun(
+        self, path: str, cases: list[str] | None = None, repeat: int = 1, fast: bool = False
+    ) -> dict[str, Json]:
+        """Run a suite of the project again, or only some of its cases; answers like `show_run`.
+
+        `path` is the suite's file or folder; `cases` are ids. The agent is the one that the suite names, unless the
+        server was started with another. `fast` leaves out evaluators that need a model.
+        """
+        if not 1 <= repeat <= MOST_REPEATS:
+            raise UsageError(f"repeat must be 1 to {MOST_REPEATS}")
+        if len(cases or ()) > MOST_CASES:
+            raise UsageError(f"at most {MOST_CASES} cases; leave cases out to run all of them")
+        self._suites(path)
+        with tempfile.TemporaryDirectory(prefix="proctor-") as folder:
+            report = Path(folder) / "report.json"
+            place = os.path.relpath(self._inside(path), self.folder.resolve())
+            words = ["test", f"./{place}", f"--json={report}", f"--store={self.store}", "--quiet"]
+            words += [f"--case={case}" for case in cases or ()] + [f"--repeat={repeat}"] + ["--fast"] * fast
+            words += [f"--agent={self.agent}"] * (self.agent is not None)
+            words += [f"--judge={self.judge}"] * (self.judge is not None)
+            told = await self._proctor(words)
+            if not report.is_file():
+                raise UsageError(told[-LONGEST_ERROR:] or "the run ended without a report")
+            found = json.loads(report.read_text(encoding="utf-8"))
+        return bounded({name: found.get(name, []) for name in ("run", "verdict", "suites", "failures")})
+
+    async def _proctor(self, words: list[str]) -> str:
+        """What a process of its own complains of: an agent that prints or crashes cannot break this conversation."""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "proctor",
+            *words,
+            cwd=self.folder,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )
+        try:
+            _, complaints = await asyncio.wait_for(process.communicate(), self.seconds)
+        except TimeoutError:
+            raise UsageError(
+                f"the run took longer than {self.seconds:g} seconds; see list_runs for its state"
+            ) from None
+        finally:
+            if process.returncode is None:  # out of time, or the client has gone
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                await process.wait()
+        return complaints.decode("utf-8", "backslashreplace").strip()
+
+    def _run(self, wanted: str) -> Run:
+        """A run that is kept here; files are not read, since one could be anywhere."""
+        if is_file_name(wanted):
+            raise UsageError(f"{wanted!r} is a file; name a run that is kept here: an id, a name, last or last~1")
+        return read_run(Store(self.store, create=False), wanted)
+
+    def _suites(self, path: str) -> tuple[list[Suite], list[str]]:
+        """The suites of a file or folder, none of which a link leads to from outside, and what cannot be read there."""
+        problems: list[str] = []
+        place = self._inside(path)
+        try:
+            suites = load([place])
+        except InvalidSuite as error:
+            suites, problems = list(error.read), [str(problem) for problem in error.problems]
+        for suite in suites:
+            if suite.path is not None:
+                self._inside(suite.path)
+        return suites, problems
+
+    def _inside(self, path: str | Path) -> Path:
+        """A file or folder of the project, wherever links lead."""
+        found = (self.folder / path).resolve()
+        if not found.is_relative_to(self.folder.resolve()):
+            raise UsageError(f"{str(path)!r} is outside of the project folder")
+        if not found.exists():
+            raise UsageError(f"there is no {str(path)!r} in the project folder")
+        return found
+
+
+def bounded(data: Mapping[str, Json]) -> dict[str, Json]:
+    """The same with long texts and lists cut, each saying how long it was."""
+    return {key: _cut(value) for key, value in data.items()}
+
+
+def _cut(data: Json) -> Json:
+    if isinstance(data, str):
+        return data if len(data) <= LONGEST_TEXT else f"{data[:LONGEST_TEXT]}… ({len(data):,} characters in all)"
+    if isinstance(data, dict):
+        return bounded(data)
+    if isinstance(data, list):
+        kept = [_cut(value) for value in data[:LONGEST_LIST]]
+        return kept if len(data) <= LONGEST_LIST else [*kept, f"… ({len(data):,} in all)"]
+    return data

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TextIO, TypeVar
 
 import click
 
-from proctor.base.errors import Problem, UsageError
+from proctor.base.errors import Problem, StoreError, UsageError
 from proctor.cases.suite import EvaluatorSpec
 from proctor.reporting.terminal.screen import visible
 
@@ -190,14 +190,45 @@ def _target(report: str) -> str:
     return f"{report.replace('-', '_')}_to"
 
 
-def report_targets(given: Mapping[str, Any]) -> dict[str, str]:
-    """The reports asked for, by kind."""
-    chosen = {name: given[_target(name)] for name in REPORTS if given[_target(name)] is not None}
+DOCUMENTS = {"json": "JSON", "md": "Markdown", "html": "HTML"}
+
+
+def document_options(what: str) -> Callable[[F], F]:
+    """`--json`, `--md` and `--html` for a result that is no run: each a file to write, or else standard output."""
+
+    def decorate(command: F) -> F:
+        for name, kind in reversed(DOCUMENTS.items()):
+            told = f"Write {what} as {kind} to a file; without one, to standard output."
+            names = f"--{name}", _target(name)
+            command = click.option(*names, is_flag=False, flag_value="-", metavar="[FILE]", help=told)(command)
+        return command
+
+    return decorate
+
+
+def report_targets(given: Mapping[str, Any], kinds: Iterable[str] = REPORTS) -> dict[str, str]:
+    """The documents asked for, by kind."""
+    chosen = {name: given[_target(name)] for name in kinds if given[_target(name)] is not None}
     if blank := [f"--{name}" for name, path in chosen.items() if not path.strip()]:
-        raise UsageError(f"{' and '.join(blank)} must name a file, or - for the terminal")
+        raise UsageError(f"{' and '.join(blank)} must name a file, or - for standard output")
     if sum(path == "-" for path in chosen.values()) > 1:
-        raise UsageError("only one report can go to the terminal (-)")
+        raise UsageError("only one report can go to standard output (-)")
     return chosen
+
+
+def write_documents(
+    targets: Mapping[str, str], writers: Mapping[str, Callable[[TextIO], object]], what: str, told_as: str = "report"
+) -> None:
+    """Write one result in each of the forms that were asked for; raises `StoreError`."""
+    from proctor.reporting.report_files import write_document
+
+    for name, path in targets.items():
+        try:
+            write_document(path, writers[name])
+        except OSError as error:
+            raise StoreError(f"{what} could not be written to {path}: {error.strerror or error}") from None
+        if path != "-":
+            say(f"{told_as}: {path}", err=True)
 
 
 def carry_out(work: Callable[[Listener], tuple[Run, RunVerdict]], given: Mapping[str, Any]) -> int:
@@ -213,7 +244,7 @@ def carry_out(work: Callable[[Listener], tuple[Run, RunVerdict]], given: Mapping
         for path in write_reports(run, verdict, targets, os.environ):
             say(f"report: {path}", err=stream is sys.stderr)
     if os.environ.get("GITHUB_ACTIONS") == "true":
-        from proctor.reporting.ci_findings import annotation_lines, findings
+        from proctor.reporting.build_findings import annotation_lines, findings
 
         for line in annotation_lines(findings(run, verdict, os.environ)):
             click.echo(line, file=stream)

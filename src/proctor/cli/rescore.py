@@ -20,7 +20,7 @@ from proctor.cli.options_and_output import (
 from proctor.results.run import Run
 from proctor.results.verdict import RunVerdict
 from proctor.running.engine.selection import CaseFilter, parse_words, tag_set
-from proctor.running.options import Listener, RunOptions
+from proctor.running.options import Listener
 from proctor.running.run_suites import rescore
 
 
@@ -47,14 +47,8 @@ def command(**given: Any) -> int:
         return rescore(
             configuration.store(given["store"]),
             given["run_id"],
-            options=RunOptions(
-                settings,
-                configuration.settings,
-                fast=given["fast"],
-                judge=given["judge"],
-                usual_judge=configuration.values.get("judge"),
-                budget_usd=configuration.budget(given["budget"]),
-                keep_secrets=configuration.values.get("keep_secrets", False),
+            options=configuration.run_options(
+                settings, judge=given["judge"], budget=given["budget"], fast=given["fast"]
             ),
             evaluators=parse_evaluators(given["evaluators"]),
             suites=given["suites"],

@@ -1,4 +1,4 @@
-"""`proctor runs`: what is kept here."""
+"""`proctor runs`, `proctor export` and `proctor import`: the runs that are kept here, and a whole run as one file."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from proctor.base.fields import nearest
 from proctor.base.json_data import plain
 from proctor.cli.configuration import read_configuration
 from proctor.cli.options_and_output import json_option, say, say_json, store_option
+from proctor.results.run_files import export_run, import_run, open_lines, open_run, place_of
 from proctor.results.run_info import RunRow
 from proctor.results.store import Store
 from proctor.results.verdict import INTERRUPTED
 from proctor.running.engine.store_writer import status_of
 
-UNFINISHED = ("interrupted", "died", "running")
-
 if TYPE_CHECKING:
-    from proctor.results.suite_history import SuiteRun
+    from proctor.results.history import SuiteRun
+
+UNFINISHED = ("interrupted", "died", "running")
 
 
 @click.command("runs")
@@ -53,7 +54,7 @@ def _tell_suite(kept: Store, suite: str, limit: int, as_json: bool) -> int:
     """The runs of one suite, so that one can see where it is going."""
     from itertools import islice
 
-    from proctor.results.suite_history import runs_of, suites_in
+    from proctor.results.history import runs_of, suites_in
 
     found = list(islice(runs_of(kept, suite), limit))
     if not found:
@@ -87,7 +88,7 @@ def _tell_trend(found: list[SuiteRun]) -> None:
     """The pass rate from run to run as a picture, where there are enough runs to see something."""
     import sys
 
-    from proctor.reporting.distributions import sparkline
+    from proctor.reporting.plots import sparkline
     from proctor.reporting.terminal.screen import is_unicode
 
     known = [run.pass_rate for run in reversed(found) if run.pass_rate is not None]
@@ -150,3 +151,44 @@ def as_json_row(row: RunRow, status: str) -> dict[str, object]:
         "status": status,
         **{name: plain(getattr(row.info, name)) for name in told},
     }
+
+
+@click.command("export")
+@click.argument("run_id", metavar="[RUN]", default="last")
+@click.option("-o", "--output", metavar="FILE", default="-", help="Write to this file instead of standard output.")
+@store_option
+def export_command(run_id: str, output: str, store: str | None) -> int:
+    """Write a run as JSON Lines: its cases, answers, tool calls, scores and traces, and where it was made.
+
+    The file can be named wherever a run can, and `proctor import` keeps it in another store.
+    """
+    from proctor.reporting.report_files import write_document
+
+    if not output.strip():
+        raise UsageError("-o must name a file, or - for standard output")
+    source, row = open_run(read_configuration().store(store), run_id)
+    write_document(output, lambda out: export_run(source, row, out))
+    if output != "-":
+        say(f"exported run {row.id} to {output}", err=True)
+    return 0
+
+
+@click.command("import")
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@json_option
+@store_option
+def import_command(files: tuple[str, ...], as_json: bool, store: str | None) -> int:
+    """Keep runs that `proctor export` wrote; - is standard input. A run that is here already is left as it is."""
+    configuration = read_configuration()
+    kept = Store(configuration.store(store))
+    keep_secrets = configuration.values.get("keep_secrets", False)
+    told = []
+    for name in files:
+        with open_lines(name) as lines:
+            row, is_new = import_run(kept, lines, place_of(name), keep_secrets=keep_secrets)
+        told.append({"run": row.id, "name": row.name, "imported": is_new})
+        if not as_json:
+            say(f"imported run {row.id}" if is_new else f"run {row.id} is here already")
+    if as_json:
+        say_json("import-row", told)
+    return 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -17,7 +16,14 @@ import click
 from proctor.base.errors import UsageError
 from proctor.cases.suite import Suite
 from proctor.cli.configuration import read_configuration
-from proctor.cli.options_and_output import case_option, report_options, report_targets, say, store_option
+from proctor.cli.options_and_output import (
+    case_option,
+    report_options,
+    report_targets,
+    say,
+    store_option,
+    write_documents,
+)
 from proctor.results.run import Outcome, Run, TrialResult
 from proctor.results.run_files import read_named_run
 from proctor.results.store import Store
@@ -83,7 +89,7 @@ def _tell(run: Run, verdict: RunVerdict, given: Mapping[str, Any]) -> None:
 
 def _tell_judge_calls(run: Run, kept: Store, given: Mapping[str, Any], targets: Mapping[str, str]) -> int:
     from proctor.reporting.judge_report import judged_scores, simulated_users, tell_judge_calls
-    from proctor.reporting.terminal.screen import StreamScreen, wants_colour, width_of
+    from proctor.reporting.terminal.screen import screen_of
     from proctor.results.judge_calls import JudgeCalls
 
     if other := [f"--{name}" for name in targets if name != "json"]:
@@ -100,9 +106,7 @@ def _tell_judge_calls(run: Run, kept: Store, given: Mapping[str, Any], targets: 
             targets["json"],
         )
         return 0
-    colour, width = wants_colour(sys.stdout, os.environ), width_of(sys.stdout, os.environ)
-    screen = StreamScreen(sys.stdout, colour=colour, width=width)
-    if not tell_judge_calls(screen, trials, calls.find, verbose=given["verbose"]):
+    if not tell_judge_calls(screen_of(sys.stdout), trials, calls.find, verbose=given["verbose"]):
         say(f"no score of run {run.id} that was chosen comes from a judge, and no user was simulated", err=True)
     return 0
 
@@ -126,11 +130,7 @@ def _write_json(data: Any, target: str) -> None:
 
 
 def _write_text(text: str, target: str) -> None:
-    if target == "-":
-        click.echo(text, nl=False)
-        return
-    Path(target).write_text(text, encoding="utf-8")
-    say(f"report: {target}", err=True)
+    write_documents({"json": target}, {"json": lambda out: out.write(text)}, "the report")
 
 
 class _Chosen:

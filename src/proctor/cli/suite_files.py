@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 from proctor.base.errors import StoreError, UsageError
+from proctor.base.whole_files import whole_file
 from proctor.cases.formats.format_spec import Written
 from proctor.cases.formats.loading import writable_formats
 from proctor.cases.suite import Suite
@@ -37,11 +35,11 @@ def written_as(suites: list[Suite], form: str, target: Path) -> Written:
     return writable_formats()[form].write(suites, target.suffix)
 
 
-def write_file(target: Path, text: str) -> None:
-    """Write, folders included; raises `StoreError` if that cannot be done."""
+def write_file(target: Path, content: str | bytes) -> None:
+    """Put a whole file in place of the old one, folders included, or leave the old one; raises `StoreError`."""
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
+        with whole_file(target) as draft:
+            draft.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace"))
     except OSError as error:
         raise StoreError(f"{target} cannot be written: {error.strerror or error}") from None
 
@@ -52,18 +50,3 @@ def read_bytes(path: Path | None) -> bytes | None:
         return None if path is None else path.read_bytes()
     except OSError:
         return None
-
-
-def replace_file(target: Path, content: bytes) -> None:
-    """Put a whole file in place of the old one, or leave the old one as it is; a link stays a link."""
-    real = Path(os.path.realpath(target))
-    draft = real.with_name(f".{real.name}.{os.urandom(4).hex()}.tmp")
-    try:
-        draft.write_bytes(content)
-        if real.exists():
-            shutil.copymode(real, draft)
-        draft.replace(real)
-    except OSError as error:
-        with suppress(OSError):
-            draft.unlink()
-        raise StoreError(f"{target} cannot be written: {error.strerror or error}") from None

@@ -211,7 +211,7 @@ def _gate(given: dict[str, Any], configuration: Configuration) -> GateRequest | 
 def _run_name(name: str | None) -> str:
     if name is None:
         return ""
-    from proctor.results.run_names import check_name
+    from proctor.results.run_info import check_name
 
     return check_name(name)
 
@@ -237,7 +237,7 @@ def _usual_place() -> Path:
     """The working folder, unless pixie's settings point to datasets elsewhere."""
     if not any(os.environ.get(name) for name in ("PIXIE_ROOT", "PIXIE_DATASET_DIR")):
         return Path()
-    from proctor.evaluators.datasets.dataset_store import usual_folder
+    from proctor.evaluators.datasets import usual_folder
 
     folder = usual_folder()
     return Path() if folder.resolve().is_relative_to(Path.cwd().resolve()) else folder
@@ -259,16 +259,13 @@ def _with_evaluators(suite: Suite, extra: tuple[EvaluatorSpec, ...]) -> Suite:
 def _options(given: dict[str, Any], configuration: Configuration) -> RunOptions:
     names = ("repeat", "parallel", "timeout", "evaluator_timeout", "retries")
     settings = Settings(**{name: given[name] for name in names})
-    return RunOptions(
-        given=replace(settings, repeat=1) if given["gate"] else settings,
-        fallback=configuration.settings,
+    return configuration.run_options(
+        replace(settings, repeat=1) if given["gate"] else settings,
+        judge=given["judge"],
+        budget=given["budget"],
         fast=given["fast"],
         maxfail=given["maxfail"],
         isolate=given["isolate"],
-        judge=given["judge"],
-        usual_judge=configuration.values.get("judge"),
-        budget_usd=configuration.budget(given["budget"]),
-        keep_secrets=configuration.values.get("keep_secrets", False),
         rate=given["rate"],
         cluster=_cluster(given),
     )

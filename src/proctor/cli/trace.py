@@ -16,9 +16,11 @@ from proctor.base.errors import InvalidSuite, Problem, StoreError, UsageError
 from proctor.base.json_data import Json
 from proctor.base.secrets import mask
 from proctor.base.threads import run_sync
+from proctor.base.whole_files import whole_file
 from proctor.cli.configuration import read_configuration
-from proctor.cli.format import command as to_case
 from proctor.cli.options_and_output import json_option, say, say_json, stdout_kept_clear, store_option
+from proctor.cli.suite_files import write_file
+from proctor.cli.trace_to_case import command as to_case
 from proctor.results.run_files import open_run
 from proctor.results.store import Store
 from proctor.results.stored_traces import TraceRow
@@ -157,7 +159,7 @@ def _show(kept: Store, trace_id: str, verbose: bool, as_json: bool) -> int:
 
 def _summary(spans: tuple[Span, ...]) -> str:
     """The tokens and tools of a trace, where it has any."""
-    from proctor.tracing.trace_summary import tool_calls_of, usage_of
+    from proctor.tracing.spans import tool_calls_of, usage_of
 
     usage, calls = usage_of(spans), tool_calls_of(spans)
     said = []
@@ -216,7 +218,7 @@ def make_trace(runnable: str, given: str, *, output: str | None, as_json: bool, 
     if output is not None:
         from proctor.tracing.pixie_records import to_lines
 
-        _write(Path(output), to_lines(kept.traces.spans(row.no)))
+        write_file(Path(output), to_lines(kept.traces.spans(row.no)))
     if as_json:
         say_json("trace-made", {"id": row.id, "spans": row.spans, "problem": once.problem})
     else:
@@ -243,14 +245,6 @@ def read_arguments(given: str) -> dict[str, Any]:
     return arguments
 
 
-def _write(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="ascii", newline="\n")
-    except OSError as error:
-        raise StoreError(f"{path} cannot be written: {error.strerror or error}") from None
-
-
 def import_traces(store: Store, paths: Sequence[str]) -> list[tuple[str, bool]]:
     """The id of each trace of all files, and whether it was new; nothing is kept if a file cannot be read."""
     problems: list[Problem] = []
@@ -275,8 +269,7 @@ def export_traces(store: Store, run_id: str, output: str | None) -> tuple[str, i
         return run.id, _write_trace_files(entries, sys.stdout)
     path = Path(str(output))
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("w", encoding="ascii", newline="\n") as file:
+        with whole_file(path) as draft, draft.open("w", encoding="ascii", newline="\n") as file:
             return run.id, _write_trace_files(entries, file)
     except OSError as error:
         raise StoreError(f"the traces could not be written to {path}: {error.strerror or error}") from None

@@ -6,8 +6,8 @@ import click
 
 from proctor.base.errors import UsageError
 from proctor.cli.configuration import read_configuration
+from proctor.cli.grade import person_named
 from proctor.cli.options_and_output import say, store_option
-from proctor.cli.questions_to_people import person_named
 
 
 @click.command("view")

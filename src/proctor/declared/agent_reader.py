@@ -18,8 +18,17 @@ from proctor.base.source import parse, read_text
 from proctor.cases.formats.holodeck import EXTENSION
 from proctor.cases.formats.holodeck.configuration import ConfigFile, config_files, provider_block, provider_defaults
 from proctor.cases.suite import Suite
-from proctor.declared.description import AgentSpec, FunctionSpec, StoreSpec, VendorOptions, tool_name
-from proctor.declared.model_reader import SAMPLED, missing_for, missing_key, read_model
+from proctor.declared.description import (
+    SAMPLED,
+    AgentSpec,
+    FunctionSpec,
+    StoreSpec,
+    VendorOptions,
+    missing_for,
+    missing_key,
+    read_model,
+    tool_name,
+)
 from proctor.declared.tool_reader import ToolReader, read_inline_or_file, schema_problem
 from proctor.judging.providers import ModelSpec
 

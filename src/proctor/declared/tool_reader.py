@@ -12,7 +12,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
-from proctor.base.env_files import read_env_file
+from proctor.base.environment import read_env_file
 from proctor.base.errors import UsageError
 from proctor.base.fields import Document, Fields, kind, nearest
 from proctor.base.json_data import Json
@@ -20,8 +20,17 @@ from proctor.base.records import record
 from proctor.base.references import describe, is_stand_in, resolve
 from proctor.base.source import Pointer
 from proctor.cases.formats.holodeck.configuration import ProviderDefaults
-from proctor.declared.description import FunctionSpec, McpSpec, PromptSpec, StoreSpec, ToolSpec
-from proctor.declared.model_reader import filled, missing_for, read_address, read_model
+from proctor.declared.description import (
+    FunctionSpec,
+    McpSpec,
+    PromptSpec,
+    StoreSpec,
+    ToolSpec,
+    filled,
+    missing_for,
+    read_address,
+    read_model,
+)
 from proctor.judging.providers import ModelSpec
 
 MOST_TOOLS = 50
@@ -144,7 +153,7 @@ class ToolReader:
         return model
 
     def _store(self, fields: Fields, name: str, description: str, deferred: bool) -> StoreSpec | None:
-        from proctor.declared.vector_stores import read_store  # with embeddings, which most agents do without
+        from proctor.declared.passage_search import read_store  # with embeddings, which most agents do without
 
         return read_store(fields, name, description, self.base, self.embedder or self.model, self.embedder, deferred)
 

@@ -11,9 +11,8 @@ from proctor.agents.frameworks.claude_agent_sdk import ClaudeAgent
 from proctor.base.errors import AgentFailed
 from proctor.base.json_data import show
 from proctor.base.references import describe
-from proctor.declared.description import AgentSpec, McpSpec
-from proctor.declared.model_reader import MAX_TOKENS, TEMPERATURE
-from proctor.declared.tools_as_functions import Tool, made_tools
+from proctor.declared.declared_agent import Tool, made_tools
+from proctor.declared.description import MAX_TOKENS, TEMPERATURE, AgentSpec, McpSpec
 from proctor.judging.providers import ModelSpec
 
 SERVER = "holodeck_tools"

@@ -14,8 +14,8 @@ from proctor.agents.toolbox import UnfitArguments
 from proctor.base.errors import AgentFailed
 from proctor.base.json_data import Json, show
 from proctor.base.references import describe
+from proctor.declared.declared_agent import Ask, Tool, made_tools
 from proctor.declared.description import AgentSpec, McpSpec, VendorOptions, no_answer_message
-from proctor.declared.tools_as_functions import Ask, Tool, made_tools
 from proctor.judging.providers import NO_KEY, ModelSpec
 
 

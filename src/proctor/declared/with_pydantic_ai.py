@@ -17,9 +17,9 @@ from proctor.base.errors import AgentFailed
 from proctor.base.references import describe
 from proctor.base.secrets import mask
 from proctor.cases.suite import Case, Turn
+from proctor.declared.declared_agent import Ask, Tool, made_tools
 from proctor.declared.description import AgentSpec, McpSpec, no_answer_message
 from proctor.declared.tool_reader import misfit
-from proctor.declared.tools_as_functions import Ask, Tool, made_tools
 from proctor.judging.provider_errors import endpoint_failure
 from proctor.judging.providers import ModelSpec, model_of
 

@@ -11,33 +11,43 @@ from proctor.base.lazy_exports import late_names
 
 if TYPE_CHECKING:
     from proctor.evaluators.adk.custom_metrics import AdkMetric
-    from proctor.evaluators.adk.final_response import FinalResponseMatch, ResponseEvaluation, Safety
     from proctor.evaluators.adk.hallucinations import Hallucinations
-    from proctor.evaluators.adk.rubric_metrics import FinalResponseQuality, ToolUseQuality, TrajectoryQuality
-    from proctor.evaluators.adk.user_simulator import UserSimulatorQuality
+    from proctor.evaluators.adk.judged_metrics import (
+        FinalResponseMatch,
+        FinalResponseQuality,
+        ResponseEvaluation,
+        Safety,
+        ToolUseQuality,
+        TrajectoryQuality,
+        UserSimulatorQuality,
+    )
     from proctor.evaluators.agent.conversation import (
         ConversationCompleteness,
         KnowledgeRetention,
         RoleAdherence,
         TurnRelevancy,
     )
-    from proctor.evaluators.agent.steps import ArgumentCorrectness, StepEfficiency, ToolSelection
-    from proctor.evaluators.agent.tasks import GoalAccuracy, TaskCompletion
-    from proctor.evaluators.choice.classifiers import (
+    from proctor.evaluators.agent.tasks import (
+        ArgumentCorrectness,
+        GoalAccuracy,
+        StepEfficiency,
+        TaskCompletion,
+        ToolSelection,
+    )
+    from proctor.evaluators.choice import (
         Battle,
         ClosedQA,
         Factuality,
         Humor,
+        LLMClassifier,
         Possible,
         Security,
         Sql,
         Summary,
         Translation,
     )
-    from proctor.evaluators.choice.llm_classifier import LLMClassifier
-    from proctor.evaluators.data.values import JSONDiff, ListContains, Numeric, NumericDiff, ValidJSON
-    from proctor.evaluators.datasets.dataset_file import Dataset
-    from proctor.evaluators.datasets.dataset_store import DatasetStore
+    from proctor.evaluators.data import JSONDiff, ListContains, Numeric, NumericDiff, ValidJSON
+    from proctor.evaluators.datasets import Dataset, DatasetStore
     from proctor.evaluators.evaluation import (
         Evaluable,
         Evaluation,
@@ -47,36 +57,31 @@ if TYPE_CHECKING:
         NothingToCompare,
         evaluate,
     )
-    from proctor.evaluators.foreign.autoevals import AutoevalsAdapter
-    from proctor.evaluators.foreign.grader import CodeGrader
-    from proctor.evaluators.foreign.llm_prompt import create_llm_evaluator
+    from proctor.evaluators.foreign import AutoevalsAdapter, CodeGrader
     from proctor.evaluators.from_trace import as_evaluable, by_name, last_llm_call, root
-    from proctor.evaluators.graded_later import AgentEvaluationPending, create_agent_evaluator
-    from proctor.evaluators.judged_evaluator import (
-        Judged,
-        NoVerdict,
-        answer_text,
-        expected_text,
-        passages,
-        question_text,
+    from proctor.evaluators.judged_evaluator import Judged, NoVerdict
+    from proctor.evaluators.judged_texts import answer_text, expected_text, passages, question_text
+    from proctor.evaluators.prompt_evaluators import (
+        AgentEvaluationPending,
+        create_agent_evaluator,
+        create_llm_evaluator,
     )
-    from proctor.evaluators.rag.answer_quality import AnswerCorrectness, AnswerRelevancy, Faithfulness, Hallucination
-    from proctor.evaluators.rag.retrieval import (
+    from proctor.evaluators.rag import (
+        AnswerCorrectness,
+        AnswerRelevancy,
         ContextEntityRecall,
         ContextRelevancy,
         ContextualPrecision,
         ContextualRecall,
         ContextualRelevancy,
+        Faithfulness,
+        Hallucination,
     )
     from proctor.evaluators.resource_use import MaxCost, MaxLatency, MaxSteps, MaxTokens, Measured
     from proctor.evaluators.rubric.dag import BinaryJudgement, JudgementDAG, NonBinaryJudgement, TaskNode, Verdict
-    from proctor.evaluators.rubric.geval import GEval
-    from proctor.evaluators.rubric.quality import Coherence, Fluency, Groundedness, Relevance
+    from proctor.evaluators.rubric.marks import Coherence, Fluency, GEval, Groundedness, Relevance
     from proctor.evaluators.rubric.rubrics import Expectations, LLMJudge
-    from proctor.evaluators.safety.harm import Bias, Toxicity
-    from proctor.evaluators.safety.injection import PromptInjection
-    from proctor.evaluators.safety.moderation import Moderation
-    from proctor.evaluators.safety.pii import PIILeakage
+    from proctor.evaluators.safety import Bias, Moderation, PIILeakage, PromptInjection, Toxicity
     from proctor.evaluators.semantic import AnswerSimilarity, EmbeddingSimilarity
     from proctor.evaluators.text.lexical import BLEU, METEOR, ROUGE
     from proctor.evaluators.text.matching import (
@@ -88,8 +93,7 @@ if TYPE_CHECKING:
         Regex,
         StartsWith,
     )
-    from proctor.evaluators.tools.consistency import ToolConsistency
-    from proctor.evaluators.tools.correctness import ToolCorrectness
+    from proctor.evaluators.tools.correctness import ToolConsistency, ToolCorrectness
     from proctor.evaluators.tools.tool_checks import (
         ExpectedTools,
         FinalState,
@@ -102,47 +106,38 @@ if TYPE_CHECKING:
 
 EVALUATORS = {
     "text.matching": "ExactMatch LevenshteinMatch Contains Regex StartsWith EndsWith Equality",
-    "data.values": "NumericDiff Numeric JSONDiff ValidJSON ListContains",
+    "data": "NumericDiff Numeric JSONDiff ValidJSON ListContains",
     "text.lexical": "BLEU ROUGE METEOR",
     "tools.tool_checks": "ToolTrajectory ExpectedTools ToolCount ForbiddenTools FinalState",
     "tools.trajectory": "Trajectory",
-    "tools.correctness": "ToolCorrectness",
-    "tools.consistency": "ToolConsistency",
+    "tools.correctness": "ToolCorrectness ToolConsistency",
     "resource_use": "MaxLatency MaxTokens MaxCost MaxSteps Measured",
-    "foreign.grader": "CodeGrader",
-    "rag.answer_quality": "AnswerRelevancy Faithfulness Hallucination AnswerCorrectness",
-    "rag.retrieval": "ContextualPrecision ContextualRecall ContextualRelevancy ContextRelevancy ContextEntityRecall",
-    "choice.classifiers": "Factuality ClosedQA Humor Security Sql Possible Translation Battle Summary",
-    "choice.llm_classifier": "LLMClassifier",
-    "safety.moderation": "Moderation",
+    "foreign": "CodeGrader",
+    "rag": "AnswerRelevancy Faithfulness Hallucination AnswerCorrectness ContextualPrecision ContextualRecall "
+    "ContextualRelevancy ContextRelevancy ContextEntityRecall",
+    "choice": "Factuality ClosedQA Humor Security Sql Possible Translation Battle Summary LLMClassifier",
     "semantic": "EmbeddingSimilarity AnswerSimilarity",
-    "rubric.geval": "GEval",
+    "rubric.marks": "GEval Groundedness Relevance Coherence Fluency",
     "rubric.rubrics": "LLMJudge Expectations",
     "rubric.dag": "JudgementDAG",
-    "agent.tasks": "TaskCompletion GoalAccuracy",
-    "agent.steps": "ArgumentCorrectness ToolSelection StepEfficiency",
+    "agent.tasks": "TaskCompletion GoalAccuracy ArgumentCorrectness ToolSelection StepEfficiency",
     "agent.conversation": "RoleAdherence KnowledgeRetention ConversationCompleteness TurnRelevancy",
-    "safety.harm": "Toxicity Bias",
-    "safety.pii": "PIILeakage",
-    "safety.injection": "PromptInjection",
-    "rubric.quality": "Groundedness Relevance Coherence Fluency",
-    "adk.final_response": "ResponseEvaluation Safety FinalResponseMatch",
-    "adk.rubric_metrics": "FinalResponseQuality ToolUseQuality TrajectoryQuality",
+    "safety": "Moderation Toxicity Bias PIILeakage PromptInjection",
+    "adk.judged_metrics": "ResponseEvaluation Safety FinalResponseMatch FinalResponseQuality ToolUseQuality "
+    "TrajectoryQuality UserSimulatorQuality",
     "adk.hallucinations": "Hallucinations",
-    "adk.user_simulator": "UserSimulatorQuality",
     "adk.custom_metrics": "AdkMetric",
 }
 """Per module, the evaluators in it that a file may name; the registry finds them here."""
 
 _OTHER_NAMES = {
-    "datasets.dataset_file": "Dataset",
-    "datasets.dataset_store": "DatasetStore",
+    "datasets": "Dataset DatasetStore",
     "evaluation": "Evaluable Evaluation EvaluationPending Evaluator Exchange NothingToCompare evaluate",
-    "foreign.autoevals": "AutoevalsAdapter",
-    "foreign.llm_prompt": "create_llm_evaluator",
+    "foreign": "AutoevalsAdapter",
     "from_trace": "as_evaluable by_name last_llm_call root",
-    "graded_later": "AgentEvaluationPending create_agent_evaluator",
-    "judged_evaluator": "Judged NoVerdict answer_text expected_text passages question_text",
+    "judged_evaluator": "Judged NoVerdict",
+    "judged_texts": "answer_text expected_text passages question_text",
+    "prompt_evaluators": "AgentEvaluationPending create_agent_evaluator create_llm_evaluator",
     "rubric.dag": "BinaryJudgement NonBinaryJudgement TaskNode Verdict",
     "tools.trajectory_steps": "Step",
 }

@@ -17,8 +17,8 @@ from proctor.tracing.spans import (
     Span,
     TextContent,
     UserMessage,
+    usage_of,
 )
-from proctor.tracing.trace_summary import usage_of
 from proctor.tracing.watching import missing_instrumentation
 
 INPUT, OUTPUT = "input", "output"

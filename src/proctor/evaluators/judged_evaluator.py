@@ -1,19 +1,20 @@
-"""The base class of evaluators that ask a judge, the record of the calls they made, and the texts they ask about."""
+"""The base class of evaluators that ask a judge, the record of the calls they made, and scores of single items."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar
 
-from proctor.agents.agent import ToolCall, Usage
+from proctor.agents.agent import Usage
 from proctor.base.errors import JudgeFailed, NeedsModel
-from proctor.base.json_data import UNSET, Json, plain, show
+from proctor.base.json_data import Json, show
+from proctor.base.records import record
 from proctor.base.secrets import mask
 from proctor.cases.suite import passes
 from proctor.evaluators.evaluation import Evaluable, Evaluation, EvaluationPending, NothingToCompare
-from proctor.evaluators.judged_items import AT_BEST, UNCLEAR
 from proctor.judging.context import (
     EMBEDDED,
     WaitTimer,
@@ -185,70 +186,67 @@ def _vote(vote: Vote) -> dict[str, Json]:
     return said | {"score": opinion.score, "reasoning": opinion.reasoning}
 
 
-def question_text(evaluable: Evaluable) -> str:
-    """What was asked, as text."""
-    return as_text(evaluable.input)
+NAMED = 5
+"""How many items a reason names; the details have them all."""
+LONGEST_ITEM = 200
+AT_BEST = "at_best"
+"""The detail of an evaluation with the score if everything held of which the judge could not tell."""
+UNCLEAR = "cannot tell"
 
 
-def answer_text(evaluable: Evaluable) -> str:
-    """What was answered, as text."""
-    return as_text(evaluable.output)
+@record
+class JudgedItem:
+    """One item that was judged, and how far it counts in favour of the answer."""
+
+    text: str
+    verdict: str
+    holds: bool
+    reason: str = ""
+    partial_credit: float | None = None
+    unclear: bool = False
+    """Whether the judge could not tell."""
+
+    @property
+    def credit(self) -> float:
+        """All or nothing, or the partial credit where the judge measured one."""
+        return float(self.holds) if self.partial_credit is None else self.partial_credit
 
 
-def expected_text(evaluable: Evaluable, what: str = "an expected answer") -> str:
-    """The reference answer; without one there is nothing to compare."""
-    if evaluable.expectation is UNSET or evaluable.expectation is None or evaluable.expectation == "":
-        raise NothingToCompare(f"needs {what} (`expected`), and the case has none")
-    return as_text(evaluable.expectation)
+def score_of_items(items: Sequence[JudgedItem], what: str, **details: Any) -> Evaluation:
+    """The mean credit. `what` completes "2 of 3 …"; items that do not hold are named with their reasons."""
+    score = mean(item.credit for item in items)
+    details |= {"findings": items_as_details(items)}
+    if any(item.unclear for item in items):
+        details[AT_BEST] = mean(1.0 if item.unclear else item.credit for item in items)
+    return Evaluation(score, reasons_of_items(items, what), details)
 
 
-def known_facts(evaluable: Evaluable) -> list[str]:
-    """What an answer may repeat without a passage: the user's words, and arguments of the agent's own tool calls."""
-    said = [as_text(exchange.turn.input) for exchange in evaluable.turns] or [question_text(evaluable)]
-    asked = [show(plain(call.arguments)) for call in evaluable.tool_calls if call.arguments]
-    return list(dict.fromkeys(text for text in [*said, question_text(evaluable), *asked] if text.strip()))
+def mean(values: Iterable[float]) -> float:
+    """The mean, kept within 0 and 1; of nothing it is 0."""
+    given = list(values)
+    return min(1.0, max(0.0, math.fsum(given) / len(given))) if given else 0.0
 
 
-def passages(evaluable: Evaluable, *, ideal_first: bool = False) -> list[str]:
-    """The texts that an answer is compared with: retrieved, given as ideal context, or results of tools."""
-    metadata: Mapping[str, Json] = evaluable.eval_metadata or {}
-    retrieved, ideal = evaluable.retrieval_context, evaluable.context
-    found = (ideal or retrieved) if ideal_first else (retrieved or ideal)
-    if found is None and metadata.get("context"):
-        context = metadata["context"]
-        found = tuple(as_text(item) for item in context) if isinstance(context, list) else (as_text(context),)
-    found = found or _tool_results(evaluable)
-    if not found:
-        raise NothingToCompare(
-            "needs passages to compare with (`retrieval_context`, `context` or results of tools), and there are none"
-        )
-    return list(found)
+def reasons_of_items(items: Sequence[JudgedItem], what: str) -> str:
+    """How many items hold, and why the others do not."""
+    failed = [item for item in items if not item.holds]
+    counted = f"{len(items) - len(failed)} of {len(items)} {what}"
+    if not failed:
+        return counted
+    named = "; ".join(_named(item) for item in failed[:NAMED])
+    more = f"; and {len(failed) - NAMED} more" if len(failed) > NAMED else ""
+    return f"{counted}. {named}{more}"
 
 
-def filled_passages(evaluable: Evaluable, *, ideal_first: bool = False) -> list[str]:
-    """The passages of a case that are not blank."""
-    found = [text for text in passages(evaluable, ideal_first=ideal_first) if text.strip()]
-    if not found:
-        raise NothingToCompare("needs passages to compare with, and those there are, are empty")
-    return found
-
-
-def _tool_results(evaluable: Evaluable) -> tuple[str, ...]:
-    """Results of the agent's tools, for cases that give no other passages."""
-    told = [
-        {"tool": call.name, "arguments": plain(call.arguments), **_outcome(call)}
-        for call in evaluable.tool_calls
-        if call.result is not None or call.error is not None
+def items_as_details(items: Iterable[JudgedItem]) -> list[dict[str, Any]]:
+    """The items as plain data, for the details of an evaluation."""
+    return [
+        {"text": item.text, "verdict": item.verdict, "credit": item.credit}
+        | ({"reason": item.reason} if item.reason else {})
+        for item in items
     ]
-    return tuple(show(item) for item in told)
 
 
-def _outcome(call: ToolCall) -> dict[str, Json]:
-    return {"error": call.error} if call.result is None else {"result": plain(call.result)}
-
-
-def as_text(value: Any) -> str:
-    """A value as a judge reads it: text as it is, anything else as JSON."""
-    if value is None or value is UNSET:
-        return ""
-    return value if isinstance(value, str) else show(value)
+def _named(item: JudgedItem) -> str:
+    text = f"{item.verdict}: “{show(item.text.strip(), LONGEST_ITEM)}”"
+    return f"{text} ({show(item.reason.strip(), LONGEST_ITEM)})" if item.reason.strip() else text

@@ -26,7 +26,7 @@ from proctor.evaluators import EVALUATORS
 from proctor.evaluators.evaluation import BadVerdict, Evaluable, collapse, data_of, takes_trace
 
 if TYPE_CHECKING:
-    from proctor.base.selectors import Selector
+    from proctor.base.json_data import Selector
 
 SHIPPED: dict[str, str] = {
     name: f"proctor.evaluators.{module}" for module, names in EVALUATORS.items() for name in names.split()
@@ -127,7 +127,7 @@ def build(spec: EvaluatorSpec, base: Path | None = None) -> Bound:
 
 
 def _selector(path: str) -> Selector:
-    from proctor.base.selectors import parse_selector
+    from proctor.base.json_data import parse_selector
 
     return parse_selector(path)
 

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 from proctor.base.errors import UsageError
 from proctor.evaluators.evaluation import Evaluable, Evaluation
-from proctor.evaluators.judged_evaluator import JUDGE, answer_text, call_account, expected_text, spent_on
+from proctor.evaluators.judged_evaluator import JUDGE, call_account, spent_on
+from proctor.evaluators.judged_texts import answer_text, expected_text
 from proctor.judging.client_judge import ClientEmbeddings
 from proctor.judging.context import call_log
 from proctor.judging.embeddings import Embeddings, NoEmbeddings, cosine, embeddings_of

@@ -45,6 +45,10 @@ class Question(Generic[ReplyT]):
     """What in a reply was not taken from the material, or `None`; a model may list the prompt's own words instead."""
     accepts_unclear: bool = False
     """Whether the asker looks at the mark `unclear` of each item; otherwise one such item makes the judge abstain."""
+    unread: frozenset[str] = frozenset()
+    """Fields of each item that the asker does not look at: a judge that asks for each by itself leaves them out."""
+    ready_reply: ReplyT | None = None
+    """The reply of a judge that cannot write one: a local model chooses among words, and writes no text to rely on."""
 
 
 class Judge(Protocol):
@@ -91,6 +95,10 @@ class Prompt:
     user: str
     corrections: tuple[tuple[str, str], ...] = ()
     """Unusable replies, each with what was wrong with it."""
+    examples: tuple[tuple[str, str], ...] = ()
+    """Earlier questions of the same kind with the right reply; only local models are shown any."""
+    wanted: str = "one JSON object of the schema above and nothing else"
+    """What a model is told to reply with after an unusable reply."""
 
 
 @record

@@ -75,7 +75,9 @@ class SharedJudges:
         if isinstance(model, LocalSpec):
             varied: Endpoint | None = LocalEndpoint(model, varied=True) if is_free else None
             builder = short_prompt_with_reason_first if model.reasons == "before" else short_prompt_of
-            return self._model_judge(spec, LocalEndpoint(model), varied, builder, short_schema_of)
+            from proctor.judging.local_judge import LocalJudge
+
+            return LocalJudge(self._model_judge(spec, LocalEndpoint(model), varied, builder, short_schema_of))
         varied = ProviderEndpoint(model, varied=True) if is_free else None
         return self._model_judge(spec, ProviderEndpoint(model), varied)
 

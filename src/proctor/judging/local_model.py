@@ -10,13 +10,14 @@ import codecs
 import functools
 import importlib
 import importlib.util
+import json
 import math
 import os
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from proctor.agents.agent import Usage
 from proctor.base.errors import UsageError
@@ -27,6 +28,9 @@ from proctor.base.threads import call_in_thread
 from proctor.judging.judge import Completion, EndpointFailed, Prompt
 from proctor.judging.logprobs import Token, choice_probabilities
 from proctor.judging.small_model_prompts import verdict_first, with_short_reasons
+
+if TYPE_CHECKING:
+    import ssl
 
 Reasons = Literal["before", "after", "none"]
 
@@ -107,17 +111,15 @@ class LocalEndpoint:
             "top_p": spec.top_p,
             "max_tokens": spec.max_tokens or LONGEST_REPLY,
             "reasons": f"{LONGEST_REASON} before" if spec.reasons == "before" else self._longest_reason,
-            "model": self._identity,
+            "model": self._identity or None,
         }
         return {name: value for name, value in given.items() if value is not None}
 
     async def complete(self, prompt: Prompt, schema: Mapping[str, Json], *, timeout: float) -> Completion:
-        """One request whose reply is constrained to the schema."""
-        ordered = schema if self._spec.reasons == "before" else verdict_first(schema)
-        constrained = with_short_reasons(ordered, self._longest_reason)
+        """One request whose reply is constrained to the schema, or to a word where that is all there is to choose."""
         body: dict[str, Json] = {
             "messages": _messages(prompt),
-            "response_format": {"type": "json_schema", "json_schema": {"name": "reply", "schema": constrained}},
+            **self._constraint(schema),
             "logprobs": True,
             "top_logprobs": ALTERNATIVES,
             "cache_prompt": True,
@@ -126,11 +128,25 @@ class LocalEndpoint:
             if name in self.parameters:
                 body[name] = self.parameters[name]
         try:
-            data = await self._posted(body, timeout)
+            try:
+                data = await self._posted(body, timeout)
+            except EndpointFailed as failure:
+                if "grammar" not in body or "grammar" not in str(failure):
+                    raise
+                del body["grammar"]
+                data = await self._posted(body, timeout)
             return _completion(data, schema)
         except EndpointFailed as failure:
             words = mask(f"{self.name} {failure}", [self._spec.api_key or ""])
             raise failure.saying(words) from None
+
+    def _constraint(self, schema: Mapping[str, Json]) -> Mapping[str, Json]:
+        if choice := only_choice(schema):
+            # One token instead of a JSON object. Servers without grammars go by the prompt, and the reply is checked.
+            return {"grammar": f"root ::= {' | '.join(json.dumps(word) for word in choice[1])}"}
+        ordered = schema if self._spec.reasons == "before" else verdict_first(schema)
+        constrained = with_short_reasons(ordered, self._longest_reason)
+        return {"response_format": {"type": "json_schema", "json_schema": {"name": "reply", "schema": constrained}}}
 
     @property
     def _longest_reason(self) -> int:
@@ -145,7 +161,9 @@ class LocalEndpoint:
 
         # A server on this machine is not asked through a proxy, whatever the environment says.
         try:
-            async with httpx2.AsyncClient(trust_env=False, headers=self._headers, timeout=timeout) as client:
+            async with httpx2.AsyncClient(
+                trust_env=False, verify=_trusted(), headers=self._headers, timeout=timeout
+            ) as client:
                 response = await client.post(f"{await self._base()}/v1/chat/completions", json=body)
         except httpx2.TimeoutException:
             raise EndpointFailed("did not answer in time", transient=True, timed_out=True) from None
@@ -175,20 +193,41 @@ def _base_of(address: str) -> str:
 
 
 def _served_model(base: str, headers: Mapping[str, str]) -> Json:
-    """What a server tells about its model; `None` if it does not answer, which the first request will report."""
+    """What a server tells about its model: an empty list if nothing, `None` if it does not answer, so that it is asked
+    again. The first request will report that."""
     import httpx2
 
     try:
-        with httpx2.Client(trust_env=False, headers=dict(headers), timeout=5.0) as client:
+        with httpx2.Client(trust_env=False, verify=_trusted(), headers=dict(headers), timeout=5.0) as client:
             found = client.get(f"{base}/v1/models").json()["data"][0]
         meta = found.get("meta") or {}
         return [found.get("id"), *(meta.get(name) for name in ("n_params", "size", "n_vocab"))]
-    except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, LookupError, TypeError, AttributeError):
+    except (httpx2.HTTPError, httpx2.InvalidURL):
         return None
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return []
+
+
+@functools.cache
+def _trusted() -> ssl.SSLContext:
+    """The certificates that are trusted, read once: that takes longer than a request to a server on this machine."""
+    import httpx2
+
+    return httpx2.create_ssl_context(trust_env=False)
+
+
+def only_choice(schema: Mapping[str, Json]) -> tuple[str, list[str]] | None:
+    """The field and the words of a reply that is one choice and nothing else."""
+    fields = list((schema.get("properties") or {}).items())
+    words = fields[0][1].get("enum") if len(fields) == 1 else None
+    return (fields[0][0], words) if words else None
 
 
 def _messages(prompt: Prompt) -> list[Json]:
-    said = [{"role": "system", "content": prompt.system}, {"role": "user", "content": prompt.user}]
+    said = [{"role": "system", "content": prompt.system}]
+    for shown, reply in prompt.examples:
+        said += [{"role": "user", "content": shown}, {"role": "assistant", "content": reply}]
+    said.append({"role": "user", "content": prompt.user})
     for reply, complaint in prompt.corrections:
         said += [{"role": "assistant", "content": reply}, {"role": "user", "content": complaint}]
     return said
@@ -215,7 +254,7 @@ def _completion(data: Json, schema: Mapping[str, Json]) -> Completion:
         choice = data["choices"][0]
         text = choice["message"]["content"] or ""
         usage, logprobs = data.get("usage") or {}, (choice.get("logprobs") or {}).get("content") or []
-        tokens = _tokens(logprobs, text)
+        text, tokens = _as_object(text, _tokens(logprobs, text), schema)
     except (LookupError, TypeError, AttributeError, ValueError):
         raise EndpointFailed("sent something that is not a completion; check the address") from None
     return Completion(
@@ -225,6 +264,20 @@ def _completion(data: Json, schema: Mapping[str, Json]) -> Completion:
         finish_reason=choice.get("finish_reason"),
         choice_probabilities=choice_probabilities(text, tokens, schema),
     )
+
+
+def _as_object(text: str, tokens: list[Token], schema: Mapping[str, Json]) -> tuple[str, list[Token]]:
+    """A bare word as the object that it stands for, so that all replies are read alike; other replies as they are."""
+    choice = only_choice(schema)
+    if choice is None or not (word := text.strip()) or "{" in word:
+        return text, tokens
+    opening = f'{{"{choice[0]}": "'
+    if word != text or json.dumps(word) != f'"{word}"':
+        return json.dumps({choice[0]: word}), []
+    moved = [Token(token.text, token.start + len(opening), token.alternatives) for token in tokens]
+    end = len(opening) + len(word)
+    whole = [Token(opening, 0, {opening: 1.0}), *(token for token in moved if token.start < end)]
+    return f'{opening}{word}"}}', [*whole, Token('"}', end, {'"}': 1.0})]
 
 
 def _tokens(logprobs: Sequence[Mapping[str, Json]], text: str) -> list[Token]:

@@ -130,7 +130,9 @@ class ModelJudge:
         except InvalidReply as complaint:
             cost.repaired = True
             unusable.append({"reply": first.text, "complaint": str(complaint)})
-            corrected = replace(prompt, corrections=((_quoted(first.text), _complaint(complaint, first)),))
+            corrected = replace(
+                prompt, corrections=((_quoted(first.text), _complaint(complaint, first, prompt.wanted)),)
+            )
             completion = await self._completion(endpoint, corrected, schema, cost)
             self._require_usable(completion, question)
         return _entry_of(self.name, question, prompt, completion, cost, unusable)
@@ -184,7 +186,7 @@ class ModelJudge:
 
 
 def _sendable(prompt: Prompt) -> Prompt:
-    return Prompt(sendable(prompt.system), sendable(prompt.user))
+    return replace(prompt, system=sendable(prompt.system), user=sendable(prompt.user))
 
 
 def _key(endpoint: Endpoint, question: Question[Any], prompt: Prompt, schema: Mapping[str, Json], sample: int) -> str:
@@ -238,11 +240,11 @@ def _quoted(text: str) -> str:
     return show(sendable(text), SHOWN) if text.strip() else "(nothing)"
 
 
-def _complaint(complaint: InvalidReply, completion: Completion) -> str:
+def _complaint(complaint: InvalidReply, completion: Completion, wanted: str) -> str:
     cut = " It was cut off at the greatest length allowed: be brief." if completion.finish_reason == "length" else ""
     return (
         f"That reply cannot be used: {sendable(str(complaint))}.{cut} The instructions have not changed. Reply again "
-        "with one JSON object of the schema above and nothing else."
+        f"with {wanted}."
     )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from proctor.base.json_data import Json
@@ -51,18 +51,22 @@ def schema_of(question: Question[Any]) -> Mapping[str, Json]:
     return schema
 
 
-def fenced_material(material: Mapping[str, Texts], length: int) -> tuple[str, str]:
-    """The line that names the mark, and each text between marks of at least `length` characters."""
-    mark = _mark(material, length)
+def fenced_material(material: Mapping[str, Texts], length: int, among: Sequence[str] = ()) -> tuple[str, str]:
+    """The line that names the mark, and each text between marks of at least `length` characters.
+
+    Questions about parts of one material share a mark if `among` is all of it: then they begin with the same text,
+    which a model has to read only once.
+    """
+    shown = json.dumps({name: as_list(texts) for name, texts in material.items()})
+    mark = _mark(json.dumps(list(among)) if among else shown, shown, length)
     fences = [_fenced(name, texts, mark) for name, texts in material.items()]
     return f"Only marks that end in {mark} are real.", "\n".join(fences)
 
 
-def _mark(material: Mapping[str, Texts], length: int) -> str:
+def _mark(everything: str, shown: str, length: int) -> str:
     """A word that no text contains: it is a hash of the texts, so that no text can contain the mark that ends it."""
-    everything = json.dumps({name: as_list(texts) for name, texts in material.items()})
     mark, turn = "", 0
-    while not mark or mark in everything:
+    while not mark or mark in everything or mark in shown:
         # A longer mark after some turns: a huge text may contain every short one.
         mark = hashlib.sha256(f"{turn}{everything}".encode()).hexdigest()[: length + turn // 16]
         turn += 1

@@ -11,11 +11,20 @@ import pytest
 from proctor.base.errors import InvalidSuite, ProctorError
 from proctor.cases.formats.loading import load_file
 from proctor.cases.suite import Case, Suite
-from proctor.plugin.failures import TrialBroken, TrialFailed, failure_text, shown
 from proctor.plugin.session import WANTED, ProctorSession, session_of
-from proctor.plugin.session_stash import named_files
+from proctor.plugin.startup import named_files
+from proctor.plugin.trial_output import (
+    TrialBroken,
+    TrialFailed,
+    answer_lines,
+    case_line,
+    failure_text,
+    present_signs,
+    shown,
+    tell,
+    tool_lines,
+)
 from proctor.reporting.explain import one_line_reason, why_open
-from proctor.reporting.terminal.conversation_lines import answer_lines, case_line, present_signs, tell, tool_lines
 from proctor.reporting.terminal.screen import one_line
 from proctor.reporting.wording import score_value
 from proctor.results.run import Outcome, TrialResult

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import pytest
 
-from proctor.base.errors import ProctorError
+from proctor.base.errors import ProctorError, UsageError
 from proctor.base.records import record
-from proctor.cases.suite import Case
-from proctor.plugin.datasets import EvaluationDataset, suites_of
-from proctor.plugin.failures import story_of, title_of
+from proctor.cases.formats.keywords import from_python
+from proctor.cases.formats.loading import load
+from proctor.cases.suite import Case, Suite
 from proctor.plugin.session import WANTED, ProctorSession, session_of
-from proctor.reporting.terminal.conversation_lines import answer_lines, case_line, present_signs, tell, tool_lines
+from proctor.plugin.trial_output import answer_lines, case_line, present_signs, story_of, tell, title_of, tool_lines
 from proctor.reporting.wording import counts_text
 from proctor.results.run import Outcome, TrialResult
 from proctor.running.python_api.agent_runner import AgentRun, AgentRunner
@@ -185,3 +185,70 @@ def proctor_run(config: pytest.Config, module: Path, given: Any, case: str | Non
             made = session.runs.make(wanted)
             trials += [made[address_of(trial)] for trial in wanted if address_of(trial) in made]
         return SuiteRun(tuple(trials), session.runs.summary().notes)
+
+
+class EvaluationDataset(Sequence[AgentRun]):
+    """The runs in the order of their cases; also by the id of a case: `dataset["loan_calculation_basic"]`."""
+
+    __test__ = False
+
+    def __init__(self, runs: Iterable[AgentRun], on_look: Callable[[AgentRun], None]) -> None:
+        self._runs = list(runs)
+        self._on_look = on_look
+
+    @property
+    def test_cases(self) -> list[AgentRun]:
+        return self._runs
+
+    @property
+    def ids(self) -> list[str]:
+        return [run["id"] for run in self._runs]
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def __iter__(self) -> Iterator[AgentRun]:
+        return map(self._seen, self._runs)
+
+    @overload
+    def __getitem__(self, index: int | str) -> AgentRun: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[AgentRun]: ...
+
+    def __getitem__(self, index: int | str | slice) -> AgentRun | list[AgentRun]:
+        __tracebackhide__ = True
+        if isinstance(index, slice):
+            return self._runs[index]
+        if isinstance(index, int):
+            return self._seen(self._runs[index])
+        for run in self._runs:
+            if run["id"] == index:
+                return self._seen(run)
+        raise KeyError(f"no case {index!r}; there are {', '.join(self.ids)}")
+
+    def _seen(self, run: AgentRun) -> AgentRun:
+        self._on_look(run)
+        return run
+
+
+def suites_of(given: Any, module: Path) -> list[Suite]:
+    """The suites that a test asks for: a list of cases, suites, or the files that hold them; raises `InvalidSuite`.
+
+    Files are looked for beside the test's `module`, then in the working folder.
+    """
+    items = [given] if isinstance(given, (str, Path, Suite)) else list(given)
+    if items and all(isinstance(item, dict) for item in items):
+        return [from_python("TEST_CASES", items, module)]
+    suites: list[Suite] = []
+    for item in items:
+        if isinstance(item, Suite):
+            suites.append(item)
+        elif isinstance(item, (str, Path)):
+            beside = module.parent / item
+            suites += load([beside if beside.exists() else item])
+        else:
+            raise UsageError(f"{item!r} is no suite: give TEST_CASES, a Suite, or the file of one")
+    if not suites:
+        raise UsageError("there are no cases: the list is empty")
+    return suites

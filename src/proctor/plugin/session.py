@@ -13,15 +13,14 @@ import pytest
 
 from proctor.agents.agent import BaseAgent
 from proctor.agents.resolving import resolve_agent
+from proctor.base.event_loops import close_kept_loops
 from proctor.base.json_data import canonical, plain
-from proctor.base.threads import close_kept_loops
 from proctor.cases.suite import Suite
 from proctor.cli.configuration import read_configuration
-from proctor.plugin.session_stash import SESSION, sharing_of
+from proctor.plugin.startup import SESSION, sharing_of
 from proctor.results.run import Run, TrialResult
 from proctor.results.verdict import RunVerdict
 from proctor.running.engine.plan import Plan, PlannedSuite
-from proctor.running.options import RunOptions
 from proctor.running.python_api.agent_runner import AgentRun
 from proctor.running.session.answer_reuse import SessionId
 from proctor.running.session.shared_run import Address, ProcessSummary, SharedRuns, address_of
@@ -41,14 +40,7 @@ class SessionSettings:
         self.config = config
         self.reuse: bool = config.getoption("proctor_reuse") or config.getini("proctor_reuse")
         self.folder = Path.cwd() / chosen if chosen else config.rootpath / known.store(None)
-        self.options = RunOptions(
-            fallback=known.settings,
-            fast=config.getoption("proctor_fast"),
-            judge=config.getoption("proctor_judge"),
-            usual_judge=known.values.get("judge"),
-            budget_usd=known.budget(None),
-            keep_secrets=known.values.get("keep_secrets", False),
-        )
+        self.options = known.run_options(judge=config.getoption("proctor_judge"), fast=config.getoption("proctor_fast"))
         worker: dict[str, Any] = getattr(config, "workerinput", {})
         given = worker.get("proctor")
         self.session = SessionId(**(given or sharing_of(config)), several=given is not None)
@@ -109,7 +101,7 @@ class ProctorSession:
 
     def trial_of(self, item: TrialItem) -> TrialResult:
         """The trial of an item; what comes after it in the same suite is begun together with it."""
-        from proctor.plugin.failures import TrialBroken
+        from proctor.plugin.trial_output import TrialBroken
 
         address = address_of(item.planned)
         if address not in self._made:

@@ -11,7 +11,7 @@ import pytest
 from proctor.base.errors import StoreError
 from proctor.base.json_data import plain
 from proctor.plugin.collecting import TrialItem
-from proctor.plugin.failures import story_of
+from proctor.plugin.trial_output import story_of
 from proctor.reporting.judge_report import judge_lines
 from proctor.reporting.terminal.screen import encodable, one_line
 from proctor.reporting.wording import STYLES, counted, counts_text, money, share

@@ -1,4 +1,4 @@
-"""The comparison of two runs as JSON and as Markdown, and how its numbers are said in every report."""
+"""Comparisons of two runs, and of the agents of one run, as JSON, Markdown and HTML; and how their numbers are said."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TextIO
 
 from proctor.base.json_data import Json, plain
+from proctor.reporting.html.escaping import escape
+from proctor.reporting.html.escaping import inline as html_inline
 from proctor.reporting.markdown.escaping import inline, row, table_head
+from proctor.reporting.terminal.screen import Screen
 from proctor.reporting.wording import counted, duration, money, when
+from proctor.results.compare_runs import AgentTable, agent_tables
 from proctor.results.comparison import (
     CaseChange,
     Comparison,
@@ -20,6 +24,7 @@ from proctor.results.comparison import (
     p_text,
 )
 from proctor.results.conversation_alignment import AlignedTrials, Step
+from proctor.results.run import Outcome, Run
 
 TITLES = {
     Group.BROKEN: "Broken",
@@ -113,19 +118,6 @@ def _write_resources(ratios: Sequence[ResourceRatio], out: TextIO) -> None:
         out.write("\n")
 
 
-def write_html(comparison: Comparison, out: TextIO) -> None:
-    from proctor.reporting.html.comparison_page import write
-
-    write(comparison, out)
-
-
-WRITERS: Mapping[str, Callable[[Comparison, TextIO], None]] = {
-    "json": write_json,
-    "md": write_markdown,
-    "html": write_html,
-}
-
-
 def side_name(side: Side) -> str:
     return side.name or side.run
 
@@ -182,3 +174,193 @@ def amount(resource: str, value: float) -> str:
     if resource == "cost_usd":
         return money(value)
     return duration(value) if resource == "duration_ms" else f"{value:,.1f}".removesuffix(".0")
+
+
+Link = Callable[[CaseChange], str]
+MOST_HTML_ROWS = 1_000
+"""Cases of a group that are listed; the JSON has all."""
+OUTCOMES = {
+    "regression": Outcome.FAILED,
+    "improvement": Outcome.PASSED,
+    "no difference": Outcome.PASSED,
+    "not comparable": Outcome.ERROR,
+}
+"""The colour of a verdict."""
+GROUP_OUTCOMES = {
+    Group.BROKEN: Outcome.FAILED,
+    Group.FIXED: Outcome.PASSED,
+    Group.FLAKY: Outcome.ERROR,
+    Group.STILL_FAILING: Outcome.FAILED,
+    Group.NOT_COMPARABLE: Outcome.PENDING,
+}
+
+
+def write_html(comparison: Comparison, out: TextIO) -> None:
+    from proctor.reporting.html.report_page import page_end, page_head
+
+    outcome = OUTCOMES[comparison.verdict]
+    title = f"{side_name(comparison.before)} and {side_name(comparison.after)}"
+    out.write(page_head(f"Comparison of {title}", outcome))
+    out.write("<main>\n")
+    write_html_comparison(comparison, out)
+    out.write("</main>\n" + page_end())
+
+
+WRITERS: Mapping[str, Callable[[Comparison, TextIO], None]] = {
+    "json": write_json,
+    "md": write_markdown,
+    "html": write_html,
+}
+
+
+def write_html_comparison(comparison: Comparison, out: TextIO, link: Link | None = None) -> None:
+    """What changed, group by group; `link` gives the address where both conversations of a case are shown."""
+    outcome = OUTCOMES[comparison.verdict]
+    out.write(
+        f'<header class="banner {outcome.value}"><div class="words">\n'
+        f'<p class="kicker">Comparison</p>\n<h1>{escape(comparison.verdict.capitalize())}</h1>\n'
+        f'<p class="reason">{html_inline(comparison.sentence, 2000)}</p>\n<dl class="facts">\n'
+    )
+    for name, side in (("Before", comparison.before), ("After", comparison.after)):
+        out.write(f"<div><dt>{name}</dt><dd>{html_inline(side_text(side))}</dd></div>\n")
+    out.write("</dl>\n</div></header>\n")
+    for group, cases in comparison.groups.items():
+        if cases:
+            _write_html_group(group, cases, out, link)
+    _write_numbers(comparison, out)
+
+
+def _write_html_group(group: Group, cases: Sequence[CaseChange], out: TextIO, link: Link | None) -> None:
+    """Cases that still pass are there to be looked up, folded."""
+    kind = GROUP_OUTCOMES.get(group, Outcome.SKIPPED).value
+    head = f'<span class="badge {kind}">{TITLES[group]}</span> {counted(len(cases), "case")}'
+    folded = group is Group.STILL_PASSING
+    out.write(f"<details><summary>{head}</summary>\n" if folded else f"<section>\n<h2>{head}</h2>\n")
+    shown = cases[:MOST_HTML_ROWS] if not folded else cases[: 10 * MOST_LISTED]
+    rows = []
+    for case in shown:
+        told = "".join(f"<div>{html_inline(line)}</div>" for line in what_differs(case))
+        name, change = html_inline(case_name(case), 200), html_inline(change_text(case))
+        if link is not None and (place := link(case)):
+            name = f'<a href="{escape(place)}">{name}</a>'
+        rows.append(f'<tr><th scope="row">{name}</th><td>{change}</td><td>{told}</td></tr>\n')
+    out.write(_table(TITLES[group], ("Case", "Passed", "What differs"), rows))
+    if len(cases) > len(shown):
+        out.write(f'<p class="cut">And {counted(len(cases) - len(shown), "more case")}.</p>\n')
+    out.write("</details>\n" if folded else "</section>\n")
+
+
+def _write_numbers(comparison: Comparison, out: TextIO) -> None:
+    if comparison.evaluators:
+        out.write("<section>\n<h2>Scores</h2>\n")
+        rows = [
+            f'<tr><th scope="row">{html_inline(item.evaluator)}</th><td>{item.before:.3f}</td><td>{item.after:.3f}</td>'
+            f"<td>{difference_text(item)}</td>"
+            f"<td>{escape(p_text(item.p_value))}{' (differs)' * item.differs}</td></tr>\n"
+            for item in comparison.evaluators
+        ]
+        out.write(
+            _table("Scores", ("Evaluator", "Before", "After", "Difference (95 %)", "p (Holm)"), rows) + "</section>\n"
+        )
+    if comparison.resources:
+        out.write("<section>\n<h2>What a trial took</h2>\n")
+        rows = [
+            f'<tr><th scope="row">{RESOURCE_NAMES[item.resource]}{" (estimate)" * item.estimated}</th>'
+            f"<td>{escape(amount(item.resource, item.before))}</td><td>{escape(amount(item.resource, item.after))}</td>"
+            f"<td>{ratio_text(item)}</td></tr>\n"
+            for item in comparison.resources
+        ]
+        out.write(
+            _table("What a trial took", ("Resource", "Before", "After", "Times as much (95 %)"), rows) + "</section>\n"
+        )
+
+
+def _table(label: str, titles: Sequence[str], rows: Sequence[str]) -> str:
+    heads = "".join(f'<th scope="col">{title}</th>' for title in titles)
+    body = f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{''.join(rows)}</tbody>"
+    place = f'<div class="scroll" role="region" aria-label="{label}" tabindex="0">'
+    return f'{place}<table class="grid">\n{body}\n</table></div>\n'
+
+
+MOST_ROWS = 200
+"""Cases in a table that people read; those that agents differ in come first."""
+
+
+def statement(comparison: Comparison) -> str:
+    """What one agent is against another, in one sentence."""
+    return f"{comparison.after.agent} against {comparison.before.agent}: {comparison.sentence}"
+
+
+def shown_rows(table: AgentTable) -> list[tuple[str, list[str]]]:
+    """The cases that agents differ in first."""
+    ordered = sorted(table.rows, key=lambda item: len(set(item[1])) == 1)
+    return [(case_id, [passes_text(passes) for passes in found]) for case_id, found in ordered[:MOST_ROWS]]
+
+
+def show_agents(run: Run, screen: Screen) -> None:
+    """On a terminal: a table per suite, then a sentence per pair."""
+    for table in agent_tables(run):
+        rows = shown_rows(table)
+        heads = [table.suite, *table.agents]
+        lines = [heads, *([case_id, *cells] for case_id, cells in rows)]
+        widths = [min(40, max(len(line[at]) for line in lines)) for at in range(len(heads))]
+        for number, line in enumerate(lines):
+            text = "  ".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True))
+            screen.line((text, "bold") if number == 0 else text)
+        if len(table.rows) > len(rows):
+            screen.line((f"and {len(table.rows) - len(rows):,} more cases", "dim"))
+        for comparison in table.comparisons:
+            text = statement(comparison)
+            screen.line(text if screen.unicode else text.replace("→", "->"))
+        screen.line()
+
+
+def write_agents_markdown(run: Run, out: TextIO) -> None:
+    for table in agent_tables(run):
+        out.write(f"## {inline(table.suite)}: {len(table.agents)} agents\n\n")
+        out.write(table_head("Case", *(inline(agent) for agent in table.agents)))
+        for case_id, cells in shown_rows(table):
+            out.write(row(inline(case_id), *(inline(cell) for cell in cells)))
+        out.write("\n")
+        out.writelines(f"- {inline(statement(comparison))}\n" for comparison in table.comparisons)
+        out.write("\n")
+
+
+def write_agents_html(run: Run, out: TextIO) -> None:
+    for table in agent_tables(run):
+        heads = "".join(f'<th scope="col">{html_inline(name, 120)}</th>' for name in ("Case", *table.agents))
+        out.write(f'<section class="agents">\n<h2>{html_inline(table.suite)}: {len(table.agents)} agents</h2>\n')
+        out.write(f'<div class="scroll"><table class="grid">\n<thead><tr>{heads}</tr></thead>\n<tbody>\n')
+        for case_id, cells in shown_rows(table):
+            told = "".join(f"<td>{html_inline(cell)}</td>" for cell in cells)
+            out.write(f'<tr><th scope="row">{html_inline(case_id, 120)}</th>{told}</tr>\n')
+        out.write("</tbody>\n</table></div>\n")
+        out.writelines(f"<p>{html_inline(statement(comparison), 2000)}</p>\n" for comparison in table.comparisons)
+        out.write("</section>\n")
+
+
+def agents_data(run: Run) -> list[Json]:
+    """The same as plain data; empty for an ordinary run."""
+    return [
+        {
+            "suite": table.suite,
+            "agents": list(table.agents),
+            "cases": [
+                {
+                    "id": case_id,
+                    "passed": [None if passes is None else passes.passed for passes in found],
+                    "trials": [None if passes is None else passes.trials for passes in found],
+                }
+                for case_id, found in table.rows
+            ],
+            "comparisons": [_pair(comparison) for comparison in table.comparisons],
+        }
+        for table in agent_tables(run)
+    ]
+
+
+def _pair(comparison: Comparison) -> dict[str, Json]:
+    data = comparison.to_json()
+    names = ("verdict", "sentence", "compared", "before_rate", "after_rate", "difference", "test", "counts")
+    ends = {"before": comparison.before.agent, "after": comparison.after.agent}
+    return ends | {name: data[name] for name in (*names, "evaluators", "resources")}

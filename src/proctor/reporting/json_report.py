@@ -22,13 +22,13 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     suites = [suite_data(info, judged) for info, judged in zip(run.suites, verdict.suites, strict=True)]
     head: dict[str, Json] = {"schema": SCHEMA, "run": run_data(run), "verdict": verdict_data(verdict), "suites": suites}
     if verdict.outcome is not Outcome.PASSED or any(verdict.counts[bad] for bad in (Outcome.FAILED, Outcome.ERROR)):
-        from proctor.reporting.failure_data import failures
+        from proctor.reporting.failing_cases import failures
 
         head["failures"] = failures(run, verdict)
     if run.gate is not None:
         head["gate"] = plain(run.gate)
     if run.compares_agents:
-        from proctor.reporting.agents_report import agents_data
+        from proctor.reporting.comparison_report import agents_data
 
         head["agents"] = agents_data(run)
     out.write(json.dumps(head, indent=2).removesuffix("\n}"))

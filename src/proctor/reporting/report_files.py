@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import secrets
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -12,6 +11,7 @@ from typing import TextIO, cast
 
 from proctor.base.errors import StoreError, UsageError
 from proctor.base.references import describe
+from proctor.base.whole_files import whole_file
 from proctor.reporting.terminal.screen import Outlet, without_commands
 from proctor.results.run import Run
 from proctor.results.verdict import RunVerdict
@@ -23,8 +23,8 @@ SHIPPED = {
     "json": "json_report",
     "junit": "junit",
     "html": "html.report_page",
-    "csv": "csv_report",
-    "code-quality": "code_quality",
+    "csv": "tables",
+    "code-quality": "build_findings",
 }
 STANDARD_OUTPUT = "-"
 
@@ -96,21 +96,8 @@ def write_document(path: str, write: Callable[[TextIO], object]) -> None:
     if path == STANDARD_OUTPUT:
         _write_to_standard_output(write)
         return
-    target = Path(path).resolve()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if target.exists() and not target.is_file() and not target.is_dir():
-        with _open(target, "w") as out:
-            write(out)
-        return
-    draft = target.with_name(f".{target.name[:80]}.{secrets.token_hex(4)}.tmp")
-    try:
-        with _open(draft, "x") as out:
-            write(out)
-        draft.replace(target)
-    except BaseException:
-        with suppress(OSError):
-            draft.unlink()
-        raise
+    with whole_file(Path(path)) as draft, _open(draft, "w") as out:
+        write(out)
 
 
 def _open(path: Path, mode: str) -> TextIO:
@@ -139,9 +126,9 @@ def _write_to_standard_output(write: Callable[[TextIO], object]) -> None:
 
 
 def _append_step_summary(page: Path, run: Run, verdict: RunVerdict) -> None:
-    from proctor.reporting.markdown import step_summary
+    from proctor.reporting.markdown.ci_pages import write_step_summary
 
     text = io.StringIO()
-    step_summary.write(run, verdict, text)
+    write_step_summary(run, verdict, text)
     with _open(page, "a") as out:
         out.write(text.getvalue())

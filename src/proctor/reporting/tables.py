@@ -1,19 +1,22 @@
-"""Runs and comparisons as flat rows, for scripts, notebooks and tables of pandas."""
+"""Runs and comparisons as flat rows: for scripts and pandas, and as CSV in which no cell can act as a formula."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TextIO
 
-from proctor.base.errors import UsageError
-from proctor.base.json_data import Json
+import pandas
+
+from proctor.base.errors import StoreError, UsageError
+from proctor.base.json_data import UNSET, Json
 from proctor.reporting.comparison_report import what_differs
-from proctor.reporting.explain import answer, asked, one_line_reason
+from proctor.reporting.explain import answer, asked, expected_lines, one_line_reason, shown
 from proctor.results.comparison import Comparison, Passes
-from proctor.results.run import Outcome, Run, TrialResult
+from proctor.results.run import Outcome, Run, Score, TrialResult
 from proctor.results.statistics import mean
-
-if TYPE_CHECKING:
-    import pandas
+from proctor.results.verdict import RunVerdict
 
 LONGEST_REASON = 2_000
 
@@ -80,3 +83,88 @@ def as_frame(rows: list[dict[str, Json]]) -> pandas.DataFrame:
     except ImportError:
         raise UsageError("to_pandas() needs pandas: pip install pandas; to_dicts() gives the same without it") from None
     return pandas.DataFrame(rows)
+
+
+COLUMNS = (
+    "run",
+    "suite",
+    "case",
+    "trial",
+    "turn",
+    "evaluator",
+    "score",
+    "threshold",
+    "outcome",
+    "reasoning",
+    "input",
+    "answer",
+    "expected",
+)
+ACTING = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+"""What makes a spreadsheet calculate when a cell begins with it."""
+WHOLE = 1_000_000
+"""No text is cut before this many characters."""
+
+
+def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
+    """Write the report, one trial at a time."""
+    _write(run, out, head=True)
+
+
+def append(run: Run, path: Path) -> None:
+    """Add the rows of a run to a file, which is begun if there is none; one with other columns is left alone."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        begun = path.exists() and path.stat().st_size > 0
+        if begun:
+            with path.open(encoding="utf-8", newline="") as old:
+                if next(csv.reader(old), None) != list(COLUMNS):
+                    raise UsageError(f"{path} has other columns than {', '.join(COLUMNS)}; name a new file")
+        with path.open("a", encoding="utf-8", errors="backslashreplace", newline="") as out:
+            _write(run, out, head=not begun)
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise StoreError(f"the scores could not be written to {path}: {error}") from error
+
+
+def _write(run: Run, out: TextIO, *, head: bool) -> None:
+    rows = csv.writer(out, lineterminator="\n")
+    if head:
+        rows.writerow(COLUMNS)
+    for trial in run.trials:
+        rows.writerows([harmless(cell) for cell in row] for row in _rows(run.id, trial))
+
+
+def harmless(cell: Any) -> Any:
+    """A cell that a spreadsheet shows and never calculates; numbers are numbers."""
+    if not isinstance(cell, str):
+        return "" if cell is None else cell
+    cell = cell.replace("\x00", "").replace("\r\n", "\n").replace("\r", "\n")
+    return f"'{cell}" if cell.lstrip(" ").startswith(ACTING) else cell
+
+
+def _rows(run: str, trial: TrialResult) -> Iterator[tuple[Any, ...]]:
+    """A row per score; one for a trial that has none, so that it is not missing."""
+    head = (run, trial.suite, trial.case.id, trial.number)
+    for score in trial.scores:
+        turn = None if score.turn is None else score.turn + 1
+        said = (score.evaluator, score.value, score.threshold, score.outcome.value, score.reasoning)
+        yield (*head, turn, *said, *_exchange(trial, score))
+    if not trial.scores:
+        yield (*head, None, "", None, None, trial.outcome.value, trial.reason, *_exchange(trial, None))
+
+
+def _exchange(trial: TrialResult, score: Score | None) -> tuple[str, str, str]:
+    """What was asked, answered and expected: of the score's turn, or of the whole conversation."""
+    turns = trial.case.turns
+    indexes = range(len(turns)) if score is None or score.turn is None else [score.turn]
+    questions = [asked(trial.case, turns[index]) for index in indexes]
+    answers = [answer(trial.replies[index]) for index in indexes if index < len(trial.replies)]
+    expected = [_expected(trial, index) for index in indexes]
+    return "\n".join(questions), "\n".join(answers), "\n".join(text for text in expected if text)
+
+
+def _expected(trial: TrialResult, index: int) -> str:
+    wanted = trial.case.turns[index].expected
+    if wanted.output is not UNSET and wanted.keywords is None and wanted.tool_calls is None:
+        return shown(wanted.output)
+    return "\n".join(expected_lines(wanted, WHOLE))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -294,13 +293,10 @@ def write_baseline(path: Path, baseline: Baseline) -> bool:
     text = baseline.text()
     if path.is_file() and path.read_bytes() == text.encode():
         return False
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name[:80]}.{secrets.token_hex(4)}.tmp")
-    try:
+    from proctor.base.whole_files import whole_file
+
+    with whole_file(path) as draft:
         draft.write_text(text, encoding="utf-8", newline="\n")
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
     return True
 
 

@@ -14,7 +14,6 @@ from typing import Any
 
 from proctor.base.json_data import UNSET, Json, fingerprint, plain
 from proctor.cases.matchers import Approx, Equals, Fuzzy, Ignore, Matcher, OneOf, Predicate, Regex, Subset, parse
-from proctor.cases.scenario import Scenario
 from proctor.cases.suite import (
     NO_EXPECTATION,
     NOTHING,
@@ -27,6 +26,7 @@ from proctor.cases.suite import (
     Keywords,
     NamedData,
     Quarantine,
+    Scenario,
     Turn,
 )
 
@@ -303,8 +303,7 @@ def _files(turn: Turn) -> list[Json]:
     """Files by their content, not their place; by their address where the content is not known."""
     if not turn.attachments:
         return []
-    from proctor.cases.files.attachments import contents_of
-    from proctor.cases.files.file_kinds import kind_said
+    from proctor.cases.files import contents_of, kind_said
 
     return [
         [

@@ -1,4 +1,7 @@
-"""Compares two runs: pairs their cases, tests what changed, and says what it amounts to in one sentence."""
+"""Compares two runs: pairs their cases, tests what changed, and says what it amounts to in one sentence.
+
+Several agents of one run are compared in the same way: `agent_tables`.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from proctor.base.errors import UsageError
+from proctor.base.records import record
 from proctor.results.case_pairing import RESOURCES, CasePair, CaseTrials, Choose, pair_cases, read_cases
 from proctor.results.comparison import (
     CaseChange,
@@ -22,15 +26,7 @@ from proctor.results.comparison import (
     p_text,
     percent,
 )
-from proctor.results.comparison_statistics import (
-    Effect,
-    Pair,
-    TestResult,
-    compare_pairs,
-    holm,
-    mean_difference,
-    ratio,
-)
+from proctor.results.comparison_statistics import Effect, Pair, TestResult, compare_pairs, holm, mean_difference, ratio
 from proctor.results.conversation_alignment import AlignedTrials, nearest_pair
 from proctor.results.run import Outcome, Run, TrialResult
 
@@ -340,3 +336,47 @@ def align_case(
     afters = trials_of(*sides[1], [other.address])[other.address]
     found = nearest_pair(befores, afters)
     return [] if found is None else found
+
+
+@record
+class AgentTable:
+    """One suite that several agents were asked."""
+
+    suite: str
+    agents: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Passes | None, ...]], ...]
+    """Each case with the passes of each agent; `None` where it was not asked."""
+    comparisons: tuple[Comparison, ...]
+    """Each further agent against the first one; fewer where nothing can be compared."""
+
+
+def agent_tables(run: Run) -> tuple[AgentTable, ...]:
+    """A table for each suite that was put to several agents; none for an ordinary run."""
+    sources = dict.fromkeys(info.source for info in run.suites if info.source)
+    return tuple(_table(run, source) for source in sources)
+
+
+def _table(run: Run, source: str) -> AgentTable:
+    infos = [info for info in run.suites if info.source == source]
+    places = {info.name: at for at, info in enumerate(infos)}
+    counts: dict[str, list[list[int]]] = {}
+    for summary in run.summaries:
+        if summary.suite in places:
+            row = counts.setdefault(summary.case_id, [[0, 0, 0] for _ in infos])[places[summary.suite]]
+            settled = summary.outcome in (Outcome.PASSED, Outcome.FAILED)
+            row[0] += summary.outcome is Outcome.PASSED
+            row[1] += settled
+            row[2] += not settled
+    agents = tuple(info.agent for info in infos)
+    rows = tuple(
+        (case_id, tuple(Passes(*row) if any(row) else None for row in found)) for case_id, found in counts.items()
+    )
+    compared = (_against_first(run, source, agents[0], other) for other in agents[1:])
+    return AgentTable(source, agents, rows, tuple(found for found in compared if found is not None))
+
+
+def _against_first(run: Run, source: str, first: str, other: str) -> Comparison | None:
+    try:
+        return compare_runs(run, run, before_agent=first, after_agent=other, choose=lambda suite, _: suite == source)
+    except UsageError:  # one of them was asked nothing, as in a run that was interrupted
+        return None

@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from proctor.agents.agent import Reply, ToolCall, Usage
-from proctor.base.json_data import Json, fingerprint, plain
+from proctor.base.json_data import Json, plain
 from proctor.base.secrets import Masker, is_masked, texts_in, values_under_names
 from proctor.cases.suite import NOTHING, Case, NamedData
 from proctor.results.case_encoding import dumps
@@ -126,11 +126,6 @@ def score_from_json(row: list[Json]) -> Score:
 def score_rows_from_json(rows: list[list[Json]]) -> tuple[ScoreRow, ...]:
     """The part of kept scores that verdicts need."""
     return shared_rows(tuple([(name, Outcome(outcome), *more) for name, outcome, *more in (row[:5] for row in rows)]))
-
-
-def evaluators_key(scores: Sequence[Score]) -> str:
-    """Changes when the same answer could be scored otherwise: evaluators, judges, thresholds, which of them gate."""
-    return fingerprint(sorted({(s.evaluator, s.fingerprint, s.threshold or 0.0, s.gates) for s in scores}))
 
 
 def encode_text(text: str) -> str:

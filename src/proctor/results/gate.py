@@ -20,8 +20,15 @@ from enum import StrEnum
 from itertools import accumulate
 
 from proctor.base.records import record
-from proctor.results.gate_evidence import DriftTest, SuiteCase, SuspectTest, any_reaches, critical_height
-from proctor.results.usual_rates import ANY_RATE, UsualRates
+from proctor.results.gate_evidence import (
+    ANY_RATE,
+    DriftTest,
+    SuiteCase,
+    SuspectTest,
+    UsualRates,
+    any_reaches,
+    critical_height,
+)
 
 CASES_SHARE = 0.33
 DRIFT_SHARES = (0.07, 0.07, 0.07)

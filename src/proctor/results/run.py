@@ -1,4 +1,4 @@
-"""What is kept of a run: outcomes, scores, trials and the run itself."""
+"""What is kept of a run: outcomes, scores, trials and the run itself, and when scores pass (`ScoreThreshold`)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from proctor.agents.agent import Reply, Usage
 from proctor.base.json_data import Json
 from proctor.base.lazy_exports import late_value
 from proctor.base.records import Packed, record
-from proctor.cases.suite import NOTHING, Case, Criteria, Quarantine
+from proctor.cases.suite import NOTHING, Case, Criteria, Quarantine, passes
 
 if TYPE_CHECKING:  # a run in which nothing is observed does without spans
     import pandas
 
+    from proctor.evaluators.evaluation import Evaluation
     from proctor.results.gate_outcome import GateOutcome
     from proctor.results.judge_calls import JudgeSummary
     from proctor.results.run_info import GitState
@@ -280,3 +281,32 @@ class Run:
         """What a notebook shows of the run: the verdict, the cases, and why cases failed."""
         page: str = late_value("proctor.reporting.html.notebook:run_html")(self)
         return page
+
+
+@record
+class ScoreThreshold:
+    """Passes when the share `pct` of inputs scores at least `threshold` on all evaluators. No inputs do not pass."""
+
+    threshold: float = 0.5
+    pct: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("threshold", "pct"):
+            if not 0.0 <= getattr(self, name) <= 1.0:
+                raise ValueError(f"{name} must be between 0 and 1, not {getattr(self, name)}")
+
+    def __call__(self, results: Sequence[Sequence[Evaluation]]) -> tuple[bool, str]:
+        """Whether the matrix `[inputs][evaluators]` passes, and a sentence that says so."""
+        good = sum(bool(row) and all(passes(cell.score, self.threshold) for cell in row) for row in results)
+        total = len(results)
+        passed = total > 0 and passes(good / total, self.pct)
+        share = good / total if total else 0.0
+        return passed, (
+            f"{'Pass' if passed else 'Fail'}: {good}/{total} inputs ({share:.1%}) scored >= {self.threshold:g}"
+            f" on all evaluators (required: {self.pct:.1%})"
+        )
+
+    @property
+    def criteria(self) -> Criteria:
+        """The same rule for a suite."""
+        return Criteria(threshold=self.threshold, pct=self.pct)

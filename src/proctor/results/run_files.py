@@ -25,8 +25,7 @@ from proctor.cases.suite import Case
 from proctor.results.case_encoding import decode_case, dumps, encode_case
 from proctor.results.encoding import TrialMasker, reply_from_json, score_from_json, score_to_json, trial_content
 from proctor.results.run import Outcome, Run, TrialResult
-from proctor.results.run_info import RunRow, run_info_from_json, run_info_to_json
-from proctor.results.run_names import LAST, STANDARD_INPUT, check_name
+from proctor.results.run_info import LAST, STANDARD_INPUT, RunRow, check_name, run_info_from_json, run_info_to_json
 from proctor.results.store import Store, read_run
 
 VERSION = 1

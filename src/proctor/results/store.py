@@ -172,7 +172,7 @@ class Store:
 
     def find_run(self, wanted: str) -> RunRow:
         """A run by its id, the beginning of its id, its name, `last` or `last~1`."""
-        from proctor.results.run_names import find_run
+        from proctor.results.run_info import find_run
 
         return find_run(self.runs, wanted, str(self.folder))
 

@@ -12,16 +12,16 @@ from pathlib import Path
 from proctor.base.errors import UsageError
 from proctor.base.records import record
 from proctor.results.baseline import Baseline, CaseIdentity, Spread, Usual, baseline_path, read_baseline, trial_score
-from proctor.results.baseline_runs import baseline_of_run
 from proctor.results.case_encoding import content_key, question_key
 from proctor.results.comparison_statistics import Enlargement, PlannedCase, detectable_drop, enlargement
 from proctor.results.conversation_alignment import Divergence, nearest_pair
 from proctor.results.encoding import mask_case
 from proctor.results.gate import DRIFT_SHARES, CaseFinding, Gate, GateOptions, GateReport, Past, Standing
+from proctor.results.gate_evidence import UsualRates
 from proctor.results.gate_outcome import QUARANTINED, GatedCase, GateOutcome, conclude
+from proctor.results.history import baseline_of_run
 from proctor.results.run import Outcome, Run, TrialResult, TrialSummary
 from proctor.results.store import Store, read_run
-from proctor.results.usual_rates import UsualRates
 from proctor.results.verdict import SuiteVerdict, judge_suite
 from proctor.running.engine.plan import Plan, PlannedTrial
 from proctor.running.engine.store_writer import evaluator_keys

@@ -19,7 +19,7 @@ from proctor.results.verdict import RunVerdict
 from proctor.running.options import RunOptions
 
 if TYPE_CHECKING:
-    from proctor.cases.files.attachments import FileSettings
+    from proctor.cases.files import FileSettings
 
 DOWNLOADS = ".proctor/files"
 
@@ -61,7 +61,7 @@ class SuiteHooks:
 
     def file_settings(self, suite: Suite) -> FileSettings:
         """How files attached to turns are read and where downloads are kept."""
-        from proctor.cases.files.attachments import FileSettings
+        from proctor.cases.files import FileSettings
 
         return FileSettings(cache=(suite.base or Path.cwd()) / DOWNLOADS)
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from proctor.agents.agent import ToolCall
-from proctor.base.json_data import Json, show
+from proctor.base.json_data import Json, parsed, show
 from proctor.tracing.spans import (
     AssistantMessage,
     Content,
@@ -19,16 +18,6 @@ from proctor.tracing.spans import (
     ToolResultMessage,
     UserMessage,
 )
-
-
-def parsed(value: Any) -> Json:
-    """The data that JSON text stands for; anything else, and text that is no JSON, as it is."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        return value
 
 
 def read_messages(data: Any) -> tuple[Message, ...]:

@@ -1,31 +1,33 @@
-"""The pages of the viewer by their addresses."""
+"""The pages of the viewer by their addresses, and the events that tell open pages of changes to the store."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import cache
 from importlib import resources
+from typing import Any
 from urllib.parse import parse_qsl, quote, unquote
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from proctor.base.errors import ProctorError
+from proctor.base.json_data import fingerprint
 from proctor.base.secrets import mask
-from proctor.viewer.baselines_page import baselines_page
 from proctor.viewer.case_page import case_page
 from proctor.viewer.case_query import read_query
 from proctor.viewer.compare_page import compare_page
 from proctor.viewer.grade_page import grade_page, graded_runs_page, labels_text, read_position, take_grade
 from proctor.viewer.layout import message_page
 from proctor.viewer.library import Library, NotFound
-from proctor.viewer.live import events, live_address
 from proctor.viewer.request_checks import Access, RequestChecks, same_token
 from proctor.viewer.run_page import run_page
-from proctor.viewer.runs_page import runs_page
+from proctor.viewer.runs_page import baselines_page, runs_page
 
 ASSETS = {
     "report.css": ("reporting/assets/report.css", "text/css"),
@@ -41,10 +43,7 @@ Page = Callable[[Library, Mapping[str, str], Mapping[str, str]], str]
 def make_app(library: Library, access: Access, person: str = "") -> RequestChecks:
     """The application, behind the checks of every request; `person` grades under this name unless another is given."""
     routes = [
-        Route(
-            "/",
-            _page(lambda shown, _, query: runs_page(shown, _number(query.get("before")), _number(query.get("source")))),
-        ),
+        Route("/", _page(_runs)),
         Route("/runs/{run}", _page(_run)),
         Route("/runs/{run}/case", _page(_case)),
         Route("/compare", _page(lambda shown, _, query: compare_page(shown, query))),
@@ -59,6 +58,11 @@ def make_app(library: Library, access: Access, person: str = "") -> RequestCheck
     app = Starlette(routes=routes, exception_handlers={404: _not_found, 405: _not_found, Exception: _broken})
     app.state.library = library
     return RequestChecks(app, access)
+
+
+def _runs(library: Library, _: Mapping[str, str], query: Mapping[str, str]) -> str:
+    live = live_address(library)
+    return runs_page(library, _number(query.get("before")), _number(query.get("source")), live)
 
 
 def _run(library: Library, path: Mapping[str, str], query: Mapping[str, str]) -> str:
@@ -206,3 +210,61 @@ async def _not_found(request: Request, error: Exception) -> Response:
 
 async def _broken(request: Request, error: Exception) -> Response:
     return _message(500, "The viewer made a mistake", mask(f"{type(error).__name__}: {error}"))
+
+
+POLL_SECONDS = 0.4
+KEEP_ALIVE_POLLS = 30
+
+
+def live_address(library: Library, run_id: str | None = None) -> str:
+    """Where a page that is about to be made hears of what changes from now on."""
+    run = "" if run_id is None else f"run={quote(run_id, safe='')}&"
+    return f"/events?{run}seen={_mark(_state(library, run_id)[0])}"
+
+
+def events(library: Library, query: Mapping[str, str], request: Request) -> Response:
+    """A stream that says `change` whenever the store, or one run, is not as it was; it ends with the page."""
+    headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+    return StreamingResponse(
+        _changes(library, query.get("run"), query.get("seen", ""), request),
+        media_type="text/event-stream",
+        headers=headers,
+    )
+
+
+async def _changes(library: Library, run_id: str | None, seen: str, request: Request) -> AsyncIterator[str]:
+    known = seen
+    quiet = 0
+    yield "retry: 2000\n\n"
+    while not library.ending and not await request.is_disconnected():
+        try:
+            state = await run_in_threadpool(_state, library, run_id)
+        except NotFound:
+            return
+        mark = _mark(state[0])
+        if known and mark != known:
+            yield f"event: change\ndata: {json.dumps(state[1])}\n\n"
+            quiet = 0
+        elif quiet >= KEEP_ALIVE_POLLS:
+            yield ": still here\n\n"
+            quiet = 0
+        known = mark
+        quiet += 1
+        await asyncio.sleep(POLL_SECONDS)
+
+
+def _mark(state: Any) -> str:
+    return fingerprint(repr(state))[:16]
+
+
+def _state(library: Library, run_id: str | None) -> tuple[Any, dict[str, Any]]:
+    """Something that differs after each change, and what is told of it.
+
+    A run that is killed writes nothing, so its state is asked for as well.
+    """
+    if run_id is None:
+        going = [(row.id, source.status(row)) for source in library.sources for row in source.page(None, 5)]
+        return (going, [source.index.version() for source in library.sources]), {}
+    source, row = library.find(run_id)
+    made, status = source.index.count(row.no), source.status(row)
+    return (made, status, row.finished_at, row.info.counts), {"trials": made, "status": status}

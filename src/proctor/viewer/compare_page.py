@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from io import StringIO
 from urllib.parse import urlencode
 
-from proctor.reporting.comparison_report import side_name
-from proctor.reporting.html.comparison_page import OUTCOMES, write_comparison
-from proctor.reporting.html.escaping import badge, block, escape, inline
-from proctor.reporting.html.text_differences import marked_pair
+from proctor.reporting.comparison_report import OUTCOMES, side_name, write_html_comparison
+from proctor.reporting.html.escaping import badge, block, escape, inline, marked_pair
 from proctor.reporting.wording import counted, trial_name
 from proctor.results.compare_runs import align_case, compare_runs
 from proctor.results.comparison import CaseChange
@@ -55,7 +53,7 @@ def compare_page(library: Library, query: Mapping[str, str]) -> str:
         pairs = [("a", before.id), ("b", after.id), ("suite", case.suite), ("case", case.case_id)]
         return f"/compare?{urlencode(pairs, errors='surrogatepass')}"
 
-    write_comparison(comparison, out, link)
+    write_html_comparison(comparison, out, link)
     for note in comparison.notes:
         out.write(f'<p class="quiet">{inline(note, 2_000)}</p>\n')
     title = f"{side_name(comparison.before)} and {side_name(comparison.after)}"

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from proctor.base.errors import StoreError
 from proctor.base.records import record
 from proctor.reporting.clusters import cluster_name
-from proctor.reporting.html.plots import BARS
+from proctor.reporting.plots import BARS
 from proctor.results.encoding import decode_text, encode_text
 from proctor.results.run import Outcome, SuiteInfo
 from proctor.results.run_info import RunRow

@@ -9,7 +9,7 @@ from itertools import groupby
 
 from proctor.reporting.html.escaping import GLYPHS, code, escape, facts, inline
 from proctor.reporting.html.overview import score_cell
-from proctor.reporting.html.plots import BARS, Histogram, bar_plot
+from proctor.reporting.plots import BARS, Histogram, bar_plot
 from proctor.reporting.wording import counted, duration, money
 from proctor.results.encoding import score_rows_from_json
 from proctor.results.run import Outcome, ScoreRow

@@ -1,4 +1,4 @@
-"""All runs, the latest first, and where each suite is going."""
+"""All runs, the latest first, and where each suite is going; and the baselines named on the command line."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from io import StringIO
 
 from proctor.base.records import record
 from proctor.reporting.html.escaping import code, escape, gauge, inline
-from proctor.reporting.html.plots import PlotPoint, line_plot
+from proctor.reporting.plots import PlotPoint, line_plot
 from proctor.reporting.wording import counted, duration, money
+from proctor.results.baseline import BaselineLine
 from proctor.results.run import Outcome
 from proctor.results.run_info import GitState, RunRow
 from proctor.results.statistics import Estimate, wilson
 from proctor.results.verdict import INTERRUPTED
 from proctor.viewer.layout import agents_text, moment, page, run_address, sign, suites_text
 from proctor.viewer.library import Library, Source
-from proctor.viewer.live import live_address
 from proctor.viewer.run_index import SuiteTotals
 
 PAGE = 40
@@ -37,9 +37,8 @@ class ShownRun:
     """`None` where there was no time to add its trials up."""
 
 
-def runs_page(library: Library, before: int | None = None, only: int | None = None) -> str:
+def runs_page(library: Library, before: int | None = None, only: int | None = None, live: str = "") -> str:
     """The latest runs of every source, or those of one source before the run numbered `before`."""
-    live = live_address(library)
     out = StringIO()
     out.write('<h1 class="plain">Runs</h1>\n')
     if not any(source.count_runs() for source in library.sources) and not library.baselines:
@@ -214,3 +213,38 @@ def commit(git: GitState | None) -> str:
     dirty = ' <small title="files differed from the commit">changed</small>' if git.dirty else ""
     branch = f" <small>{inline(git.branch, 60)}</small>" if git.branch else ""
     return f"{code(git.commit[:8])}{branch}{dirty}"
+
+
+MOST_CASES = 1_000
+
+
+def baselines_page(library: Library) -> str:
+    out = StringIO()
+    out.write('<h1 class="plain">Baselines</h1>\n')
+    for named in library.baselines:
+        cases: dict[tuple[str, str, str], list[BaselineLine]] = {}
+        for line in named.baseline.lines:
+            cases.setdefault((line.suite, line.case, line.agent), []).append(line)
+        out.write(f"<h2>{inline(str(named.path))} <small>{counted(len(cases), 'case')}</small></h2>\n")
+        label = f"Cases of {inline(str(named.path))}"
+        out.write(
+            f'<div class="scroll" role="region" aria-label="{label}" tabindex="0"><table class="list"><thead><tr>'
+        )
+        out.write('<th scope="col">Case</th><th scope="col">Suite</th><th scope="col">Agent</th>')
+        out.write('<th scope="col">Passes</th><th scope="col" class="number">Trials</th>')
+        out.write('<th scope="col" class="number">Runs</th></tr></thead>\n<tbody>\n')
+        for (suite, case, agent), lines in list(cases.items())[:MOST_CASES]:
+            trials, passes = sum(line.trials for line in lines), sum(line.passes for line in lines)
+            runs = len({line.run for line in lines})
+            rate = Estimate(passes / trials, *wilson(passes / trials, trials), trials) if trials else None
+            out.write(
+                f'<tr data-item><th scope="row">{inline(case, 120)}</th><td>{inline(suite, 120)}</td>'
+                f'<td>{inline(agent[:12])}</td><td class="rate-cell">{rate_cell(rate)}</td>'
+                f'<td class="number">{trials:,}</td><td class="number">{runs:,}</td></tr>\n'
+            )
+        out.write("</tbody></table></div>\n")
+        if len(cases) > MOST_CASES:
+            out.write(f'<p class="cut">And {counted(len(cases) - MOST_CASES, "more case")}.</p>\n')
+    if not library.baselines:
+        out.write('<p class="none">No baseline was named on the command line.</p>\n')
+    return page("Baselines", out.getvalue())

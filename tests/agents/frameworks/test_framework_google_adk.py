@@ -9,7 +9,7 @@ import pytest
 from framework_contract import HEARD, FrameworkContract, rate_of
 
 from proctor.compat.adk import AgentEvaluationFailed, AgentEvaluator
-from proctor.compat.adk.eval_files import read_eval_set
+from proctor.compat.adk.evaluation_inputs import read_eval_set
 
 pytest.importorskip("google.adk", reason="google-adk has an environment of its own: make frameworks")
 

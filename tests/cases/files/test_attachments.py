@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.cases.files.attachments import FileReader, FileSettings, UnreadableFile, with_files
+from proctor.cases.files import FileReader, FileSettings, Limits, UnreadableFile, with_files
 from proctor.cases.files.documents import text_of_html
-from proctor.cases.files.file_kinds import Limits
 from proctor.cases.suite import Attachment
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from proctor.cases.files.attachments import FileReader, FileText, UnreadableFile
+from proctor.cases.files import FileReader, FileText, UnreadableFile
 from proctor.cases.suite import Attachment
 
 

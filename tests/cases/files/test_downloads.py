@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.cases.files.attachments import FileReader, FileSettings, UnreadableFile
+from proctor.cases.files import FileReader, FileSettings, UnreadableFile
 from proctor.cases.files.downloads import _seconds_fresh
 from proctor.cases.suite import Attachment
 

@@ -12,9 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.cases.files.attachments import FileReader, FileSettings, FileText, UnreadableFile
+from proctor.cases.files import NOT_TEXT, FileReader, FileSettings, FileText, Limits, UnreadableFile, detected_kind
 from proctor.cases.files.documents import read_document
-from proctor.cases.files.file_kinds import NOT_TEXT, Limits, detected_kind
 from proctor.cases.suite import Attachment
 
 pytest.importorskip("pypdf")

@@ -19,7 +19,7 @@ from proctor.compat.deepeval import (
     ToolCall,
     Turn,
 )
-from proctor.compat.deepeval.evaluables import evaluable_of
+from proctor.compat.deepeval.metric_base import evaluable_of
 
 GOLDEN = Golden(
     input="a|b; c",

@@ -11,7 +11,6 @@ from scripted_model import Calls, Says, Talk, calls, model_server, says
 
 import proctor
 from proctor.cases.formats.loading import load
-from proctor.compat.holodeck.backend_results import reply_of
 from proctor.compat.holodeck.backends import (
     AgentBackend,
     AgentSession,
@@ -23,6 +22,7 @@ from proctor.compat.holodeck.backends import (
     ProctorBackend,
     TokenUsage,
 )
+from proctor.compat.holodeck.test_results import reply_of
 
 TOOLS = "def rate(city: str) -> int:\n    '''The rate in a city.'''\n    return len(city)\n"
 

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from proctor.base.errors import InvalidSuite, StoreError, UsageError
 from proctor.cases.formats.loading import load
 from proctor.compat.holodeck import ConfigLoader, ExecutionConfig, ExecutionResult, TestExecutor
-from proctor.compat.holodeck.config_snapshot import mask_results, prompt_version_of
+from proctor.compat.holodeck.config import prompt_version_of
+from proctor.compat.holodeck.run_record import mask_results
 from proctor.declared.agent_reader import split_front_matter
 
 KEY = "sk-live-0123456789abcdef"

@@ -17,13 +17,20 @@ from proctor.base.fields import Document
 from proctor.cases.formats import adk
 from proctor.cases.formats.adk.criteria import METRICS
 from proctor.cases.suite import Case, Suite, Turn
-from proctor.evaluators.adk.final_response import FinalResponseMatch, ResponseEvaluation, Safety
 from proctor.evaluators.adk.hallucinations import Hallucinations
 from proctor.evaluators.adk.judge_samples import Tally, count, judge_named, take_votes, votes_needed
-from proctor.evaluators.adk.rubric_metrics import FinalResponseQuality, RubricBased, ToolUseQuality, TrajectoryQuality
-from proctor.evaluators.adk.user_simulator import UserSimulatorQuality
+from proctor.evaluators.adk.judged_metrics import (
+    FinalResponseMatch,
+    FinalResponseQuality,
+    ResponseEvaluation,
+    RubricBased,
+    Safety,
+    ToolUseQuality,
+    TrajectoryQuality,
+    UserSimulatorQuality,
+)
 from proctor.evaluators.evaluation import Evaluable, Exchange, NothingToCompare
-from proctor.evaluators.general_questions import yes_no_question
+from proctor.evaluators.judge_questions import yes_no_question
 from proctor.judging.judge import NeedsModel
 from proctor.tracing.spans import (
     AssistantMessage,

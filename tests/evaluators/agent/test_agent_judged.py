@@ -10,8 +10,14 @@ from scripted_judge import ScriptedJudge, judged, seen
 from proctor.agents.agent import Reply, ToolCall
 from proctor.base.errors import JudgeFailed
 from proctor.cases.suite import NamedData, Turn
-from proctor.evaluators.agent.steps import ArgumentCorrectness, StepEfficiency, ToolSelection, repetitions
-from proctor.evaluators.agent.tasks import GoalAccuracy, TaskCompletion
+from proctor.evaluators.agent.tasks import (
+    ArgumentCorrectness,
+    GoalAccuracy,
+    StepEfficiency,
+    TaskCompletion,
+    ToolSelection,
+    repetitions,
+)
 from proctor.evaluators.evaluation import Evaluable, Exchange, NothingToCompare
 from proctor.judging.prompts import prompt_of
 from proctor.judging.rule_judge.rule_judge import EmbeddedJudge

@@ -1,19 +1,24 @@
+"""The share of expected tool use, and tools that are asked again."""
+
 from __future__ import annotations
 
+import textwrap
 from itertools import permutations
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import proctor
 from proctor.agents.agent import ToolCall
 from proctor.cases.matchers import Equals, Ignore, Regex, Subset
 from proctor.cases.suite import EvaluatorSpec, ExpectedCall
 from proctor.evaluators.evaluation import Evaluable, NothingToCompare
 from proctor.evaluators.registry import build
 from proctor.evaluators.tools.call_comparison import credit
-from proctor.evaluators.tools.correctness import ToolCorrectness
+from proctor.evaluators.tools.correctness import CannotRepeat, ToolConsistency, ToolCorrectness
 
 
 def wants(name: str, arguments: dict[str, Any] | None = None, **rest: Any) -> ExpectedCall:
@@ -220,3 +225,143 @@ def test_hundreds_of_half_alike_calls_are_matched_without_hanging() -> None:
     actual = tuple(ToolCall("t", {"kind": index % 3, "id": -index - 1}) for index in range(300))
     evaluable = Evaluable(tool_calls=actual, expected_tool_calls=expected)
     assert ToolCorrectness(compare_arguments=True)(evaluable).score == pytest.approx(0.5)
+
+
+def rate() -> float:
+    return 0.05
+
+
+def broken() -> None:
+    raise ConnectionError("no route")
+
+
+TOOLS = {"rate": rate, "broken": broken}
+
+
+def score(*calls: ToolCall, **options: Any) -> proctor.Evaluation:
+    found = proctor.evaluate_sync(ToolConsistency(**{"tools": TOOLS, **options}), Evaluable(tool_calls=calls))
+    assert found is not None
+    return found
+
+
+def test_a_tool_that_answers_as_before_passes() -> None:
+    found = score(ToolCall("rate", {}, 0.05))
+    assert found.score == 1.0
+    assert found.details["calls"][0]["differs"] is False
+
+
+def test_a_tool_that_answers_something_else_is_a_finding() -> None:
+    found = score(ToolCall("rate", {}, 0.05), ToolCall("rate", {}, 0.04))
+    assert found.score == 0.5
+    assert "rate() gives 0.05; the agent was given 0.04" in found.reasoning
+
+
+def test_a_tool_that_cannot_be_called_again_is_an_error_and_no_zero() -> None:
+    with pytest.raises(CannotRepeat, match="no route"):
+        score(ToolCall("broken", {}, 1), ToolCall("rate", {}, 0.05))
+
+
+def test_a_difference_is_a_finding_whatever_else_went_wrong() -> None:
+    found = score(ToolCall("broken", {}, 1), ToolCall("rate", {}, 0.04))
+    assert found.score == 0.0
+    assert "not compared: broken()" in found.reasoning
+
+
+@pytest.mark.parametrize("calls", [(), (ToolCall("unknown", {}, 1),), (ToolCall("rate"),)])
+def test_without_anything_to_compare_it_is_skipped(calls: tuple[ToolCall, ...]) -> None:
+    with pytest.raises(NothingToCompare):
+        score(*calls)
+
+
+@pytest.mark.parametrize("seconds", [0, -1, True, "1", float("nan")])
+def test_a_time_that_is_no_time_is_refused(seconds: Any) -> None:
+    with pytest.raises(ValueError, match="seconds"):
+        ToolConsistency(seconds=seconds)
+
+
+SUITE = """
+    name: loans
+    agent: app.py:agent
+    {setting}
+    evaluators: {evaluators}
+    cases:
+      - id: rate
+        input: What is the rate?
+        {double}
+"""
+APP = """
+    import proctor
+    CALLS = []
+
+    @proctor.tool
+    def current_rate(name: str) -> dict:
+        CALLS.append(name)
+        return {"rate": 5 if len(CALLS) == 1 else {LATER}, "name": name}
+
+    TOOLS = [current_rate]
+
+    def agent(question):
+        found = current_rate("fixed")
+        return f"The rate is {found['rate']}."
+"""
+
+
+def run(
+    folder: Path, *, setting: str = "", evaluators: str = "[ToolConsistency]", later: int = 5, double: str = ""
+) -> Any:
+    (folder / "app.py").write_text(textwrap.dedent(APP).replace("{LATER}", str(later)))
+    text = textwrap.dedent(SUITE).format(setting=setting, evaluators=evaluators, double=double)
+    (folder / "suite.yaml").write_text(text)
+    found = proctor.run(proctor.load(folder / "suite.yaml"), store=None)
+    [trial] = found.trials
+    return trial
+
+
+def test_a_suite_names_it_and_finds_the_tools_that_are_marked(tmp_path: Path) -> None:
+    assert run(tmp_path).outcome == "passed"
+
+
+def test_a_suite_fails_when_a_tool_answers_otherwise(tmp_path: Path) -> None:
+    assert run(tmp_path, later=9).outcome == "failed"
+
+
+def test_a_tool_that_a_case_answers_for_is_not_called_again(tmp_path: Path) -> None:
+    trial = run(tmp_path, later=9, double="doubles: {current_rate: [{result: {rate: 7}}]}")
+    [found] = trial.scores
+    assert (found.outcome, "the case answers for it" in found.reasoning) == ("skipped", True)
+
+
+@pytest.mark.parametrize(
+    "setting", ["reexecute: true", "reexecute: app.py:TOOLS", "reexecute: {current_rate: app.py:current_rate}"]
+)
+def test_with_reexecute_an_answer_is_held_against_what_the_tools_really_give(tmp_path: Path, setting: str) -> None:
+    trial = run(tmp_path, setting=setting, evaluators="[Faithfulness]", later=9)
+    assert trial.replies[0].retrieval_context == ('{"rate": 9, "name": "fixed"}',)
+    assert trial.outcome == "failed"
+    assert any("called again" in warning and '"rate": 9' in warning for warning in trial.warnings)
+
+
+def test_without_it_the_answer_is_held_against_what_the_agent_was_given(tmp_path: Path) -> None:
+    assert run(tmp_path, evaluators="[Faithfulness]", later=9).outcome == "passed"
+
+
+@pytest.mark.parametrize(
+    "setting", ["reexecute: 3", "reexecute: {}", "reexecute: nowhere.py:TOOLS", "reexecute: {a: 3}"]
+)
+def test_tools_that_are_not_there_are_told_before_anything_runs(tmp_path: Path, setting: str) -> None:
+    with pytest.raises(proctor.InvalidSuite, match="reexecute"):
+        run(tmp_path, setting=setting)
+
+
+def test_a_suite_with_reexecute_is_written_as_it_was_read(tmp_path: Path) -> None:
+    from proctor.cases.formats.native.writer import write_text
+
+    run(tmp_path, setting="reexecute: app.py:TOOLS")
+    suites = proctor.load(tmp_path / "suite.yaml")
+    (tmp_path / "again.yaml").write_text(write_text(suites).text)
+    assert proctor.load(tmp_path / "again.yaml")[0].reexecute == "app.py:TOOLS"
+
+
+def test_another_table_is_another_evaluator() -> None:
+    one, other = (build(proctor.EvaluatorSpec("ToolConsistency", {"seconds": seconds})) for seconds in (1, 2))
+    assert one.fingerprint != other.fingerprint

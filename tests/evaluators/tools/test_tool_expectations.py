@@ -72,7 +72,7 @@ def test_a_call_is_not_failed_because_its_result_speaks_of_errors() -> None:
 
 
 def test_nested_matchers_work_in_steps_doubles_and_states() -> None:
-    from proctor.agents.tool_doubles import Doubles, NoDouble
+    from proctor.agents.toolbox import Doubles, NoDouble
 
     oslo, rome = {"loc": {"city": "Oslo"}}, {"loc": {"city": "Rome"}}
     nested = {"loc": {"city": {"$one_of": ["Oslo"]}}}
@@ -89,7 +89,7 @@ def test_nested_matchers_work_in_steps_doubles_and_states() -> None:
 
 
 def test_an_optional_argument_of_a_double_may_be_absent() -> None:
-    from proctor.agents.tool_doubles import Doubles
+    from proctor.agents.toolbox import Doubles
 
     arguments = ExpectedCall("f", {"a": {"$optional": 1}}).arguments
     assert Doubles({"f": (Double(arguments, "ok"),)}).take("f", {}).result == "ok"

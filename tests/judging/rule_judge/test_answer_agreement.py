@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.judging.rule_judge import agreement, alternatives, noncommittal, relevances, statements
+from proctor.judging.rule_judge.agreement import agreement, alternatives
+from proctor.judging.rule_judge.relevance import noncommittal, relevances
+from proctor.judging.rule_judge.statements import statements
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,10 @@ from types import ModuleType
 
 import pytest
 
-from proctor.judging.rule_judge import agreement, makes_claim, statements, support
+from proctor.judging.rule_judge.agreement import agreement
+from proctor.judging.rule_judge.relevance import makes_claim
+from proctor.judging.rule_judge.statements import statements
+from proctor.judging.rule_judge.support import support
 
 HERE = Path(__file__).resolve().parent
 SCRIPT = HERE.parents[2] / "scripts" / "minimal_pairs.py"

@@ -11,17 +11,20 @@ from hypothesis import strategies as st
 from proctor.agents.agent import Usage
 from proctor.base.json_data import UNSET
 from proctor.cases.suite import NamedData
-from proctor.evaluators.choice.classifiers import Battle, ClosedQA, Factuality
+from proctor.evaluators.choice import Battle, ClosedQA, Factuality
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare
-from proctor.evaluators.rag.answer_quality import AnswerCorrectness, AnswerRelevancy, Faithfulness, Hallucination
-from proctor.evaluators.rag.retrieval import (
+from proctor.evaluators.rag import (
+    AnswerCorrectness,
+    AnswerRelevancy,
     ContextEntityRecall,
     ContextRelevancy,
     ContextualPrecision,
     ContextualRecall,
     ContextualRelevancy,
+    Faithfulness,
+    Hallucination,
 )
-from proctor.evaluators.safety.moderation import Moderation
+from proctor.evaluators.safety import Moderation
 from proctor.judging.context import JudgeContext, call_log, judge_context
 from proctor.judging.judge import NeedsModel
 from proctor.judging.judge_factory import SharedJudges

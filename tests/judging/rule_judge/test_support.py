@@ -8,7 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.judging.rule_judge import entities, makes_claim, statements, support
+from proctor.judging.rule_judge.passage_reading import entities
+from proctor.judging.rule_judge.relevance import makes_claim
+from proctor.judging.rule_judge.statements import statements
+from proctor.judging.rule_judge.support import support
 
 POLICY = "Refunds are given within 30 days. The Berlin office is not open on Sundays. Shipping takes 5 km by bike."
 
@@ -51,6 +54,7 @@ def test_the_same_claim_in_other_words_is_supported(statement: str, passage: str
         ("Refunds are never given within 30 days.", POLICY),
         ("Sales increased in March.", "Sales decreased in March."),
         ("The claim was approved.", "The claim was denied."),
+        ("The room is unavailable.", "The room is available."),
         ("Apply before the deadline.", "Apply after the deadline."),
         ("Ajax beat Celtic.", "Celtic beat Ajax."),
         ("The order is refundable.", '{"order": {"refundable": false}}'),
@@ -88,6 +92,29 @@ def test_one_wrong_name_in_a_long_statement_is_enough() -> None:
     )
     assert support(passage, passage).verdict == "supported"
     assert support(passage.replace("Geneva", "Toronto"), passage).verdict == "unmentioned"
+
+
+def test_more_than_one_word_of_its_own_leaves_a_statement_open() -> None:
+    passage = "Broccoli is often boiled or steamed but may be eaten raw."
+    assert support("Broccoli is often boiled or steamed but can be eaten raw.", passage).verdict == "supported"
+    assert support("So it was often boiled or steamed, but can be eaten raw.", passage).verdict == "unclear"
+
+
+def test_what_only_the_question_says_leaves_a_statement_open() -> None:
+    asked = ["Is the color of minerals an interesting subject?"]
+    told = "Several minerals have a green color, including the emerald."
+    said = "This is an interesting subject: several minerals have a green color."
+    assert support(said, told, asked).verdict == "unclear"
+
+
+def test_some_is_not_all() -> None:
+    assert support("All plans include support.", "Some plans include support.").verdict == "unclear"
+
+
+def test_values_of_a_tool_need_no_words_around_them_although_another_tool_returned_text() -> None:
+    told = ['{"kind": "fixed", "rate": 0.05}', "The message was sent to the customer."]
+    assert support("The fixed rate is 5%.", told).verdict == "supported"
+    assert support("The fixed rate is 6%.", told).verdict in ("contradicted", "unmentioned")
 
 
 def test_words_scattered_over_a_long_text_do_not_add_up_to_support() -> None:

@@ -14,7 +14,7 @@ from reporting_samples import FAILED, PENDING, make_run, score, single, small_ru
 from proctor.base.errors import StoreError
 from proctor.base.json_data import UNSET
 from proctor.evaluators.evaluation import Evaluation, EvaluationPending, NothingToCompare
-from proctor.evaluators.graded_later import AgentEvaluationPending
+from proctor.evaluators.prompt_evaluators import AgentEvaluationPending
 from proctor.reporting.html.scorecard import (
     DatasetEntryResult,
     DatasetScorecard,

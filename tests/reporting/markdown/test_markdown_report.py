@@ -23,7 +23,7 @@ from reporting_samples import (
 from proctor.agents.agent import Reply, ToolCall
 from proctor.cases.suite import ExpectedCall
 from proctor.reporting.markdown import report as markdown
-from proctor.reporting.markdown import step_summary
+from proctor.reporting.markdown.ci_pages import write_step_summary
 from proctor.reporting.markdown.escaping import code, fence, inline
 
 RENDER = MarkdownIt("commonmark", {"html": True}).enable("table")
@@ -121,14 +121,14 @@ def test_an_empty_run_is_reported() -> None:
 
 
 def test_the_step_summary_reads_as_recorded() -> None:
-    assert matches_golden("step_summary.md", report(step_summary, small_run()))
+    assert matches_golden("step_summary.md", report(write_step_summary, small_run()))
 
 
 def test_the_step_summary_stays_small_and_stops_reading_early() -> None:
     trials = [trial(f"c{n} {'w' * 3_000}", FAILED, "x", reason="r" * 100_000) for n in range(5_000)]
     stream = OnePass(5_000, make_run(trials).trials.__getitem__)
 
-    text = report(step_summary, make_run(trials, stream=stream))
+    text = report(write_step_summary, make_run(trials, stream=stream))
 
     assert len(text.encode()) < 300_000
     assert stream.made == 50
@@ -139,7 +139,7 @@ def test_the_step_summary_stays_small_and_stops_reading_early() -> None:
 def test_the_step_summary_names_every_failing_case_once_however_often_it_was_repeated() -> None:
     trials = [trial(f"c{n}", FAILED, number=1 + k) for n in range(25) for k in range(5)]
 
-    text = report(step_summary, make_run(trials))
+    text = report(write_step_summary, make_run(trials))
 
     for n in range(25):
         assert text.count(f"**support/c{n}** 5 of 5: ExactMatch 0.00 &lt; 0.50") == 1
@@ -151,8 +151,8 @@ def test_the_reasons_of_a_case_are_counted_and_one_example_is_shown() -> None:
     crashed = [trial("a", FAILED, None, number=n, reason="the agent raised KeyError: 'x'") for n in (4, 5)]
     run = make_run([*wrong, *crashed])
 
-    for module in (markdown, step_summary):
-        text = report(module, run)
+    for reporter in (markdown, write_step_summary):
+        text = report(reporter, run)
         assert re.search(r"3 times:(\*\*)? ExactMatch 0.00 &lt; 0.50: got '1'", text)
         assert re.search(r"2 times:(\*\*)? the agent raised KeyError: 'x'", text)
     whole = report(markdown, run)
@@ -174,11 +174,11 @@ def test_a_note_and_a_skip_are_written_once_a_case() -> None:
 def test_the_step_summary_of_many_suites_stays_below_githubs_limit() -> None:
     trials = [trial("c", FAILED, "x", suite=f"{n} {'|' * 2_000}") for n in range(1_000)]
 
-    assert len(report(step_summary, make_run(trials)).encode()) < 900_000
+    assert len(report(write_step_summary, make_run(trials)).encode()) < 900_000
 
 
 def test_the_step_summary_shows_hostile_text_as_text() -> None:
-    html = RENDER.render(report(step_summary, hostile_run()))
+    html = RENDER.render(report(write_step_summary, hostile_run()))
 
     assert "<script" not in html
     assert "<a " not in html

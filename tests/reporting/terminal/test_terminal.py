@@ -25,9 +25,8 @@ from reporting_samples import (
 )
 
 from proctor.reporting.terminal.narration import NameColumn, tell_trial
-from proctor.reporting.terminal.progress import LiveTerminal, PlainTerminal, choose_terminal, tell_loading
+from proctor.reporting.terminal.progress import LiveTerminal, PlainTerminal, choose_terminal, tell_loading, terminal_svg
 from proctor.reporting.terminal.screen import Outlet, StreamScreen, cells, encodable, folded, middle_cut, visible
-from proctor.reporting.terminal.svg_picture import terminal_svg
 from proctor.results.run import Run
 from proctor.results.verdict import judge
 from proctor.running.options import WorkerListener, WorkerState

@@ -9,7 +9,7 @@ from virtual_time import run_virtually
 
 from proctor.agents.agent import BaseAgent
 from proctor.agents.resolving import resolve_agent
-from proctor.base.clock import CLOCK
+from proctor.base.threads import CLOCK
 from proctor.running.engine.deadline import RateLimit
 
 

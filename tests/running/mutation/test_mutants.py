@@ -13,7 +13,7 @@ from repository import ROOT
 
 from proctor import Case, Reply, ToolCall, Turn
 from proctor.agents.agent import Usage
-from proctor.cases.mutant_kinds import KINDS
+from proctor.cases.formats.native.parts import MUTANT_KINDS
 from proctor.cases.suite import EvaluatorSpec, Expected, ExpectedCall, Keywords, NamedData
 from proctor.running.mutation import text_changes
 from proctor.running.mutation.mutants import Made, Material, Mutant, mutants_of
@@ -52,7 +52,7 @@ def test_every_kind_that_an_answer_allows_is_made_once() -> None:
     kinds = [mutant.kind for mutant in made(ORDER).mutants]
 
     assert len(kinds) == len(set(kinds))
-    missing = KINDS.keys() - set(kinds)
+    missing = MUTANT_KINDS.keys() - set(kinds)
     assert missing == {"keyword-denied", "field-missing", "call-added", "forbidden-tool"}
 
 
@@ -213,4 +213,4 @@ def test_what_is_not_there_is_not_changed(text: str) -> None:
 
 def test_the_page_on_mutants_lists_every_kind_as_it_is_told() -> None:
     page = (ROOT / "docs" / "mutate.md").read_text(encoding="utf-8")
-    assert [kind for kind, words in KINDS.items() if f"| `{kind}` | {words}" not in page] == []
+    assert [kind for kind, words in MUTANT_KINDS.items() if f"| `{kind}` | {words}" not in page] == []

@@ -26,7 +26,7 @@ from proctor.running.people.grading import (
 )
 
 EVALS = """
-from proctor.evaluators.graded_later import create_agent_evaluator
+from proctor.evaluators.prompt_evaluators import create_agent_evaluator
 
 tone = create_agent_evaluator("tone", "It is kind.")
 """

@@ -16,7 +16,7 @@ from proctor.cases.suite import NamedData
 from proctor.evaluators.evaluation import Evaluable, Evaluation
 from proctor.evaluators.from_trace import by_name, last_llm_call, root
 from proctor.evaluators.text.matching import ExactMatch
-from proctor.results.passing import ScoreThreshold
+from proctor.results.run import ScoreThreshold
 from proctor.running.python_api.asserting import (
     assert_pass,
     assert_pass_sync,
@@ -27,8 +27,7 @@ from proctor.running.python_api.asserting import (
 from proctor.running.python_api.scorers import EvalAssertionError
 from proctor.tracing.capture import capture_traces
 from proctor.tracing.observing import observe, start_observation
-from proctor.tracing.trial_recording import tool
-from proctor.tracing.wrapping import wrap
+from proctor.tracing.trial_recording import tool, wrap
 
 
 @observe

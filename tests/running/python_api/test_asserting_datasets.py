@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from proctor.cases.suite import NamedData
-from proctor.evaluators.datasets.dataset_store import DatasetStore
+from proctor.evaluators.datasets import DatasetStore
 from proctor.evaluators.evaluation import Evaluable
 from proctor.evaluators.from_trace import root
 from proctor.running.python_api.asserting import assert_dataset_pass, assert_dataset_pass_sync
 from proctor.running.python_api.scorers import EvalAssertionError
 from proctor.tracing.observing import observe
-from proctor.tracing.wrapping import wrap
+from proctor.tracing.trial_recording import wrap
 
 ENTRY = {
     "entry_kwargs": {"question": "Hello"},

@@ -12,7 +12,7 @@ import pytest
 
 from proctor.cases.suite import NamedData
 from proctor.evaluators.evaluation import Evaluable, Evaluation, EvaluationPending, NothingToCompare
-from proctor.results.passing import ScoreThreshold
+from proctor.results.run import ScoreThreshold
 from proctor.running.python_api.asserting import assert_pass, assert_pass_sync
 from proctor.running.python_api.scorers import EvalAssertionError, Matrix
 from proctor.tracing.observing import observe

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import proctor
-from proctor.base.threads import close_kept_loops, run_in_kept_loop
+from proctor.base.event_loops import close_kept_loops, run_in_kept_loop
 from proctor.compat.deepeval import LLMTestCase, assert_test
 from proctor.compat.deepeval.metrics import BaseMetric
 

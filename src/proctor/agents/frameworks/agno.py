@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from proctor.agents.agent import BaseSession, Reply, ToolCall, Usage
 from proctor.agents.sessions import CallLog, FrameworkAgent, described_tool, text_of
-from proctor.agents.tool_doubles import answer, answer_async, is_doubled
+from proctor.agents.toolbox import answer, answer_async, is_doubled
 from proctor.base.errors import AgentFailed
 from proctor.base.json_data import fingerprint, plain, show
 from proctor.base.references import source_fingerprint

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -11,11 +10,10 @@ from typing import Any
 
 from proctor.agents.agent import BaseSession, Reply, ToolCall, Usage
 from proctor.agents.frameworks.langchain_inputs import Shape, described, message_text, messages_of, read_shape
-from proctor.agents.replies import to_reply
-from proctor.agents.sessions import CallLog, FrameworkAgent, context_from, state_of
-from proctor.agents.tool_doubles import answer, answer_async, is_doubled
+from proctor.agents.sessions import CallLog, FrameworkAgent, context_from, state_of, to_reply
+from proctor.agents.toolbox import answer, answer_async, is_doubled
 from proctor.base.errors import AgentFailed
-from proctor.base.json_data import Json, fingerprint, plain, show
+from proctor.base.json_data import Json, fingerprint, parsed, plain, show
 from proctor.cases.suite import NOTHING, Case, Turn
 
 
@@ -95,10 +93,7 @@ def tool_result(value: Any) -> Json:
     """What a tool gave. The framework makes text of data for the model; where that text is JSON, it is read again."""
     content = getattr(value, "content", value)
     if isinstance(content, str) and content[:1] in ("{", "["):
-        try:
-            return plain(json.loads(content))
-        except (ValueError, RecursionError):
-            return content
+        return plain(parsed(content))
     return plain(getattr(value, "update", content) if type(value).__name__ == "Command" else content)
 
 

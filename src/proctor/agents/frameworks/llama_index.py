@@ -11,9 +11,8 @@ from contextvars import ContextVar
 from typing import Any
 
 from proctor.agents.agent import BaseSession, Reply, Usage
-from proctor.agents.replies import to_reply
-from proctor.agents.sessions import CallLog, FrameworkAgent, described_tool, text_of
-from proctor.agents.tool_doubles import answer, answer_async, is_doubled
+from proctor.agents.sessions import CallLog, FrameworkAgent, described_tool, text_of, to_reply
+from proctor.agents.toolbox import answer, answer_async, is_doubled
 from proctor.base.json_data import Json, fingerprint, plain, show
 from proctor.base.references import source_fingerprint
 from proctor.cases.suite import Case, Turn

@@ -12,7 +12,7 @@ from typing import Any, get_args
 from proctor.agents.agent import BaseSession, Reply, ToolCall, Usage
 from proctor.agents.chat_messages import field
 from proctor.agents.sessions import CallLog, FrameworkAgent, context_from, state_from, text_of
-from proctor.agents.tool_doubles import answer_async, is_doubled
+from proctor.agents.toolbox import answer_async, is_doubled
 from proctor.base.errors import AgentFailed
 from proctor.base.json_data import Json, fingerprint, plain, show
 from proctor.base.references import source_fingerprint

@@ -12,7 +12,7 @@ from typing import Any
 
 from proctor.agents.agent import BaseSession, Reply, Usage
 from proctor.agents.sessions import CallLog, FrameworkAgent, described_tool, text_of
-from proctor.agents.tool_doubles import answer, is_doubled
+from proctor.agents.toolbox import answer, is_doubled
 from proctor.base.errors import AgentFailed
 from proctor.base.json_data import fingerprint, plain, show
 from proctor.base.references import describe

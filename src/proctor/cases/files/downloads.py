@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor.base.json_data import Json
-from proctor.cases.files.file_kinds import MOST_BYTES, UnreadableFile
+from proctor.cases.files import MOST_BYTES, UnreadableFile
 
 ATTEMPTS = 2
 UNSAID_SECONDS = 3600.0

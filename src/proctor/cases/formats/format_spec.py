@@ -1,16 +1,49 @@
-"""What a file format is: what it declares about its files, the functions it provides, and what its writer returns."""
+"""What a file format is, and what writers of formats share: ids, file names, moved references, sentences for losses."""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
+from proctor.base.errors import UsageError
 from proctor.base.fields import Document
-from proctor.base.json_data import Json
+from proctor.base.json_data import Json, plain
 from proctor.base.records import record
-from proctor.cases.suite import NOTHING, Case, Suite
+from proctor.cases.matchers import Matcher, Predicate, parse
+from proctor.cases.suite import NOTHING, Attachment, Case, Double, EvaluatorSpec, ExpectedCall, Suite, Turn
+
+
+def slug(text: str, longest: int | None = 60) -> str:
+    """`"Asks for a refund!"` as `asks-for-a-refund`; empty when there is nothing to make one of."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:longest].rstrip("-")
+
+
+class UniqueIds:
+    """Hands out each id once; a taken one gets `-2`, `-3`, and so on at its end."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+        self._last: dict[str, int] = {}
+
+    def preview(self, wanted: str) -> str:
+        """The id that `claim` would give."""
+        number = self._last.get(wanted, 1)
+        candidate = wanted if number == 1 else f"{wanted}-{number}"
+        while candidate in self._taken:
+            number += 1
+            candidate = f"{wanted}-{number}"
+        self._last[wanted] = number
+        return candidate
+
+    def claim(self, wanted: str) -> str:
+        given = self.preview(wanted)
+        self._taken.add(given)
+        return given
+
 
 JSON_AND_YAML = (".json", ".yaml", ".yml")
 
@@ -76,3 +109,168 @@ class Format(Protocol):
 def mentions_key(text: str, *keys: str) -> bool:
     """Whether one of the keys stands in text that cannot be parsed, as JSON or YAML write a key."""
     return re.search(rf'(?:^|[{{,\s"])(?:{"|".join(keys)})"?\s*:', text) is not None
+
+
+def one_file_each(
+    suites: Sequence[Suite], text_of: Callable[[Suite, list[str]], str], *, name: str, ending: str
+) -> Written:
+    """One file per suite: the first is the text, the others stand beside it; `name` is for suites without letters."""
+    if not suites:
+        raise UsageError("there is no suite to write")
+    losses: list[str] = []
+    texts = [text_of(suite, losses) for suite in suites]
+    names = UniqueIds()
+    files = [f"{names.claim(slug(suite.name) or name)}{ending}" for suite in suites]
+    return Written(texts[0], tuple(losses), tuple(zip(files[1:], texts[1:], strict=True)))
+
+
+def cannot_express(where: str, things: Iterable[str]) -> list[str]:
+    """One sentence for each thing that a format has no place for."""
+    return [f"{where}: {thing} cannot be expressed" for thing in things]
+
+
+def given_names(given: Mapping[str, object]) -> list[str]:
+    """The names of what is there."""
+    return [name for name, value in given.items() if value]
+
+
+def unwritten_fields(thing: Any, written: Collection[str], where: str) -> list[str]:
+    """One sentence for each field of a dataclass that differs from its default and is not among the written ones."""
+    return cannot_express(
+        where,
+        (
+            field.name
+            for field in fields(thing)
+            if field.name not in written and getattr(thing, field.name) != field.default
+        ),
+    )
+
+
+def unwritten_case_parts(case: Case) -> list[str]:
+    """What a case has that neither HoloDeck nor pixie can hold."""
+    return given_names(
+        {
+            "tags": case.tags,
+            "state": case.state,
+            "final state": case.final_state is not None,
+            "repeat": case.repeat is not None,
+            "timeout": case.timeout is not None,
+            "skip": case.skip is not None,
+            "doubles of tools": case.doubles,
+            "scenario": case.scenario is not None,
+        }
+    )
+
+
+def written_extensions(where: str, extra: Mapping[str, Json], losses: list[str]) -> dict[str, Json]:
+    """The `x-` keys, which every format keeps; another key is what a different format said, and is lost."""
+    losses += cannot_express(where, (repr(key) for key in extra if not key.startswith("x-")))
+    return {key: plain(value) for key, value in extra.items() if key.startswith("x-")}
+
+
+def expressible(text: str, losses: list[str]) -> str:
+    """The text as UTF-8 can hold it, where the format has no way to escape what it cannot."""
+    whole = re.sub("[\\ud800-\\udfff]", "\ufffd", text)
+    if whole != text:
+        losses.append("halves of surrogate pairs cannot be expressed; U+FFFD stands for each")
+    return whole
+
+
+def moved(suite: Suite, folder: Path) -> Suite:
+    """`suite` as it must be written in `folder`; what is not found beside it now is left as it stands."""
+    old, new = suite.base, folder.resolve()
+    if old is None or old == new:
+        return suite
+    move = _Move(old, new)
+    return replace(
+        suite,
+        agent=move.agent(suite.agent),
+        agents={name: move.agent(agent) for name, agent in suite.agents.items()},
+        reexecute=move.tools(suite.reexecute),
+        evaluators=move.specs(suite.evaluators) or (),
+        cases=tuple(move.case(case) for case in suite.cases),
+    )
+
+
+class _Move:
+    """From one folder to another."""
+
+    def __init__(self, old: Path, new: Path) -> None:
+        self._old = old
+        self._new = new
+
+    def path(self, text: str) -> str:
+        if Path(text).is_absolute() or not (self._old / text).exists():
+            return text
+        return Path(os.path.relpath(self._old / text, self._new)).as_posix()
+
+    def reference(self, text: str) -> str:
+        where, colon, name = text.rpartition(":")
+        return f"{self.path(where)}:{name}" if colon and where.endswith(".py") else text
+
+    def agent(self, agent: Json) -> Json:
+        if isinstance(agent, str):
+            return self.reference(agent)
+        if isinstance(agent, Mapping) and isinstance(agent.get("python"), str):
+            return {**agent, "python": self.reference(agent["python"])}
+        return agent
+
+    def tools(self, given: Json) -> Json:
+        if isinstance(given, Mapping):
+            return {name: self.reference(reference) for name, reference in given.items()}
+        return self.reference(given) if isinstance(given, str) else given
+
+    def specs(self, specs: tuple[EvaluatorSpec, ...] | None) -> tuple[EvaluatorSpec, ...] | None:
+        if specs is None:
+            return None
+        return tuple(
+            replace(spec, name=self.reference(spec.name), arguments=self._parts(spec.arguments) or NOTHING)
+            for spec in specs
+        )
+
+    def case(self, case: Case) -> Case:
+        return replace(
+            case,
+            evaluators=self.specs(case.evaluators),
+            turns=tuple(self._turn(t) for t in case.turns),
+            final_state=self._parts(case.final_state),
+            doubles={tool: tuple(map(self._double, given)) for tool, given in case.doubles.items()} or NOTHING,
+        )
+
+    def _double(self, double: Double) -> Double:
+        return replace(double, arguments=self._arguments(double.arguments))
+
+    def _turn(self, turn: Turn) -> Turn:
+        calls = turn.expected.tool_calls
+        expected = turn.expected if not calls else replace(turn.expected, tool_calls=tuple(map(self._call, calls)))
+        attachments = tuple(self._attachment(item) for item in turn.attachments)
+        return replace(turn, expected=expected, evaluators=self.specs(turn.evaluators), attachments=attachments)
+
+    def _attachment(self, attachment: Attachment) -> Attachment:
+        return attachment if attachment.path is None else replace(attachment, path=self.path(attachment.path))
+
+    def _call(self, call: ExpectedCall) -> ExpectedCall:
+        return replace(call, arguments=self._arguments(call.arguments))
+
+    def _arguments(self, arguments: Mapping[str, Matcher] | None) -> Mapping[str, Matcher] | None:
+        if arguments is None:
+            return None
+        return {name: self._matcher(matcher) for name, matcher in arguments.items()}
+
+    def _matcher(self, matcher: Matcher) -> Matcher:
+        """The same with its predicates moved, however deep they stand."""
+        if isinstance(matcher, Predicate):
+            return Predicate(self.reference(matcher.reference), self._new)
+        form = matcher.to_json()
+        moved_form = self._parts(form)
+        return matcher if moved_form == form else parse(moved_form, self._new)
+
+    def _parts(self, value: Json) -> Json:
+        if isinstance(value, list):
+            return [self._parts(item) for item in value]
+        if not isinstance(value, Mapping) or "$equals" in value:
+            return value
+        moved_parts = {name: self._parts(item) for name, item in value.items()}
+        if isinstance(value.get("$predicate"), str):
+            return {**value, "$predicate": self.reference(value["$predicate"])}
+        return moved_parts

@@ -9,8 +9,7 @@ from proctor.base.errors import InvalidSuite, Problem
 from proctor.base.fields import Document, Fields, kind
 from proctor.base.json_data import Json, json_text, plain
 from proctor.base.source import Pointer
-from proctor.cases.formats.format_spec import JSON_AND_YAML, Declaration, Written
-from proctor.cases.formats.writing import unwritten_fields
+from proctor.cases.formats.format_spec import JSON_AND_YAML, Declaration, Written, unwritten_fields
 from proctor.cases.suite import Case, EvaluatorSpec, Expected, Keywords, Suite, Turn
 
 NAME = "keywords"

@@ -13,9 +13,8 @@ from pathlib import Path
 from proctor.base.errors import InvalidSuite, Problem
 from proctor.base.fields import Document, nearest
 from proctor.base.json_data import UNSET, Json, show
-from proctor.base.names import UniqueIds
 from proctor.cases.formats import native
-from proctor.cases.formats.format_spec import Declaration, Written
+from proctor.cases.formats.format_spec import Declaration, UniqueIds, Written
 from proctor.cases.suite import Case, Criteria, Settings, Suite
 
 NAME = "csv"
@@ -107,7 +106,7 @@ def write(suites: Sequence[Suite], ending: str = "") -> Written:
     import csv
     import io
 
-    from proctor.cases.formats.writing import expressible
+    from proctor.cases.formats.format_spec import expressible
 
     losses = [loss for suite in suites for loss in _lost_of_suite(suite)]
     table: list[dict[str, str]] = []

@@ -1,6 +1,15 @@
 """What one value must look like: equal, a pattern, a range, a type, one of several, an object or list of such parts."""
 
-from proctor.cases.matchers.container_matchers import Each, Including, ListOf, ObjectOf, Subset
+from proctor.cases.matchers.container_matchers import (
+    Each,
+    Including,
+    ListOf,
+    ObjectOf,
+    OneOf,
+    OptionalValue,
+    Subset,
+    may_be_absent,
+)
 from proctor.cases.matchers.matcher_forms import (
     FORMS,
     BadForm,
@@ -10,22 +19,24 @@ from proctor.cases.matchers.matcher_forms import (
     parse_open,
     parse_state,
 )
-from proctor.cases.matchers.value_differences import Difference, changed, first_of, key_path, literal, not_expected
 from proctor.cases.matchers.value_matchers import (
     Approx,
+    Difference,
     Equals,
     Fuzzy,
     Ignore,
     Matcher,
     OfType,
-    OneOf,
-    OptionalValue,
     Predicate,
     Regex,
     accepts,
+    changed,
     data_key,
     differences_of,
-    may_be_absent,
+    first_of,
+    key_path,
+    literal,
+    not_expected,
     same,
 )
 

@@ -1,4 +1,4 @@
-"""Matchers of objects and lists, whose parts are matchers again: closed or open, in order or in any, item by item."""
+"""Matchers whose parts are matchers again: one of several, optional values, objects and lists, closed or open."""
 
 from __future__ import annotations
 
@@ -9,8 +9,69 @@ from pathlib import Path
 
 from proctor.base.json_data import Json
 from proctor.base.records import record
-from proctor.cases.matchers.value_differences import Difference, first_of, key_path, literal, not_expected
-from proctor.cases.matchers.value_matchers import Matcher, accepts, differences_of, may_be_absent, unequal_items
+from proctor.cases.matchers.value_matchers import (
+    Difference,
+    Ignore,
+    Matcher,
+    accepts,
+    differences_of,
+    first_of,
+    key_path,
+    literal,
+    not_expected,
+    unequal_items,
+)
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """Any one of several values."""
+
+    values: tuple[Json, ...]
+    base: Path | None = None
+
+    @cached_property
+    def matchers(self) -> tuple[Matcher, ...]:
+        from proctor.cases.matchers.matcher_forms import parse
+
+        return tuple(parse(value, self.base) for value in self.values)
+
+    def mismatch(self, actual: Json) -> str | None:
+        if any(accepts(matcher, actual) for matcher in self.matchers):
+            return None
+        return f"{literal(actual)} is none of {self.listed}"
+
+    @property
+    def listed(self) -> str:
+        """The values as people would list them, without the forms that files need."""
+        from proctor.cases.matchers.matcher_forms import bare
+
+        words = ", ".join(bare(matcher) for matcher in self.matchers[:20])
+        return f"[{words}{', …' if len(self.matchers) > 20 else ''}]"
+
+    def to_json(self) -> Json:
+        return {"$one_of": list(self.values)}
+
+
+@record
+class OptionalValue:
+    """An argument, or a key of an object, that may be left out; if it is there, it has to fit."""
+
+    matcher: Matcher
+
+    def mismatch(self, actual: Json) -> str | None:
+        return self.matcher.mismatch(actual)
+
+    def differences(self, actual: Json, path: str) -> Iterator[Difference]:
+        return differences_of(self.matcher, actual, path)
+
+    def to_json(self) -> Json:
+        return {"$optional": self.matcher.to_json()}
+
+
+def may_be_absent(matcher: Matcher) -> bool:
+    """Whether an argument or key with this matcher need not be there."""
+    return isinstance(matcher, (Ignore, OptionalValue))
 
 
 @record

@@ -12,9 +12,9 @@ from typing import Any
 from proctor.base.fields import nearest
 from proctor.base.json_data import Json, show
 from proctor.base.patterns import check_pattern
-from proctor.cases.matchers.container_matchers import Each, Including, ListOf, ObjectOf, Subset
-from proctor.cases.matchers.value_differences import SHOWN, literal
+from proctor.cases.matchers.container_matchers import Each, Including, ListOf, ObjectOf, OneOf, OptionalValue, Subset
 from proctor.cases.matchers.value_matchers import (
+    SHOWN,
     TYPES,
     Approx,
     Equals,
@@ -22,11 +22,10 @@ from proctor.cases.matchers.value_matchers import (
     Ignore,
     Matcher,
     OfType,
-    OneOf,
-    OptionalValue,
     Predicate,
     Regex,
     has_forms,
+    literal,
 )
 
 OPTIONS: Mapping[str, frozenset[str]] = {

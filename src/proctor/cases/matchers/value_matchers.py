@@ -1,24 +1,83 @@
-"""Matchers say what one value must look like: equal, a pattern, a range, a type, one of several.
+"""Matchers say what one value must look like: equal, a pattern, a range, a type; differences say where it does not.
 
 In files they are written as an object with one `$` key, so that a literal object is never mistaken for one:
 `{"$regex": "A-[0-9]+"}`, `{"$approx": 12.5, "tolerance": 0.1}`, `{"$ignore": true}`. `matcher_forms` reads them,
-`container_matchers` has those of objects and lists.
+`container_matchers` has those whose parts are matchers again.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from proctor.base.json_data import Json, show
 from proctor.base.patterns import fullmatch
 from proctor.base.records import record
-from proctor.cases.matchers.value_differences import Difference, changed, first_of, key_path, literal, not_expected
+
+DIFFERENCES_TOLD = 4
+"""Of one value, how many differences a reason names."""
+SHOWN = 60
+"""Characters of a value in a reason."""
+
+
+@record
+class Difference:
+    """One place at which a value is not as it should be."""
+
+    path: str
+    """`payment[1].amount`; nothing where it is the value itself."""
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}" if self.path else self.reason
+
+
+def first_of(differences: Iterable[Difference]) -> str | None:
+    """The first differences as one reason; `None` of none."""
+    told = list(islice(differences, DIFFERENCES_TOLD + 1))
+    if not told:
+        return None
+    more = ["and more"] if len(told) > DIFFERENCES_TOLD else []
+    return ", ".join([*map(str, told[:DIFFERENCES_TOLD]), *more])
+
+
+def not_expected(actual: Mapping[str, Json], known: Iterable[str], path: str) -> Iterator[Difference]:
+    """The keys of an object that no rule names."""
+    for key in actual:
+        if key not in known:
+            yield Difference(key_path(path, key), f"not expected, got {literal(actual[key])}")
+
+
+def key_path(path: str, key: Any) -> str:
+    return f"{path}.{key}" if path else str(key)
+
+
+def changed(wanted: Json, got: Json) -> str:
+    """`5 → 55`: what was expected, and what came instead; of long texts, the place at which they differ."""
+    if isinstance(wanted, str) and isinstance(got, str) and max(len(wanted), len(got)) > SHOWN:
+        start = next(
+            (i for i, (a, b) in enumerate(zip(wanted, got, strict=False)) if a != b), min(map(len, (wanted, got)))
+        )
+        wanted, got = _around(wanted, start), _around(got, start)
+    return f"{literal(wanted)} → {literal(got)}"
+
+
+def _around(text: str, place: int) -> str:
+    first = max(0, place - SHOWN // 3)
+    return f"{'…' if first else ''}{text[first : first + SHOWN - 2]}{'…' if len(text) > first + SHOWN - 2 else ''}"
+
+
+def literal(value: Json) -> str:
+    """A value short enough for a sentence; text is quoted, so that `'7'` and `7` look different."""
+    if isinstance(value, str):
+        return repr(value if len(value) <= SHOWN else f"{value[: SHOWN - 1]}…")
+    return show(value, SHOWN)
 
 
 @runtime_checkable
@@ -128,36 +187,6 @@ class Approx:
         return form | {"relative": self.relative} if self.relative else form
 
 
-@dataclass(frozen=True)
-class OneOf:
-    """Any one of several values."""
-
-    values: tuple[Json, ...]
-    base: Path | None = None
-
-    @cached_property
-    def matchers(self) -> tuple[Matcher, ...]:
-        from proctor.cases.matchers.matcher_forms import parse
-
-        return tuple(parse(value, self.base) for value in self.values)
-
-    def mismatch(self, actual: Json) -> str | None:
-        if any(accepts(matcher, actual) for matcher in self.matchers):
-            return None
-        return f"{literal(actual)} is none of {self.listed}"
-
-    @property
-    def listed(self) -> str:
-        """The values as people would list them, without the forms that files need."""
-        from proctor.cases.matchers.matcher_forms import bare
-
-        words = ", ".join(bare(matcher) for matcher in self.matchers[:20])
-        return f"[{words}{', …' if len(self.matchers) > 20 else ''}]"
-
-    def to_json(self) -> Json:
-        return {"$one_of": list(self.values)}
-
-
 @record
 class Ignore:
     """Anything at all, even nothing."""
@@ -167,27 +196,6 @@ class Ignore:
 
     def to_json(self) -> Json:
         return {"$ignore": True}
-
-
-@record
-class OptionalValue:
-    """An argument, or a key of an object, that may be left out; if it is there, it has to fit."""
-
-    matcher: Matcher
-
-    def mismatch(self, actual: Json) -> str | None:
-        return self.matcher.mismatch(actual)
-
-    def differences(self, actual: Json, path: str) -> Iterator[Difference]:
-        return differences_of(self.matcher, actual, path)
-
-    def to_json(self) -> Json:
-        return {"$optional": self.matcher.to_json()}
-
-
-def may_be_absent(matcher: Matcher) -> bool:
-    """Whether an argument or key with this matcher need not be there."""
-    return isinstance(matcher, (Ignore, OptionalValue))
 
 
 TYPES = {

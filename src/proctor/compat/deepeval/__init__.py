@@ -12,7 +12,7 @@ from proctor.base.lazy_exports import late_names
 from proctor.compat.deepeval.metrics import HOMES as _METRICS
 
 if TYPE_CHECKING:
-    from proctor.compat.deepeval.dag import (
+    from proctor.compat.deepeval.conversation_metrics import (
         BinaryJudgementNode,
         ConversationalBinaryJudgementNode,
         ConversationalNonBinaryJudgementNode,
@@ -86,9 +86,9 @@ if TYPE_CHECKING:
 
 _HOMES = _METRICS | {
     "metric_base": f"{_METRICS['metric_base']} DeepEvalError MissingTestCaseParamsError",
-    "dag": f"{_METRICS['dag']} BinaryJudgementNode DeepAcyclicGraph NonBinaryJudgementNode TaskNode VerdictNode "
-    "ConversationalBinaryJudgementNode ConversationalNonBinaryJudgementNode ConversationalTaskNode "
-    "ConversationalVerdictNode",
+    "conversation_metrics": f"{_METRICS['conversation_metrics']} BinaryJudgementNode DeepAcyclicGraph "
+    "NonBinaryJudgementNode TaskNode VerdictNode ConversationalBinaryJudgementNode "
+    "ConversationalNonBinaryJudgementNode ConversationalTaskNode ConversationalVerdictNode",
     "metric_classes": f"{_METRICS['metric_classes']} Rubric",
     "dataset": "ConversationalGolden EvaluationDataset Golden",
     "evaluate_results": "AsyncConfig CacheConfig DisplayConfig ErrorConfig EvaluationResult MetricData TestResult",

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from proctor.compat.deepeval.evaluables import evaluable_of
+from proctor.compat.deepeval.metric_base import evaluable_of
 from proctor.compat.deepeval.test_case import ConversationalTestCase, LLMTestCase, ToolCall, Turn
 from proctor.evaluators.evaluation import Evaluable
 from proctor.reporting.explain import BRIEF, Fact, as_text, call_text, expected_call_text, shorten

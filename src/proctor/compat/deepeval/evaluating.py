@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from proctor.base.event_loops import run_in_kept_loop, without_loop
 from proctor.base.json_data import Json, plain, show
 from proctor.base.references import describe
-from proctor.base.threads import call_in_thread, run_in_kept_loop, without_loop
+from proctor.base.threads import call_in_thread
 from proctor.compat.deepeval.evaluate_results import (
     AsyncConfig,
     CacheConfig,

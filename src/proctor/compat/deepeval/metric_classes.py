@@ -11,18 +11,22 @@ from proctor.compat.deepeval.conversation_metrics import require_limit
 from proctor.compat.deepeval.metric_base import ConversationMetric, SingleTurnMetric, judge_named
 from proctor.compat.deepeval.test_case import ToolCallParams
 from proctor.evaluators.agent import conversation
-from proctor.evaluators.agent.steps import ArgumentCorrectness, ToolSelection
-from proctor.evaluators.agent.tasks import TaskCompletion
+from proctor.evaluators.agent.tasks import ArgumentCorrectness, TaskCompletion, ToolSelection
 from proctor.evaluators.evaluation import Evaluable, Evaluation
-from proctor.evaluators.rag.answer_quality import MODES, AnswerRelevancy, Faithfulness, Hallucination
-from proctor.evaluators.rag.retrieval import ContextualPrecision, ContextualRecall, ContextualRelevancy
-from proctor.evaluators.rubric import geval
+from proctor.evaluators.rag import (
+    MODES,
+    AnswerRelevancy,
+    ContextualPrecision,
+    ContextualRecall,
+    ContextualRelevancy,
+    Faithfulness,
+    Hallucination,
+)
+from proctor.evaluators.rubric import marks
 from proctor.evaluators.rubric.rubrics import Expectations
-from proctor.evaluators.safety.harm import Bias, Toxicity
-from proctor.evaluators.safety.pii import PIILeakage
+from proctor.evaluators.safety import Bias, PIILeakage, Toxicity
 from proctor.evaluators.text.matching import Contains, ExactMatch, Regex
-from proctor.evaluators.tools.consistency import ToolConsistency
-from proctor.evaluators.tools.correctness import ToolCorrectness
+from proctor.evaluators.tools.correctness import ToolConsistency, ToolCorrectness
 
 
 class ToolCorrectnessMetric(SingleTurnMetric):
@@ -300,7 +304,7 @@ class GEval(SingleTurnMetric):
     ) -> None:
         self.name = name
         self.needs = tuple(str(getattr(part, "value", part)) for part in evaluation_params)
-        evaluator = geval.GEval(
+        evaluator = marks.GEval(
             name=name,
             criteria=criteria,
             evaluation_steps=tuple(evaluation_steps or ()),

@@ -8,12 +8,13 @@ from proctor.base.lazy_exports import late_names
 
 if TYPE_CHECKING:
     from proctor.compat.deepeval.conversation_metrics import (
+        ConversationalDAGMetric,
         ConversationalGEval,
+        DAGMetric,
         GoalAccuracyMetric,
         StepEfficiencyMetric,
         SummarizationMetric,
     )
-    from proctor.compat.deepeval.dag import ConversationalDAGMetric, DAGMetric
     from proctor.compat.deepeval.metric_base import BaseConversationalMetric, BaseMetric
     from proctor.compat.deepeval.metric_classes import (
         AnswerRelevancyMetric,
@@ -49,8 +50,8 @@ HOMES = {
     "FaithfulnessMetric HallucinationMetric ExactMatchMetric JsonCorrectnessMetric KeywordsMetric "
     "PatternMatchMetric",
     "metric_base": "BaseConversationalMetric BaseMetric",
-    "conversation_metrics": "ConversationalGEval GoalAccuracyMetric StepEfficiencyMetric SummarizationMetric",
-    "dag": "ConversationalDAGMetric DAGMetric",
+    "conversation_metrics": "ConversationalGEval GoalAccuracyMetric StepEfficiencyMetric SummarizationMetric "
+    "ConversationalDAGMetric DAGMetric",
 }
 
 __all__ = [

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         TokenUsage,
     )
     from proctor.compat.holodeck.config import AgentConfig, ConfigError, ConfigLoader, ExecutionConfig, TestCaseModel
+    from proctor.compat.holodeck.driven_agent import FileProcessor
     from proctor.compat.holodeck.eval_kwargs import (
         EvalKwargsBuilder,
         EvalParam,
@@ -54,9 +55,7 @@ if TYPE_CHECKING:
         ROUGEEvaluator,
     )
     from proctor.compat.holodeck.executor import TestExecutor
-    from proctor.compat.holodeck.file_processor import FileProcessor
-    from proctor.compat.holodeck.progress import ProgressIndicator
-    from proctor.compat.holodeck.report import generate_markdown_report
+    from proctor.compat.holodeck.report import ProgressIndicator, generate_markdown_report
     from proctor.compat.holodeck.test_results import (
         FileInput,
         MetricResult,
@@ -66,7 +65,7 @@ if TYPE_CHECKING:
         TestResult,
         TurnResult,
     )
-    from proctor.evaluators.foreign.grader import GraderContext, GraderResult, ToolInvocation
+    from proctor.evaluators.foreign import GraderContext, GraderResult, ToolInvocation
 
 _HOMES = {
     "compat.holodeck.backends": (
@@ -84,13 +83,12 @@ _HOMES = {
     "compat.holodeck.eval_kwargs": (
         "EvalKwargsBuilder EvalParam ParamSpec build_retrieval_context_from_tools tool_name_matches validate_tool_calls"
     ),
-    "compat.holodeck.file_processor": "FileProcessor",
-    "compat.holodeck.progress": "ProgressIndicator",
-    "compat.holodeck.report": "generate_markdown_report",
+    "compat.holodeck.driven_agent": "FileProcessor",
+    "compat.holodeck.report": "ProgressIndicator generate_markdown_report",
     "compat.holodeck.test_results": (
         "FileInput MetricResult ProcessedFileInput ReportSummary TestReport TestResult TurnResult"
     ),
-    "evaluators.foreign.grader": "GraderContext GraderResult ToolInvocation",
+    "evaluators.foreign": "GraderContext GraderResult ToolInvocation",
 }
 
 __all__ = [

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from proctor.agents.agent import Agent, BaseAgent, Reply, with_defaults
-from proctor.base.env_files import environment_from
+from proctor.base.environment import environment_from
 from proctor.base.errors import InvalidSuite, ProctorError
 from proctor.base.json_data import fingerprint, show
 from proctor.base.references import describe
@@ -18,7 +18,7 @@ from proctor.base.threads import call_in_thread, is_async
 from proctor.cases.formats.holodeck.configuration import agent_env_files
 from proctor.cases.formats.holodeck.test_cases import is_conversation
 from proctor.cases.suite import Case, Suite, Turn
-from proctor.compat.holodeck.backend_results import (
+from proctor.compat.holodeck.test_results import (
     BackendError,
     BackendInitError,
     BackendSessionError,

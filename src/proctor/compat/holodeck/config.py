@@ -1,23 +1,27 @@
-"""An agent.yaml as HoloDeck's Python interface hands it about: its tests, and the settings it is run with."""
+"""An agent.yaml as HoloDeck's Python interface hands it about: its tests, its settings, the version of its prompt."""
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from proctor.base.errors import InvalidSuite, Problem, UsageError
 from proctor.base.json_data import UNSET, Json, plain, show
+from proctor.base.records import record
+from proctor.base.source import read_text
 from proctor.cases.formats import holodeck
 from proctor.cases.formats.holodeck.agent_file import read_agent
 from proctor.cases.formats.holodeck.configuration import config_files, resolve_execution
 from proctor.cases.formats.holodeck.test_cases import is_conversation
 from proctor.cases.matchers.value_matchers import Equals, Matcher
 from proctor.cases.suite import NOTHING, Case, ExpectedCall, Suite, Turn
-from proctor.compat.holodeck.config_snapshot import prompt_version_of
+from proctor.declared.agent_reader import split_front_matter
 
 
 class ConfigError(InvalidSuite):
@@ -231,3 +235,58 @@ def _shown(matcher: Matcher) -> Json:
         return plain(matcher.value)
     form = plain(matcher.to_json())
     return {key.removeprefix("$"): item for key, item in form.items()} if isinstance(form, dict) else form
+
+
+_NO_NOTES: Mapping[str, Json] = {}
+_NOTED = ("version", "author", "description", "tags")
+
+
+@record
+class PromptVersion:
+    """What instructions say of themselves at their head, and what identifies the text that is sent."""
+
+    version: str
+    """As the instructions say, else `auto-` and the beginning of `body_hash`."""
+    author: str | None = None
+    description: str | None = None
+    tags: tuple[str, ...] = ()
+    source: str = "inline"
+    """`inline` or `file`."""
+    file_path: str | None = None
+    body_hash: str = ""
+    """SHA-256 of the text without its notes."""
+    extra: Mapping[str, Json] | None = None
+    """Whatever else is noted."""
+
+
+def prompt_version_of(suite: Suite) -> PromptVersion | None:
+    """The prompt as it is now; `None` where the file has none, or one that cannot be read."""
+    kept: Any = suite.extra.get(holodeck.EXTENSION) or {}
+    given = kept.get("instructions")
+    if not isinstance(given, Mapping):
+        return None
+    path = given.get("file")
+    text, notes = given.get("inline"), _NO_NOTES
+    if isinstance(path, str):
+        file = (suite.base or Path.cwd()) / path
+        with suppress(InvalidSuite, ValueError):  # broken notes are a part of the text
+            text = read_text(file)
+            notes, text = split_front_matter(file, text)
+    if not isinstance(text, str):
+        return None
+    mark = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    tags = notes.get("tags")
+    return PromptVersion(
+        version=f"auto-{mark[:8]}" if notes.get("version") is None else show(notes["version"]),
+        author=_text(notes.get("author")),
+        description=_text(notes.get("description")),
+        tags=tuple(show(tag) for tag in (tags if isinstance(tags, list) else [tags] if tags else [])),
+        source="file" if isinstance(path, str) else "inline",
+        file_path=path if isinstance(path, str) else None,
+        body_hash=mark,
+        extra={key: plain(value) for key, value in notes.items() if key not in _NOTED} or None,
+    )
+
+
+def _text(value: Json) -> str | None:
+    return None if value is None else show(value)

@@ -1,4 +1,4 @@
-"""What HoloDeck's evaluators are given: which of the answer, the question, the reference and the passages, and how."""
+"""What HoloDeck's evaluators are given (answer, question, reference, passages), and how what they return is read."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from proctor.base.records import record
+from proctor.cases.suite import passes
+from proctor.evaluators.evaluation import BadVerdict, Evaluation
 
 OWN_SCORE = "own_score"
 """The detail with the score of an evaluator whose own `passed` decided, whatever a threshold would have said."""
@@ -115,3 +117,30 @@ def validate_tool_calls(actual: Sequence[str], expected: Sequence[str] | None) -
     if expected is None:
         return None
     return all(any(tool_name_matches(name, called) for called in actual) for name in expected)
+
+
+USUAL_THRESHOLD = 0.5
+"""What decides where neither the file nor the evaluator says so."""
+ROUNDING = 1e-6
+"""By how much a mean may miss the end of the scale."""
+
+
+def read_result(found: Any, metric: str, *, decides: bool) -> Evaluation:
+    """The score among what an evaluator returns: `score` first, which is of 1 where the metric's own is of 5.
+
+    Its own `passed`, if it `decides`, is kept as the ends of the scale are: on the right side of every threshold.
+    """
+    if not isinstance(found, Mapping):
+        raise BadVerdict(f"returned {type(found).__name__} instead of a dictionary with a score")
+    if found.get("error"):
+        raise BadVerdict(str(found["error"]))
+    value = found.get("score", found.get(metric))
+    if isinstance(value, str) or not hasattr(value, "__float__"):
+        raise BadVerdict(f"returned no score, neither under 'score' nor under {metric!r}")
+    if not -ROUNDING <= float(value) <= 1 + ROUNDING:
+        raise BadVerdict(f"returned {value!r}; a score is a number between 0 and 1, also where marks go to 5")
+    reasoning = str(found.get("reasoning") or found.get("reason") or "")
+    passed = found.get("passed")
+    if not decides or not isinstance(passed, bool) or passes(float(value), USUAL_THRESHOLD) == passed:
+        return Evaluation(value, reasoning)
+    return Evaluation(float(passed), reasoning, {"passed": passed, OWN_SCORE: float(value)})

@@ -15,7 +15,7 @@ from proctor.base.records import record
 from proctor.base.references import describe
 from proctor.base.threads import call_in_thread, is_async
 from proctor.cases.suite import EvaluatorSpec, NamedData, passes
-from proctor.compat.holodeck.eval_kwargs import OWN_SCORE, EvalKwargsBuilder, EvalParam, ParamSpec
+from proctor.compat.holodeck.eval_kwargs import EvalKwargsBuilder, EvalParam, ParamSpec, read_result
 from proctor.evaluators.evaluation import (
     BadVerdict,
     Evaluable,
@@ -28,11 +28,6 @@ from proctor.evaluators.judged_evaluator import too_late
 from proctor.evaluators.registry import shipped
 from proctor.judging.context import WaitTimer, in_own_time
 from proctor.running.engine.broken_turn import is_transient
-
-USUAL_THRESHOLD = 0.5
-"""What decides where neither the file nor the evaluator says so."""
-ROUNDING = 1e-6
-"""By how much a mean may miss the end of the scale."""
 
 
 class EvaluationError(ProctorError):
@@ -367,7 +362,7 @@ def brought_along(evaluator: Any, metric: str, threshold: float | None = None) -
         else:
             found = await call_in_thread(functools.partial(evaluator.evaluate, **given))
             found = await found if inspect.isawaitable(found) else found
-        return _read(found, metric, decides=threshold is None)
+        return read_result(found, metric, decides=threshold is None)
 
     return score
 
@@ -387,24 +382,3 @@ def _kwargs(evaluator: Any, evaluable: Evaluable) -> dict[str, Any]:
 
 def _text(value: Any) -> str | None:
     return None if value is None else show(value)
-
-
-def _read(found: Any, metric: str, *, decides: bool) -> Evaluation:
-    """The score among what an evaluator returns: `score` first, which is of 1 where the metric's own is of 5.
-
-    Its own `passed`, if it `decides`, is kept as the ends of the scale are: on the right side of every threshold.
-    """
-    if not isinstance(found, Mapping):
-        raise BadVerdict(f"returned {type(found).__name__} instead of a dictionary with a score")
-    if found.get("error"):
-        raise BadVerdict(str(found["error"]))
-    value = found.get("score", found.get(metric))
-    if isinstance(value, str) or not hasattr(value, "__float__"):
-        raise BadVerdict(f"returned no score, neither under 'score' nor under {metric!r}")
-    if not -ROUNDING <= float(value) <= 1 + ROUNDING:
-        raise BadVerdict(f"returned {value!r}; a score is a number between 0 and 1, also where marks go to 5")
-    reasoning = str(found.get("reasoning") or found.get("reason") or "")
-    passed = found.get("passed")
-    if not decides or not isinstance(passed, bool) or passes(float(value), USUAL_THRESHOLD) == passed:
-        return Evaluation(value, reasoning)
-    return Evaluation(float(passed), reasoning, {"passed": passed, OWN_SCORE: float(value)})

@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
-from proctor.base.env_files import environment_from
+from proctor.base.environment import environment_from
 from proctor.base.errors import InvalidSuite, UsageError
 from proctor.base.json_data import plain
 from proctor.base.references import describe
@@ -20,9 +20,8 @@ from proctor.cases.formats.holodeck.configuration import agent_env_files
 from proctor.cases.suite import NOTHING, Case, EvaluatorSpec, Suite
 from proctor.compat.holodeck.backends import close
 from proctor.compat.holodeck.config import AgentConfig, ConfigLoader, ExecutionConfig, TestCaseModel, settled
-from proctor.compat.holodeck.driven_agent import Driven, Seen, agent_for
+from proctor.compat.holodeck.driven_agent import Driven, FileProcessor, Seen, agent_for
 from proctor.compat.holodeck.evaluators import BaseEvaluator, evaluator_of
-from proctor.compat.holodeck.file_processor import FileProcessor
 from proctor.compat.holodeck.result_builder import NOTHING_SEEN, report_of, result_of
 from proctor.compat.holodeck.run_record import FOLDER, Recorder
 from proctor.compat.holodeck.test_results import TestReport, TestResult

@@ -11,7 +11,6 @@ from proctor.base.json_data import Json, plain, show
 from proctor.cases.formats.holodeck.metrics import RAG
 from proctor.cases.formats.holodeck.test_cases import EXPECTED_TOOLS, is_conversation
 from proctor.cases.suite import Case, EvaluatorSpec, ExpectedCall, Suite, Turn
-from proctor.compat.holodeck.backend_results import TokenUsage
 from proctor.compat.holodeck.config import expected_tools, ground_truth
 from proctor.compat.holodeck.driven_agent import Seen, unread
 from proctor.compat.holodeck.eval_kwargs import OWN_SCORE
@@ -21,9 +20,10 @@ from proctor.compat.holodeck.test_results import (
     ReportSummary,
     TestReport,
     TestResult,
+    TokenUsage,
     TurnResult,
 )
-from proctor.evaluators.foreign.grader import invocation
+from proctor.evaluators.foreign import invocation
 from proctor.evaluators.tools.call_comparison import mismatches
 from proctor.reporting.call_pairs import CallPair, Fit, is_plain, pair_calls
 from proctor.reporting.explain import answer

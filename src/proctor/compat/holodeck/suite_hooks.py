@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from proctor.agents.agent import BaseAgent
-from proctor.base.env_files import environment_from
-from proctor.base.environment import conceal
+from proctor.base.environment import conceal, environment_from
 from proctor.base.errors import InvalidSuite
 from proctor.base.json_data import Json, plain
-from proctor.cases.files.attachments import FileSettings
+from proctor.cases.files import FileSettings
 from proctor.cases.formats.holodeck import EXTENSION
 from proctor.cases.formats.holodeck.configuration import (
     DEFAULT,
@@ -114,7 +113,7 @@ def _backend(suite: Suite) -> Shown:
 
 
 def _model(suite: Suite) -> Shown:
-    from proctor.declared.model_reader import MAX_TOKENS, TEMPERATURE
+    from proctor.declared.description import MAX_TOKENS, TEMPERATURE
 
     block = _described(suite).get("model")
     if not isinstance(block, Mapping):

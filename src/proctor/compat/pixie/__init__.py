@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from proctor.base.json_data import UNSET
     from proctor.cases.suite import NamedData
     from proctor.compat.pixie.evaluable import Evaluable
-    from proctor.evaluators.choice.classifiers import (
+    from proctor.evaluators.choice import (
         Battle,
         ClosedQA,
         Factuality,
@@ -26,17 +26,14 @@ if TYPE_CHECKING:
         Summary,
         Translation,
     )
-    from proctor.evaluators.data.values import JSONDiff, ListContains, NumericDiff, ValidJSON
-    from proctor.evaluators.datasets.dataset_file import Dataset
-    from proctor.evaluators.datasets.dataset_store import DatasetStore
+    from proctor.evaluators.data import JSONDiff, ListContains, NumericDiff, ValidJSON
+    from proctor.evaluators.datasets import Dataset, DatasetStore
     from proctor.evaluators.evaluation import Evaluation, Evaluator, evaluate
-    from proctor.evaluators.foreign.autoevals import AutoevalsAdapter
-    from proctor.evaluators.foreign.llm_prompt import create_llm_evaluator
+    from proctor.evaluators.foreign import AutoevalsAdapter
     from proctor.evaluators.from_trace import as_evaluable, by_name, last_llm_call, root
-    from proctor.evaluators.graded_later import create_agent_evaluator
-    from proctor.evaluators.rag.answer_quality import AnswerCorrectness, AnswerRelevancy, Faithfulness
-    from proctor.evaluators.rag.retrieval import ContextRelevancy
-    from proctor.evaluators.safety.moderation import Moderation
+    from proctor.evaluators.prompt_evaluators import create_agent_evaluator, create_llm_evaluator
+    from proctor.evaluators.rag import AnswerCorrectness, AnswerRelevancy, ContextRelevancy, Faithfulness
+    from proctor.evaluators.safety import Moderation
     from proctor.evaluators.semantic import EmbeddingSimilarity
     from proctor.evaluators.text.matching import ExactMatch, LevenshteinMatch
     from proctor.reporting.html.scorecard import (
@@ -45,7 +42,7 @@ if TYPE_CHECKING:
         generate_dataset_scorecard_html,
         save_dataset_scorecard,
     )
-    from proctor.results.passing import ScoreThreshold
+    from proctor.results.run import ScoreThreshold
     from proctor.running.python_api.asserting import (
         assert_dataset_pass,
         assert_dataset_pass_sync,
@@ -59,38 +56,35 @@ if TYPE_CHECKING:
     from proctor.tracing.capture import MemoryTraceHandler, add_handler, capture_traces, flush, remove_handler
     from proctor.tracing.observing import observe, start_observation
     from proctor.tracing.spans import LLMSpan, ObservationNode, ObserveSpan
-    from proctor.tracing.wrapping import wrap
+    from proctor.tracing.trial_recording import wrap
 
     TestCase = Evaluable
 
 _HOMES = {
     "agents.runnable": "Runnable",
     "cases.suite": "NamedData",
-    "evaluators.foreign.autoevals": "AutoevalsAdapter",
-    "evaluators.choice.classifiers": "Battle Summary ClosedQA Factuality Humor Possible Security Sql Translation",
-    "evaluators.graded_later": "create_agent_evaluator",
-    "evaluators.rag.answer_quality": "AnswerCorrectness AnswerRelevancy Faithfulness",
-    "evaluators.data.values": "JSONDiff ListContains NumericDiff ValidJSON",
-    "evaluators.datasets.dataset_file": "Dataset",
-    "evaluators.datasets.dataset_store": "DatasetStore",
+    "evaluators.foreign": "AutoevalsAdapter",
+    "evaluators.choice": "Battle Summary ClosedQA Factuality Humor Possible Security Sql Translation",
+    "evaluators.rag": "AnswerCorrectness AnswerRelevancy ContextRelevancy Faithfulness",
+    "evaluators.data": "JSONDiff ListContains NumericDiff ValidJSON",
+    "evaluators.datasets": "Dataset DatasetStore",
     "evaluators.from_trace": "as_evaluable by_name last_llm_call root",
-    "evaluators.foreign.llm_prompt": "create_llm_evaluator",
+    "evaluators.prompt_evaluators": "create_agent_evaluator create_llm_evaluator",
     "compat.pixie.evaluable": "Evaluable TestCase=Evaluable",
     "evaluators.evaluation": "Evaluation Evaluator evaluate",
-    "evaluators.safety.moderation": "Moderation",
-    "evaluators.rag.retrieval": "ContextRelevancy",
+    "evaluators.safety": "Moderation",
     "evaluators.semantic": "EmbeddingSimilarity",
     "evaluators.text.matching": "ExactMatch LevenshteinMatch",
     "reporting.html.scorecard": "DatasetEntryResult DatasetScorecard generate_dataset_scorecard_html "
     "save_dataset_scorecard",
-    "results.passing": "ScoreThreshold",
+    "results.run": "ScoreThreshold",
     "running.python_api.asserting": "assert_dataset_pass assert_dataset_pass_sync assert_pass assert_pass_sync "
     "evaluate_sync run_and_evaluate run_and_evaluate_sync",
     "running.python_api.scorers": "EvalAssertionError",
     "tracing.capture": "MemoryTraceHandler add_handler capture_traces flush remove_handler",
     "tracing.observing": "observe start_observation",
     "tracing.spans": "LLMSpan ObservationNode ObserveSpan",
-    "tracing.wrapping": "wrap",
+    "tracing.trial_recording": "wrap",
     "base.json_data": "UNSET",
 }
 

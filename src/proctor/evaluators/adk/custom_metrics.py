@@ -18,7 +18,7 @@ from proctor.base.threads import call_in_thread
 from proctor.cases.matchers import Equals
 from proctor.cases.suite import NOTHING, ExpectedCall, Turn
 from proctor.evaluators.evaluation import BadVerdict, Evaluable, Evaluation, Exchange, NothingToCompare
-from proctor.evaluators.judged_evaluator import as_text
+from proctor.evaluators.judged_texts import as_text
 
 OPAQUE = frozenset({"args", "response"})
 """What stays data: arguments and results of tools."""

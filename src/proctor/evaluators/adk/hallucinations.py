@@ -9,9 +9,16 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, Field
 
 from proctor.evaluators.adk.judge_samples import AdkJudged, Tally
-from proctor.evaluators.agent.transcript import earlier, instructions_of, intermediate_texts, steps_of, tools_offered
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_flags
-from proctor.evaluators.judged_evaluator import answer_text, question_text
+from proctor.evaluators.judged_texts import (
+    answer_text,
+    earlier,
+    instructions_of,
+    intermediate_texts,
+    question_text,
+    steps_of,
+    tools_offered,
+)
 from proctor.judging.judge import Judge, Question, Texts
 from proctor.judging.questions import BARE, EachOnce
 

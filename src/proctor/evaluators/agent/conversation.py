@@ -9,10 +9,9 @@ from typing import ClassVar, Literal
 
 from proctor.agents.agent import Reply
 from proctor.cases.suite import Turn
-from proctor.evaluators.agent.transcript import answer_of, dialogue_of
 from proctor.evaluators.evaluation import Evaluable, Evaluation, Exchange, NothingToCompare, require_text, require_whole
-from proctor.evaluators.judged_evaluator import Judged, answer_text, as_text
-from proctor.evaluators.judged_items import JudgedItem, score_of_items
+from proctor.evaluators.judged_evaluator import Judged, JudgedItem, score_of_items
+from proctor.evaluators.judged_texts import answer_of, answer_text, as_text, dialogue_of
 from proctor.judging.judge import Judge, Texts
 
 ROLE_KEYS = ("chatbot_role", "chatbotRole")
@@ -37,8 +36,8 @@ class RoleAdherence(ConversationEvaluator):
         require_text("role", self.role)
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.agent.conversation_questions import LINES, ROLE
-        from proctor.evaluators.general_questions import verdicts_in_order, yes_no_questions
+        from proctor.evaluators.agent.agent_questions import LINES, ROLE
+        from proctor.evaluators.judge_questions import verdicts_in_order, yes_no_questions
 
         role, spoken = self._role(evaluable), exchanges_with_answers(evaluable)
         material: dict[str, Texts] = {"role": role, "line": lines_of(spoken)}
@@ -62,7 +61,7 @@ class KnowledgeRetention(ConversationEvaluator):
     """The share of the agent's answers that forget nothing the user has told."""
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.agent.conversation_questions import knowledge_retention
+        from proctor.evaluators.agent.agent_questions import knowledge_retention
 
         spoken = exchanges_with_answers(evaluable)
         reply = await judge.ask(knowledge_retention(lines_of(spoken), len(spoken)))
@@ -86,7 +85,7 @@ class ConversationCompleteness(ConversationEvaluator):
     """The share of the user's intentions that were satisfied by the end."""
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.agent.conversation_questions import completeness
+        from proctor.evaluators.agent.agent_questions import completeness
 
         reply = await judge.ask(completeness({"line": dialogue_of(exchanges_of(evaluable))}))
         if not reply.intentions:
@@ -118,8 +117,8 @@ class TurnRelevancy(ConversationEvaluator):
         return score_of_items([item for part in parts for item in part], "answers are relevant to their turn")
 
     async def _part(self, spoken: Sequence[Exchange], start: int, judge: Judge) -> list[JudgedItem]:
-        from proctor.evaluators.agent.conversation_questions import LINES, RELEVANT
-        from proctor.evaluators.general_questions import verdicts_in_order, yes_no_questions
+        from proctor.evaluators.agent.agent_questions import LINES, RELEVANT
+        from proctor.evaluators.judge_questions import verdicts_in_order, yes_no_questions
 
         part = spoken[start : start + self.window]
         if not any(answer_of(exchange).strip() for exchange in part):

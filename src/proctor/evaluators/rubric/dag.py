@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from proctor.base.records import record
 from proctor.evaluators.evaluation import Evaluable, Evaluation
 from proctor.evaluators.judged_evaluator import Judged
-from proctor.evaluators.rubric.geval import PARTS, SHOWN_AS
+from proctor.evaluators.rubric.marks import PARTS, SHOWN_AS
 from proctor.judging.judge import Judge, Texts
 
 TOP = 10
@@ -287,7 +287,7 @@ class _Walk:
 
     async def judge(self, name: str) -> tuple[Verdict, str]:
         """The verdict that a judgement comes to, and why."""
-        from proctor.evaluators.general_questions import yes_no_question
+        from proctor.evaluators.judge_questions import yes_no_question
         from proctor.judging.questions import choose
 
         node = self._nodes[name]
@@ -314,7 +314,7 @@ class _Walk:
         return self._tasks[name]
 
     async def _carry_out(self, name: str) -> str:
-        from proctor.evaluators.general_questions import text_question
+        from proctor.evaluators.judge_questions import text_question
 
         task = self._nodes[name]
         assert isinstance(task, TaskNode)

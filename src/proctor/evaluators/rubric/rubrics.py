@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 from proctor.base.errors import UsageError
 from proctor.base.json_data import Json
 from proctor.base.records import record
-from proctor.evaluators.agent.transcript import earlier, steps_of
 from proctor.evaluators.evaluation import Evaluable, Evaluation, NothingToCompare, require_flags
-from proctor.evaluators.judged_evaluator import Judged, answer_text, expected_text, question_text
+from proctor.evaluators.judged_evaluator import Judged
+from proctor.evaluators.judged_texts import answer_text, earlier, expected_text, question_text, steps_of
 from proctor.judging.judge import Judge, Texts
 
 KEY = "rubrics"
@@ -97,7 +97,7 @@ class LLMJudge(Judged):
         )
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.general_questions import mark_question, yes_no_question
+        from proctor.evaluators.judge_questions import mark_question, yes_no_question
 
         material = self._material(evaluable)
         criterion = f"\n\nThe criterion:\n{self.rubric}"
@@ -141,7 +141,7 @@ class Expectations(Judged):
         object.__setattr__(self, "must_not", _sentences(self.must_not, "must_not"))
 
     async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
-        from proctor.evaluators.general_questions import verdicts_in_order, yes_no_questions
+        from proctor.evaluators.judge_questions import verdicts_in_order, yes_no_questions
 
         items = self._items(evaluable)
         listed = "\n".join(f"{number}. {item}" for number, item in enumerate(items, 1))

@@ -21,8 +21,7 @@ from proctor.evaluators.evaluation import (
     text_of,
     texts_of,
 )
-from proctor.evaluators.text.equality import agree, difference, loosen
-from proctor.evaluators.text.similarity import edit_similarity
+from proctor.evaluators.text.text_comparison import agree, difference, edit_similarity, loosen
 
 
 @record

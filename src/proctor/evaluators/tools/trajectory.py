@@ -22,8 +22,7 @@ from proctor.evaluators.tools.call_comparison import (
     wrong_arguments,
 )
 from proctor.evaluators.tools.differences import Fault, at_place, fault, one_line, times
-from proctor.evaluators.tools.trajectory_alignment import StepWeights, align
-from proctor.evaluators.tools.trajectory_steps import Step, read_calls, read_steps
+from proctor.evaluators.tools.trajectory_steps import Step, StepWeights, align, read_calls, read_steps
 
 
 @record

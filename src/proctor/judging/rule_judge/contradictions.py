@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from proctor.judging.rule_judge.evidence import Evidence
 from proctor.judging.rule_judge.passage_reading import Reading, Term
-from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT, key, opposites
+from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT, denied_words, key, opposites
 
 _NEIGHBOURS = 2
 _ENDS = frozenset(key(word) for word in ("open", "opens", "closed", "start", "valid"))
@@ -25,14 +25,14 @@ def contradictions(statement: Reading, evidence: Evidence) -> Iterator[str]:
 def _denials(statement: Reading, evidence: Evidence) -> Iterator[str]:
     """The nearest telling term of a negation decides: it is denied on one side and said plainly on the other."""
     for denial in statement.denials:
-        flipped = _decided(denial.keys[:_NEAREST], evidence.polarity)
+        flipped = _decided(denial[:_NEAREST], evidence.polarity)
         # `Dogs are not allowed` denies as much as `you cannot bring a dog`, of another word.
         if flipped and not all(reading.denials for reading in evidence.readings if flipped in reading.keys):
             yield f"it denies “{_shown(flipped, statement.terms)}”, which the context states"
     plain = {term.key: {term.denied} for term in statement.terms if term.weight > GRAMMAR_WEIGHT}
     for reading in evidence.readings:
         for denial in () if statement.denials else reading.denials:
-            flipped = _decided(denial.keys[: _NEAREST - 1], plain)
+            flipped = _decided(denial[: _NEAREST - 1], plain)
             if flipped and evidence.polarity.get(flipped) == {True}:
                 yield f"it states “{_shown(flipped, statement.terms)}”, which the context denies"
 
@@ -54,7 +54,7 @@ def _opposites(statement: Reading, evidence: Evidence) -> Iterator[str]:
     for index, term in enumerate(statement.terms):
         if term.key in _ENDS and {"until", "till"} & {other.text.lower() for other in statement.terms}:
             continue  # what is open until six closes at six
-        against = opposites().get(term.key, frozenset()) & evidence.polarity.keys()
+        against = (opposites().get(term.key, set()) | denied_words(term.text)) & evidence.polarity.keys()
         if not against or term.key in evidence.polarity or against & statement.keys:
             continue
         beside = _beside(statement.terms, index)
@@ -91,16 +91,8 @@ def _active(reading: Reading) -> tuple[str, str, str] | None:
     names = [index for index, term in enumerate(told) if term.name or term.text[0].isupper()]
     if len(names) < 2 or names[0] != 0 or any(term.text.lower() == "by" for term in reading.terms):
         return None
-    first_run = _run(names, 0)
+    first_run = next(index for index in names if index + 1 not in names)  # first and family name
     between = told[first_run + 1 : first_run + 2]
     if not between or between[0].name or first_run + 2 not in names:
         return None
     return told[first_run].key, between[0].key, told[first_run + 2].key
-
-
-def _run(names: list[int], start: int) -> int:
-    """The last of the names that follow each other, as first and family name do."""
-    last = start
-    while last + 1 in names:
-        last += 1
-    return last

@@ -39,22 +39,18 @@ def within(said: Day, known: Iterable[Day], years: Iterable[int] = ()) -> bool:
 
 
 def _fits(said: Day, known: Day, *, year: bool = True) -> bool:
-    if year:
-        if said.year is not None and known.year is not None and said.year != known.year:
-            return False
-        if said.year is not None and known.year is None:
-            return False
-    orders = [(said.month, said.day)]
-    if said.swapped:
-        orders.append((said.day, said.month))
-    theirs = [(known.month, known.day)]
-    if known.swapped:
-        theirs.append((known.day, known.month))
+    if year and said.year is not None and said.year != known.year:
+        return False
     return any(
         (month is None or month == their_month) and (day is None or day == their_day)
-        for month, day in orders
-        for their_month, their_day in theirs
+        for month, day in _orders(said)
+        for their_month, their_day in _orders(known)
     )
+
+
+def _orders(day: Day) -> list[tuple[int | None, int | None]]:
+    given = (day.month, day.day)
+    return [given, given[::-1]] if day.swapped else [given]
 
 
 @cache

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
-from collections.abc import Sequence
-from functools import cache, cached_property, lru_cache
+from collections.abc import Iterable, Sequence
+from functools import cached_property, lru_cache
 from itertools import pairwise
 
 from proctor.judging.rule_judge.dates import Day
 from proctor.judging.rule_judge.passage_reading import Reading, Term, read
 from proctor.judging.rule_judge.quantities import Quantity
 from proctor.judging.rule_judge.statements import is_data, statements
-from proctor.judging.rule_judge.stemming import root
-from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT, key
+from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT, root
 
 FEW = 4
 """So many sentences are all read; of more, the best are chosen."""
@@ -32,7 +30,7 @@ class Evidence:
         self.has_speaker = has_speaker
         """Whether a passage says `I`: then a statement may, too."""
         self.is_data = is_data
-        """All of it comes from data, such as a tool's result, which has values and no sentences."""
+        """What it shares with the statement comes from data, such as a tool's result: values and no sentences."""
 
     @cached_property
     def polarity(self) -> dict[str, set[bool]]:
@@ -40,9 +38,6 @@ class Evidence:
         found: dict[str, set[bool]] = {}
         for term in self.terms:
             found.setdefault(term.key, set()).add(term.denied)
-        if any(_lifespan().search(reading.text) for reading in self.readings):
-            found.setdefault(key("born"), {False})
-            found.setdefault(key("died"), {False})
         return found
 
     @cached_property
@@ -86,15 +81,6 @@ class Evidence:
         return found
 
     @cached_property
-    def joined(self) -> set[str]:
-        """Neighbouring words written as one, for compounds: `strong men` is `strongmen`."""
-        found: set[str] = set()
-        for reading in self.readings:
-            words = [term.text.lower() for term in reading.terms]
-            found.update(key(one + other) for one, other in pairwise(words))
-        return found
-
-    @cached_property
     def initials(self) -> set[str]:
         """The first letters of neighbouring telling words, two to five of them: `nfl` for National Football League."""
         found: set[str] = set()
@@ -111,35 +97,35 @@ class Library:
     def __init__(self, passages: Sequence[str]) -> None:
         self.readings: list[Reading] = []
         self._records: dict[int, range] = {}
-        self._is_data = bool(passages) and all(map(is_data, passages))
+        self._data: set[int] = set()
         for passage in passages:
             before = len(self.readings)
             self.readings.extend(read(sentence) for sentence in statements(passage))
             entries = range(before, len(self.readings))
-            if len(entries) <= _LARGEST_RECORD and is_data(passage):
-                self._records |= dict.fromkeys(entries, entries)
+            if is_data(passage):
+                self._data.update(entries)
+                if len(entries) <= _LARGEST_RECORD:
+                    self._records |= dict.fromkeys(entries, entries)
         self._has_speaker = any(reading.first_person for reading in self.readings)
         self._where: dict[str, list[int]] = {}
         for index, reading in enumerate(self.readings):
             for term_key in reading.keys:
                 self._where.setdefault(term_key, []).append(index)
 
-    @cached_property
-    def _all(self) -> Evidence:
-        return Evidence(self.readings, is_data=self._is_data, has_speaker=self._has_speaker)
-
     def evidence(self, statement: Reading) -> Evidence:
         """What the statement is compared with: all of few sentences, otherwise those that share most with it."""
-        if len(self.readings) <= FEW:
-            return self._all
-        chosen = dict.fromkeys(
-            other for index in self._chosen(statement) for other in self._records.get(index, (index,))
-        )
-        readings = [self.readings[index] for index in chosen]
-        return Evidence(readings, is_data=self._is_data, has_speaker=self._has_speaker)
-
-    def _chosen(self, statement: Reading) -> list[int]:
         told = {term.key: term.weight for term in statement.terms if term.weight > GRAMMAR_WEIGHT}
+        chosen: Iterable[int] = range(len(self.readings))
+        if len(self.readings) > FEW:
+            chosen = dict.fromkeys(
+                other for index in self._chosen(told) for other in self._records.get(index, (index,))
+            )
+        sharing = [index for index in chosen if not told.keys().isdisjoint(self.readings[index].keys)]
+        is_data = bool(self._data) and self._data.issuperset(sharing or chosen)
+        readings = [self.readings[index] for index in chosen]
+        return Evidence(readings, is_data=is_data, has_speaker=self._has_speaker)
+
+    def _chosen(self, told: dict[str, float]) -> list[int]:
         votes: Counter[int] = Counter()
         for term_key, weight in told.items():
             where = self._where.get(term_key, ())
@@ -162,12 +148,6 @@ class Library:
     def _gain(self, index: int, missing: dict[str, float], votes: Counter[int]) -> tuple[float, float]:
         keys = self.readings[index].keys
         return sum(weight for term_key, weight in missing.items() if term_key in keys), votes[index]
-
-
-@cache
-def _lifespan() -> re.Pattern[str]:
-    """`(January 8, 1935 - August 16, 1977)` after a name gives a person's dates of birth and death."""
-    return re.compile(r"\([^()]{0,60}\b\d{4}\s{0,2}-\s{0,2}[^()]{0,40}\d{4}\)")
 
 
 @lru_cache(maxsize=8)

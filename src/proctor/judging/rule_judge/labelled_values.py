@@ -14,9 +14,8 @@ from proctor.judging.rule_judge.passage_reading import Reading, Term
 from proctor.judging.rule_judge.quantities import MONEY, Quantity, same
 from proctor.judging.rule_judge.words import COMMON_WEIGHT, GRAMMAR_WEIGHT
 
-_BEFORE, _AFTER, _INHERITED = 0.6, 0.1, 0.9
-"""What a word of the sentence counts that is not beside the value: before it, after it, and before it if none is."""
-_COMMON = 0.9
+_BEFORE, _INHERITED = 0.6, 0.9
+"""What a word earlier in the sentence counts that is not beside the value, and what it counts if no word is."""
 _SIDES = frozenset("from to until till since before after".split())
 """Small words before a number that say which of two it is."""
 _COMPARING = frozenset("above below beneath beyond exceed exceeds exceeding than under versus vs".split())
@@ -69,16 +68,14 @@ def _is_whole(term: Term) -> bool:
 
 
 def _label(reading: Reading, index: int) -> dict[str, float]:
-    """Words up to the next value or pause on both sides count in full, the others of the sentence hardly.
+    """Words up to the next value or pause on both sides count in full, those earlier in the sentence less.
 
-    A part that has no words of its own takes those of the sentence: `A costs 5 and B 7`. A date says when anywhere.
+    A part that has no words of its own takes those of the sentence: `A costs 5 and B 7`.
     """
     own = reading.terms[index]
-    near: dict[str, float] = {}
-    before: dict[str, float] = {}
-    after: dict[str, float] = {}
-    only_date = sum(_is_date(term) for term in reading.terms) == 1
-    for step, far in ((-1, before), (1, after)):
+    near: set[str] = set()
+    before: set[str] = set()
+    for step in (-1, 1):
         label = near
         position = index + step
         while 0 <= position < len(reading.terms):
@@ -87,32 +84,21 @@ def _label(reading: Reading, index: int) -> dict[str, float]:
             if term.text.lower() in _COMPARING:
                 break  # the rest is said of the other value
             if paused or (_is_number(term) and _is_number(own) and _comparable(term, own)):
-                label = far
+                if step > 0:
+                    break
+                label = before
             if term.text.lower() in _SIDES and _is_number(own) and position == index - 1:
-                near[f"<{term.text.lower()}"] = 1.0
-            elif _is_date(term) and not _is_date(own):
-                (near if only_date else label)[_when(term)] = 1.0
-            elif term.weight > GRAMMAR_WEIGHT and not _is_number(term) and (label is not after or not term.name):
-                label.setdefault(term.key, _COMMON if term.weight <= COMMON_WEIGHT else 1.0)
+                near.add(f"<{term.text.lower()}")
+            elif term.weight > GRAMMAR_WEIGHT and not _is_number(term):
+                label.add(term.key)
             position += step
     if own.name:
-        return {key: weight for key, weight in near.items() if key != own.key}
+        return dict.fromkeys(near - {own.key}, 1.0)
     names = {term.key for term in reading.terms if term.name and term.text[0].isupper()}
-    if names & near.keys() or not any(key[0] == "<" for key in near):
-        before = {key: weight for key, weight in before.items() if key not in names}
-    share = _BEFORE if any(key[0] not in "@<" and key not in names for key in near) else _INHERITED
-    label = {key: weight * _AFTER for key, weight in after.items()}
-    label |= {key: weight * share for key, weight in before.items()}
-    return label | near
-
-
-def _is_date(term: Term) -> bool:
-    return isinstance(term.fact, Day) or _is_year(term)
-
-
-def _when(term: Term) -> str:
-    year = term.fact.year if isinstance(term.fact, Day) else None
-    return f"@{year or term.text.lower()}"
+    if names & near or not any(key[0] == "<" for key in near):
+        before -= names
+    share = _BEFORE if any(key[0] != "<" and key not in names for key in near) else _INHERITED
+    return dict.fromkeys(before, share) | dict.fromkeys(near, 1.0)
 
 
 def _is_number(term: Term) -> bool:
@@ -180,7 +166,7 @@ def _mislabelled(value: Value, known: Sequence[Value], said: frozenset[str]) -> 
 
 def _beside(value: Value) -> set[str]:
     """The words that stand directly beside a value and say what it is."""
-    return {word for word, weight in value.label.items() if weight >= _COMMON and word[0] not in "@<"}
+    return {word for word, weight in value.label.items() if weight == 1 and word[0] != "<"}
 
 
 def _compared(value: Value, known: Sequence[Value]) -> Finding:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache, lru_cache
+from functools import lru_cache
 
 from proctor.base.records import record
 from proctor.judging.rule_judge import words as lexicon
@@ -11,9 +11,6 @@ from proctor.judging.rule_judge.dates import Day, dates
 from proctor.judging.rule_judge.quantities import Quantity, quantities
 from proctor.judging.rule_judge.statements import statements
 from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT, SPECIFIC_WEIGHT, fold, key, ordinary, weight
-
-SCOPE = 4
-"""How many telling terms a negation reaches."""
 
 
 @record
@@ -29,21 +26,13 @@ class Term:
 
 
 @record
-class Denial:
-    """A negation and the telling terms after it, nearest first."""
-
-    keys: tuple[str, ...]
-    clause: frozenset[str]
-    """All telling terms up to the end of the clause."""
-
-
-@record
 class Reading:
     """A statement as the judge sees it."""
 
     text: str
     terms: tuple[Term, ...]
-    denials: tuple[Denial, ...]
+    denials: tuple[tuple[str, ...], ...]
+    """For each negation the keys of the telling terms that it reaches, nearest first."""
     quantities: tuple[Quantity, ...]
     days: tuple[Day, ...]
     keys: frozenset[str]
@@ -52,24 +41,22 @@ class Reading:
     """The positions of terms before which one part of the sentence ends: after a comma, at `and` or `while`."""
 
 
-@cache
-def _word() -> re.Pattern[str]:
-    return re.compile(
-        r"n't\b|[A-Za-z]{1,60}(?=n't\b)|[A-Za-z]{2,20}-(?:in|out|up|off|on|down)\b"
-        r"|[A-Za-z0-9]{1,60}(?:'[A-Za-z]{1,20})?|[^\W\d_A-Za-z\u3005-\u9fff\uac00-\ud7af]{1,60}|[\u3005-\u9fff\uac00-\ud7af]"
-        r"|[,;:.!?()\[\]\"]"
-    )
+_WORD = re.compile(
+    r"n't\b|[A-Za-z]{1,60}(?=n't\b)|[A-Za-z]{2,20}-(?:in|out|up|off|on|down)\b"
+    r"|[A-Za-z0-9]{1,60}(?:'[A-Za-z]{1,20})?|[^\W\d_A-Za-z\u3005-\u9fff\uac00-\ud7af]{1,60}|[\u3005-\u9fff\uac00-\ud7af]"
+    r"|[,;:.!?()\[\]\"]"
+)
 
 
 def read(statement: str) -> Reading:
     """The reading of one statement."""
     text = fold(statement)
     days = dates(text)
-    taken = [(day.start, day.end) for day in days]
-    numbers = [item for item in quantities(text) if not _overlaps(item.start, item.end, taken)]
+    found = quantities(text)
+    numbers = [item for item in found if not any(item.start < day.end and day.start < item.end for day in days)]
     facts: list[Quantity | Day] = sorted([*days, *numbers], key=lambda fact: fact.start)
-    terms, breaks, stops, pauses = _terms(text, facts)
-    terms, denials = _denied(text, terms, breaks, stops)
+    terms, breaks, pauses = _terms(text, facts)
+    terms, denials = _denied(text, terms, breaks)
     keys = frozenset(term.key for term in terms)
     first_person = any(term.text.lower().partition("'")[0] in lexicon.FIRST_PERSON for term in terms)
     return Reading(
@@ -77,41 +64,33 @@ def read(statement: str) -> Reading:
     )
 
 
-def _overlaps(start: int, end: int, taken: list[tuple[int, int]]) -> bool:
-    return any(start < last and first < end for first, last in taken)
-
-
-def _terms(text: str, facts: list[Quantity | Day]) -> tuple[list[Term], set[int], set[int], set[int]]:
-    """The terms in order, and the positions before which there is a mark, a clause ends, and a part ends."""
+def _terms(text: str, facts: list[Quantity | Day]) -> tuple[list[Term], set[int], set[int]]:
+    """The terms in order, and the positions before which there is a mark or a clause ends, and a part ends."""
     terms: list[Term] = []
     breaks: set[int] = set()
-    stops: set[int] = set()
     pauses: set[int] = set()
     cased = any(character.isupper() for character in text) and text != text.upper()
     starts_sentence = True
     position = 0
     for fact in [*facts, None]:
-        for match in _word().finditer(text, position, fact.start if fact else len(text)):
+        for match in _WORD.finditer(text, position, fact.start if fact else len(text)):
             word = match[0]
             if not (word[0].isalnum() or word == "n't"):
                 breaks.add(len(terms))
                 if word in ",;.!?()":
                     pauses.add(len(terms))
-                if word in ".!?;:":
-                    stops.add(len(terms))
                 starts_sentence = starts_sentence or word in ".!?"
                 continue
             terms.append(_term(word, cased=cased, starts_sentence=starts_sentence))
             if word.lower() in lexicon.CLAUSE_BREAKS:
                 breaks.add(len(terms) - 1)
-                stops.add(len(terms) - 1)
             if word.lower() in lexicon.PART_BREAKS:
                 pauses.add(len(terms) - 1)
             starts_sentence = False
         if fact:
             terms.append(_fact_term(fact))
             position, starts_sentence = fact.end, False
-    return terms, breaks, stops, pauses
+    return terms, breaks, pauses
 
 
 @lru_cache(maxsize=1 << 15)
@@ -138,13 +117,13 @@ def _fact_term(fact: Quantity | Day) -> Term:
     return Term(fact.text, f"#{fact.value:g}", 0.35 if soft else SPECIFIC_WEIGHT, False, False, fact)
 
 
-def _denied(text: str, terms: list[Term], breaks: set[int], stops: set[int]) -> tuple[list[Term], list[Denial]]:
+def _denied(text: str, terms: list[Term], breaks: set[int]) -> tuple[list[Term], list[tuple[str, ...]]]:
     """Marks the terms that each negation reaches; two negations of one term cancel out."""
     if not any(term.text.lower() in lexicon.NEGATIONS for term in terms):
         return terms, []
     excused = _excused(text, terms)
     denied: dict[int, int] = {}
-    denials: list[Denial] = []
+    denials: list[tuple[str, ...]] = []
     for position, term in enumerate(terms):
         low = term.text.lower()
         if low not in lexicon.NEGATIONS or position in excused:
@@ -154,9 +133,7 @@ def _denied(text: str, terms: list[Term], breaks: set[int], stops: set[int]) -> 
             reached = _reached(terms, breaks, position, backwards=True)
         for index in reached:
             denied[index] = denied.get(index, 0) + 1
-        clause = reached if low == "false" else _reached(terms, stops, position, backwards=False, most=len(terms))
-        keys = tuple(terms[index].key for index in reached)
-        denials.append(Denial(keys, frozenset(terms[index].key for index in clause)))
+        denials.append(tuple(terms[index].key for index in reached))
     marked = [
         Term(term.text, term.key, term.weight, term.name, denied.get(index, 0) % 2 == 1, term.fact)
         for index, term in enumerate(terms)
@@ -164,7 +141,7 @@ def _denied(text: str, terms: list[Term], breaks: set[int], stops: set[int]) -> 
     return (marked if denied else terms), denials
 
 
-def _reached(terms: list[Term], breaks: set[int], position: int, *, backwards: bool, most: int = SCOPE) -> list[int]:
+def _reached(terms: list[Term], breaks: set[int], position: int, *, backwards: bool) -> list[int]:
     """The telling terms in reach of a negation; `refundable: false` denies what is before it."""
     steps = range(position - 1, -1, -1) if backwards else range(position + 1, len(terms))
     reached: list[int] = []
@@ -173,7 +150,7 @@ def _reached(terms: list[Term], breaks: set[int], position: int, *, backwards: b
             break
         if terms[index].weight > GRAMMAR_WEIGHT:
             reached.append(index)
-        if len(reached) == (1 if backwards else most):
+        if backwards and reached:
             break
     return reached
 

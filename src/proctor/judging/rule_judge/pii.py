@@ -5,7 +5,6 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable, Iterator
-from functools import cache
 
 from proctor.base import secrets
 from proctor.base.records import record
@@ -42,10 +41,10 @@ def find_secrets(text: str) -> list[Finding]:
 def find_pii(text: str) -> list[Finding]:
     """Personal data in the order of the text; what only looks like it (dates, ISBNs, UUIDs) is not reported."""
     found: list[Finding] = []
-    taken: list[tuple[int, int]] = sorted(match.span() for match in _harmless().finditer(text))
+    taken: list[tuple[int, int]] = sorted(match.span() for match in re.finditer(_HARMLESS, text))
     for kind, pattern, holds in _kinds():
         spans: list[tuple[int, int]] = []
-        for match, free in _outside(pattern().finditer(text), taken):
+        for match, free in _outside(re.finditer(pattern, text), taken):
             if free and holds(match[0], text[max(0, match.start() - 24) : match.start()]):
                 found.append(Finding(kind, masked(match[0]), match.start(), match.end()))
                 spans.append(match.span())
@@ -62,60 +61,32 @@ def _outside(matches: Iterator[re.Match[str]], taken: list[tuple[int, int]]) -> 
         yield match, position == len(taken) or taken[position][0] >= match.end()
 
 
-def _kinds() -> list[tuple[str, Callable[[], re.Pattern[str]], Callable[[str, str], bool]]]:
-    return [
-        ("email", _email, lambda found, before: True),
-        ("iban", _iban, lambda found, before: valid_iban(found)),
-        ("credit_card", _card, lambda found, before: _card_holds(found)),
-        ("us_ssn", _ssn, lambda found, before: _ssn_holds(found)),
-        ("ip_address", _ip, _ip_holds),
-        ("phone", _phone, _phone_holds),
-    ]
-
-
-@cache
-def _harmless() -> re.Pattern[str]:
-    return re.compile(
-        r"\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b"
-        r"|\b\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?)?"
-        r"|\bISBN(?:-1[03])?:?\s?[\d -]{9,20}[\dXx]\b|\b97[89][- ]\d{1,5}[- ]\d{1,7}[- ]\d{1,7}[- ]\d\b"
+def _kinds() -> tuple[tuple[str, str, Callable[[str, str], bool]], ...]:
+    """Each kind of personal data: its name, its shape, and whether what has that shape, after some text, is one."""
+    return (
+        ("email", _EMAIL, lambda found, before: True),
+        ("iban", _IBAN, lambda found, before: valid_iban(found)),
+        ("credit_card", _CARD, lambda found, before: _card_holds(found)),
+        ("us_ssn", r"(?<![\w-])\d{3}-\d{2}-\d{4}(?![\w-])", lambda found, before: _ssn_holds(found)),
+        ("ip_address", _IP, _ip_holds),
+        ("phone", _PHONE, _phone_holds),
     )
 
 
-@cache
-def _email() -> re.Pattern[str]:
-    return re.compile(r"(?<![\w.+%-])[\w.+%-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,6}[A-Za-z]{2,24}(?![\w-])")
-
-
-@cache
-def _iban() -> re.Pattern[str]:
-    return re.compile(r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b")
-
-
-@cache
-def _card() -> re.Pattern[str]:
-    return re.compile(r"(?<![\w.-])\d(?:[ -]?\d){12,18}(?![\w-])(?!\.\d)")
-
-
-@cache
-def _ssn() -> re.Pattern[str]:
-    return re.compile(r"(?<![\w-])\d{3}-\d{2}-\d{4}(?![\w-])")
-
-
-@cache
-def _ip() -> re.Pattern[str]:
-    return re.compile(
-        r"(?<![\w.:])(?:\d{1,3}(?:\.\d{1,3}){3}(?![\w.]{0,20}\d)|[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){2,7})(?![\w:])"
-    )
-
-
-@cache
-def _phone() -> re.Pattern[str]:
-    return re.compile(
-        r"(?<![\w.+/-])(?<!\d )(?:\+\d{1,3}[ .-]?(?:\(\d{1,4}\)[ .-]?)?\d{1,4}(?:[ .-]?\d{2,4}){1,5}"
-        r"|\(\d{2,4}\) ?\d{3,4}[ .-]?\d{3,4}|\d{3}[-.]\d{3}[-.]\d{4}|0\d{2,4}[ -]\d{3,4}[ -]?\d{3,4})"
-        r"(?![\w/-]|\.\d| \d)"
-    )
+_HARMLESS = (
+    r"\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b"
+    r"|\b\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?)?"
+    r"|\bISBN(?:-1[03])?:?\s?[\d -]{9,20}[\dXx]\b|\b97[89][- ]\d{1,5}[- ]\d{1,7}[- ]\d{1,7}[- ]\d\b"
+)
+_EMAIL = r"(?<![\w.+%-])[\w.+%-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,6}[A-Za-z]{2,24}(?![\w-])"
+_IBAN = r"\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?\b"
+_CARD = r"(?<![\w.-])\d(?:[ -]?\d){12,18}(?![\w-])(?!\.\d)"
+_IP = r"(?<![\w.:])(?:\d{1,3}(?:\.\d{1,3}){3}(?![\w.]{0,20}\d)|[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){2,7})(?![\w:])"
+_PHONE = (
+    r"(?<![\w.+/-])(?<!\d )(?:\+\d{1,3}[ .-]?(?:\(\d{1,4}\)[ .-]?)?\d{1,4}(?:[ .-]?\d{2,4}){1,5}"
+    r"|\(\d{2,4}\) ?\d{3,4}[ .-]?\d{3,4}|\d{3}[-.]\d{3}[-.]\d{4}|0\d{2,4}[ -]\d{3,4}[ -]?\d{3,4})"
+    r"(?![\w/-]|\.\d| \d)"
+)
 
 
 def luhn(digits: str) -> bool:

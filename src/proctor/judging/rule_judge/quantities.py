@@ -44,6 +44,8 @@ SCALES = {
     "hundred": 1e2, "thousand": 1e3, "k": 1e3, "million": 1e6, "mn": 1e6, "mio": 1e6, "mln": 1e6, "billion": 1e9,
     "bn": 1e9, "trillion": 1e12, "tn": 1e12, "lakh": 1e5, "crore": 1e7, "dozen": 12.0,
 }  # fmt: skip
+_LOOSE = frozenset("ordinal medical degree".split())
+"""Units that texts mix with others: `20th` and `20`, `5 degrees` and `5 °C`."""
 MONEY = frozenset("usd eur gbp jpy inr".split())
 
 
@@ -66,14 +68,9 @@ _TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
 WORDS = {word: float(value) for value, word in enumerate(_SMALL)} | {
     word: 10.0 * value for value, word in enumerate(_TENS, start=2)
 }
-ORDINALS = {
-    word: float(value)
-    for value, word in enumerate(
-        """first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth
-        fifteenth sixteenth seventeenth eighteenth nineteenth twentieth""".split(),
-        start=1,
-    )
-}
+_RANKS = """first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth
+fifteenth sixteenth seventeenth eighteenth nineteenth twentieth""".split()
+ORDINALS = {word: float(value) for value, word in enumerate(_RANKS, start=1)}
 _ABOUT = frozenset("about around approximately roughly nearly almost circa some estimated approx ~ ≈".split())
 _ABOVE = frozenset("over above exceeding least from".split()) | {"more than", "at least", "greater than", "up from"}
 _BELOW = frozenset("under below".split()) | {"less than", "fewer than", "up to", "at most", "no more than"}
@@ -114,7 +111,8 @@ def quantities(text: str) -> list[Quantity]:
 
 def same(said: Quantity, known: Quantity) -> bool:
     """Whether two mentions are of one number: given units must agree, and hedged numbers may differ a little."""
-    if said.unit and known.unit and said.unit != known.unit and not _loose(said.unit, known.unit):
+    both = {said.unit, known.unit}
+    if "" not in both and len(both) > 1 and both.isdisjoint(_LOOSE):
         return False
     if said.unit and known.spelled and not known.unit:
         return False
@@ -126,7 +124,8 @@ def same(said: Quantity, known: Quantity) -> bool:
         return abs(one - other) <= 0.015 * max(abs(one), abs(other))
     if abs(one - other) <= 1e-9 * max(1.0, abs(one), abs(other)):
         return True
-    return _digits(one) < _digits(other) and _within_hedge(one, other, said.hedge)
+    least, most = _HEDGES.get(said.hedge, (1.0, 1.0))
+    return _digits(one) < _digits(other) and least * one <= other <= most * one
 
 
 def _share(quantity: Quantity) -> float:
@@ -134,25 +133,13 @@ def _share(quantity: Quantity) -> float:
     return round(quantity.value / 100 if quantity.unit else quantity.value, 9)
 
 
-def _loose(one: str, other: str) -> bool:
-    """Units that texts mix: `20th` and `20`, `5 degrees` and `5 °C`."""
-    kinds = {one, other}
-    return bool(kinds & {"ordinal", "medical"}) or kinds in ({"degree", "celsius"}, {"degree", "fahrenheit"})
-
-
 def _digits(value: float) -> int:
     """How many digits tell: 9000 has one, 9001 four. Only a rounder number stands for another one."""
     return len(f"{abs(value):.12g}".replace(".", "").split("e")[0].strip("0"))
 
 
-def _within_hedge(said: float, known: float, hedge: str) -> bool:
-    if hedge == "about":
-        return abs(said - known) <= 0.05 * abs(known)
-    if hedge == "above":
-        return said <= known <= 1.3 * said
-    if hedge == "below":
-        return 0.75 * said <= known <= said
-    return False
+_HEDGES = {"about": (0.95, 1.05), "above": (1.0, 1.3), "below": (0.75, 1.0)}
+"""How much of a number that is not exact the exact one may be."""
 
 
 @cache
@@ -172,11 +159,9 @@ def _pattern() -> re.Pattern[str]:
     )
 
 
-@cache
-def _suffix() -> re.Pattern[str]:
-    return re.compile(
-        r"(?P<ordinal>(?:st|nd|rd|th)\b)|(?P<decade>'?s\b)|\s?(?P<sign>[%€£$°¥])|[\s-]?(?P<word>[a-z]{1,12})\b", re.I
-    )
+_SUFFIX = re.compile(
+    r"(?P<ordinal>(?:st|nd|rd|th)\b)|(?P<decade>'?s\b)|\s?(?P<sign>[%€£$°¥])|[\s-]?(?P<word>[a-z]{1,12})\b", re.I
+)
 
 
 def _read(match: re.Match[str], text: str) -> Quantity:
@@ -200,7 +185,7 @@ def _with_suffix(text: str, end: int, value: float, unit: str, *, spelled: bool)
     """What follows a number: an ordinal's `th`, a scale such as `million`, a sign, a unit."""
     size = 1.0
     for _ in range(2):
-        follows = _suffix().match(text, end)
+        follows = _SUFFIX.match(text, end)
         if follows is None:
             break
         length = follows.end() - follows.start()

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache
 from typing import Literal
 
 from proctor.base.records import record
 from proctor.judging.rule_judge.passage_reading import Reading, read
 from proctor.judging.rule_judge.statements import without_courtesy
-from proctor.judging.rule_judge.stemming import root
-from proctor.judging.rule_judge.support import asks_yes_or_no
-from proctor.judging.rule_judge.words import COMMON_WEIGHT, GRAMMAR_WEIGHT
+from proctor.judging.rule_judge.words import COMMON_WEIGHT, GRAMMAR_WEIGHT, root
 
 _SHORT = 4
 """Telling words of an answer that is no more than the answer."""
@@ -36,50 +33,42 @@ def makes_claim(text: str) -> bool:
         return False
     bare = without_courtesy(text)
     if any(term.weight > GRAMMAR_WEIGHT for term in read(bare).terms):
-        return not _remark().fullmatch(bare.strip())
-    # `He did` claims something, although it names nothing.
-    return (
-        re.search(
-            r"\b(?:he|she|they|it|we|i|you)(?: really)? (?:did|do|does|is|are|was|were|would|will|can|could)\b",
-            bare,
-            re.I,
-        )
-        is not None
-    )
+        return not _REMARK.fullmatch(bare.strip())
+    return _ACTS.search(bare) is not None
 
 
-@cache
-def _remark() -> re.Pattern[str]:
-    """An opinion on what was said, such as `that's so cool` or `it is quite nice`."""
-    return re.compile(
-        r"\W*(?:(?:yes|yeah|oh|ah|wow|well|haha|lol)\W{1,3})*(?:that|it|this|they|those)"
-        r"\s?(?:'s|'re| is| are| was| sounds?| seems?)"
-        r"(?: (?:so|really|quite|very|pretty|such|a|an|too|definitely|certainly|absolutely|always|all))*"
-        r" (?:cool|nice|great|true|good|awesome|amazing|interesting|right|fun|funny|lovely|fantastic|wonderful|bad|sad"
-        r"|crazy|weird|neat|correct|impressive|terrible|awful|fine|ok|okay|best|thing|one|fact|idea|shame|pity)\W*",
-        re.IGNORECASE,
-    )
+_ACTS = re.compile(
+    r"\b(?:he|she|they|it|we|i|you)(?: really)? (?:did|do|does|is|are|was|were|would|will|can|could)\b", re.IGNORECASE
+)
+"""`He did` claims something, although it names nothing."""
+_REMARK = re.compile(
+    r"\W*(?:(?:yes|yeah|oh|ah|wow|well|haha|lol)\W{1,3})*(?:that|it|this|they|those)"
+    r"\s?(?:'s|'re| is| are| was| sounds?| seems?)"
+    r"(?: (?:so|really|quite|very|pretty|such|a|an|too|definitely|certainly|absolutely|always|all))*"
+    r" (?:cool|nice|great|true|good|awesome|amazing|interesting|right|fun|funny|lovely|fantastic|wonderful|bad|sad"
+    r"|crazy|weird|neat|correct|impressive|terrible|awful|fine|ok|okay|best|thing|one|fact|idea|shame|pity)\W*",
+    re.IGNORECASE,
+)
+"""An opinion on what was said, such as `that's so cool` or `it is quite nice`."""
 
 
 def noncommittal(text: str) -> bool:
     """Whether the text declines to answer: `I don't know`, `there is no information about that`."""
-    match = _declining().search(text[:600].replace("’", "'"))
+    match = _DECLINING.search(text[:600].replace("’", "'"))
     return match is not None
 
 
-@cache
-def _declining() -> re.Pattern[str]:
-    return re.compile(
-        r"\b(?:i|we)(?: am|'m| are|'re)?(?: really| honestly)?"
-        r" (?:do not|don't|did not|didn't|cannot|can't|could not|couldn't|not|unable to|have no|am unable to)"
-        r"(?: \w{1,12}){0,2}? "
-        r"(?:know|sure|certain|answer|say|tell|find|determine|provide|help|access|information|idea|aware)\b"
-        r"|\b(?:as an ai|no information (?:is |was )?(?:available|provided|given|found)|not enough information"
-        r"|(?:is|are|was|were) (?:unknown|unclear|not (?:known|clear|specified|mentioned|provided|stated|available))"
-        r"|has not (?:yet )?been announced|it depends|insufficient information"
-        r"|sorry, (?:but )?i (?:can|do|could)n?'?t)\b",
-        re.IGNORECASE,
-    )
+_DECLINING = re.compile(
+    r"\b(?:i|we)(?: am|'m| are|'re)?(?: really| honestly)?"
+    r" (?:do not|don't|did not|didn't|cannot|can't|could not|couldn't|not|unable to|have no|am unable to)"
+    r"(?: \w{1,12}){0,2}? "
+    r"(?:know|sure|certain|answer|say|tell|find|determine|provide|help|access|information|idea|aware)\b"
+    r"|\b(?:as an ai|no information (?:is |was )?(?:available|provided|given|found)|not enough information"
+    r"|(?:is|are|was|were) (?:unknown|unclear|not (?:known|clear|specified|mentioned|provided|stated|available))"
+    r"|has not (?:yet )?been announced|it depends|insufficient information"
+    r"|sorry, (?:but )?i (?:can|do|could)n?'?t)\b",
+    re.IGNORECASE,
+)
 
 
 def relevances(question: str, texts: Sequence[str], *, answer: bool = True) -> list[Relevance]:
@@ -119,7 +108,7 @@ def _relevance(question: str, text: str, *, alone: bool) -> Relevance:
         return Relevance("irrelevant", DECLINES)
     asked, said = read(question), read(text)
     telling = [term for term in said.terms if term.weight > GRAMMAR_WEIGHT]
-    direct = asks_yes_or_no(question) and (
+    direct = _asks_yes_or_no(question) and (
         bool(re.match(r"\W*(?:yes|no|yeah|nope|sure|of course)\b", text, re.I)) or len(telling) <= 2
     )
     if direct and telling + list(said.terms):
@@ -137,6 +126,12 @@ def _relevance(question: str, text: str, *, alone: bool) -> Relevance:
     if shared or (promised and alone):
         return Relevance("unclear", "it shares little with the question")
     return Relevance("irrelevant", "it shares nothing with the question")
+
+
+def _asks_yes_or_no(question: str) -> bool:
+    last = re.split(r"[.!?,:]\s", question.strip())[-1]
+    opens = r"\s*(?:and |so |but )?(?:is|are|was|were|am|do|does|did|can|could|will|would|should|has|have|had|may)\b"
+    return last.endswith("?") and re.match(opens, last, re.IGNORECASE) is not None
 
 
 def _carries_on(one: Reading, other: Reading) -> bool:

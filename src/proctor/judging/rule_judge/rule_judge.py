@@ -15,7 +15,7 @@ from proctor.base.json_data import fingerprint, plain
 from proctor.base.threads import call_in_thread
 from proctor.judging.context import EMBEDDED, log_call
 from proctor.judging.judge import CannotTell, JudgeCall, Question, ReplyT, Texts, abstention, as_list
-from proctor.judging.rule_judge.agreement import Agreement, agreement
+from proctor.judging.rule_judge.agreement import agreement
 from proctor.judging.rule_judge.passage_reading import entities
 from proctor.judging.rule_judge.relevance import Relevance, makes_claim, relevances
 from proctor.judging.rule_judge.statements import statements
@@ -179,18 +179,13 @@ def sentence_labels(material: Material) -> Reply:
     verdicts = []
     for number, text in enumerate(_several(material, "sentence"), 1):
         found = support(text, grounds, known)
-        label = _LABELS[found.verdict] if makes_claim(text) else "not_applicable"
+        label = _LABELS.get(found.verdict, "unsupported") if makes_claim(text) else "not_applicable"
         unclear = found.verdict == "unclear" and label != "not_applicable"
         verdicts.append({"number": number, "label": label, "reason": found.reason, "unclear": unclear, "text": text})
     return {"verdicts": verdicts}
 
 
-_LABELS = {
-    "supported": "supported",
-    "contradicted": "contradictory",
-    "unmentioned": "unsupported",
-    "unclear": "unsupported",
-}
+_LABELS = {"supported": "supported", "contradicted": "contradictory"}
 
 
 def compared(material: Material) -> Reply:
@@ -202,7 +197,7 @@ def compared(material: Material) -> Reply:
         "only_answer": [] if same else statements(answer),
         "only_reference": list(found.missing) if same else list(found.missing or (reference,)),
         "contradictions": [found.reason] if found.verdict == "contradicted" else [],
-        **_open(found),
+        "unclear": found.verdict == "unclear",
     }
 
 
@@ -211,11 +206,7 @@ def factuality(material: Material) -> Reply:
     found = agreement(question, reference, answer)
     beyond = [text for text in statements(answer) if makes_claim(text)]
     choice = "D" if found.verdict != "same" else "C" if len(beyond) <= max(1, len(statements(reference))) else "B"
-    return {"choice": choice, "reason": found.reason, **_open(found)}
-
-
-def _open(found: Agreement) -> Reply:
-    return {"unclear": found.verdict == "unclear"}
+    return {"choice": choice, "reason": found.reason, "unclear": found.verdict == "unclear"}
 
 
 ANSWERS: Mapping[str, Callable[[Material], Reply]] = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from functools import cache
 from typing import Any
 
 from proctor.judging.rule_judge.quantities import units
@@ -30,25 +29,20 @@ def statements(text: str) -> list[str]:
     documents = _json_statements(text)
     if documents is not None:
         return documents
-    found: list[str] = []
-    for block in _blocks(text):
-        for piece in _sentences(block):
-            if found and _bare_reply().fullmatch(found[-1]):
-                found[-1] = f"{found[-1]} {piece}"  # `Yes. It is open.` says one thing
-            elif _has_words(piece):
-                found.append(piece)
+    found = [piece for block in _blocks(text) for piece in _sentences(block) if _has_words(piece)]
+    for index in range(len(found) - 2, -1, -1):
+        if _BARE_REPLY.fullmatch(found[index]):
+            found[index : index + 2] = [f"{found[index]} {found[index + 1]}"]  # `Yes. It is open.` says one thing
     return found
 
 
-@cache
-def _bare_reply() -> re.Pattern[str]:
-    return re.compile(r"\W*(?:yes|no|yeah|yep|nope)\W*", re.IGNORECASE)
+_BARE_REPLY = re.compile(r"\W*(?:yes|no|yeah|yep|nope)\W*", re.IGNORECASE)
 
 
 def is_data(text: str) -> bool:
     """JSON, a table, or lines such as `price: 12`: values and their names, with no sentences around them."""
     lines = [line for line in text.splitlines() if line.strip()]
-    rows = (line.strip().startswith("|") or bool(_pair().fullmatch(line)) for line in lines)
+    rows = (line.strip().startswith("|") or bool(_PAIR.fullmatch(line)) for line in lines)
     return text.lstrip()[:1] in ("{", "[") or (len(lines) > 1 and all(rows))
 
 
@@ -96,15 +90,11 @@ def _spoken(key: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", key.replace("_", " ").replace("-", " "))
 
 
-@cache
-def _bullet() -> re.Pattern[str]:
-    return re.compile(r"^\s{0,40}(?:[-*+•‣◦–]|\(?[0-9]{1,3}[.)]|\(?[a-zA-Z][.)]|#{1,6}|>{1,4})\s{1,10}")
+_BULLET = re.compile(r"^\s{0,40}(?:[-*+•‣◦–]|\(?[0-9]{1,3}[.)]|\(?[a-zA-Z][.)]|#{1,6}|>{1,4})\s{1,10}")
 
 
-@cache
-def _pair() -> re.Pattern[str]:
-    """A line such as `Price: 12` or `price = 12`."""
-    return re.compile(r"\s{0,40}\**[^\s:=|.!?][^:=|.!?]{0,40}\**\s?(?::\**|=)\s{1,10}\S.{0,200}")
+_PAIR = re.compile(r"\s{0,40}\**[^\s:=|.!?][^:=|.!?]{0,40}\**\s?(?::\**|=)\s{1,10}\S.{0,200}")
+"""A line such as `Price: 12` or `price = 12`."""
 
 
 def _blocks(text: str) -> Iterator[str]:
@@ -113,7 +103,7 @@ def _blocks(text: str) -> Iterator[str]:
     header: list[str] = []
     number = 0
     for line in text.splitlines():
-        bare = _bullet().sub("", line, count=1)
+        bare = _BULLET.sub("", line, count=1)
         counted = re.match(r"\s*\(?(\d+)", line) if bare != line else None
         if counted and int(counted[1]) not in (1, number + 1):
             bare = line  # `16. Let me know` begins with an answer and not with the sixteenth point
@@ -121,7 +111,7 @@ def _blocks(text: str) -> Iterator[str]:
         row = bare.strip()
         heading = bare != line and line.lstrip().startswith("#")
         is_row = row.startswith("|") and row.endswith("|") and len(row) > 1
-        alone = bare != line or is_row or bool(_pair().fullmatch(bare))
+        alone = bare != line or is_row or bool(_PAIR.fullmatch(bare))
         if alone or not row or row.startswith("```"):
             yield " ".join(gathered)
             gathered = []
@@ -131,7 +121,7 @@ def _blocks(text: str) -> Iterator[str]:
             header = []
         if row and not row.startswith("```"):
             gathered.append(f"{row}:" if heading and not row.endswith((":", ".", "!", "?")) else row)
-        if heading or is_row or _pair().fullmatch(bare):
+        if heading or is_row or _PAIR.fullmatch(bare):
             yield " ".join(gathered)
             gathered = []
     yield " ".join(gathered)
@@ -149,14 +139,12 @@ def _row(cells: list[str], header: list[str]) -> tuple[list[str], str]:
     return header, ", ".join(named) or cells[0]
 
 
-@cache
-def _end() -> re.Pattern[str]:
-    return re.compile(r"[.!?…]{1,8}[\"'”’)\]*]{0,4}(?=\s|$)|[。！？｡]{1,8}[」』”’）]{0,4}|;(?=\s)|[؟۔।]{1,4}")
+_END = re.compile(r"[.!?…]{1,8}[\"'”’)\]*]{0,4}(?=\s|$)|[。！？｡]{1,8}[」』”’）]{0,4}|;(?=\s)|[؟۔।]{1,4}")
 
 
 def _sentences(block: str) -> Iterator[str]:
     begin = 0
-    for match in _end().finditer(block):
+    for match in _END.finditer(block):
         if match[0][0] == "." and _continues(block, begin, match):
             continue
         yield from _bounded(block[begin : match.end()])
@@ -192,28 +180,26 @@ def without_courtesy(text: str) -> str:
     """A statement without greeting, thanks, regret or offer of help around what it says."""
     bare = text.replace("’", "'")
     for _ in range(2):
-        bare = _courtesy().sub(" ", bare).strip()
+        bare = _COURTESY.sub(" ", bare).strip()
     return bare
 
 
-@cache
-def _courtesy() -> re.Pattern[str]:
-    """What people say around an answer, up to the end of the sentence where it goes on about the talk itself."""
-    return re.compile(
-        r"^\W{0,5}(?:(?:hi|hello|hey|dear|good (?:morning|afternoon|evening|day))(?: there| again)?(?:,? \w{1,20})?"
-        r"|(?:many )?thanks?(?: you)?(?: so much| very much| a lot)?(?: for [^,.!]{1,80})?"
-        r"|you(?:'re| are)(?: very| most)? welcome|(?:great|good|excellent|interesting) (?:question|point)"
-        r"|good (?:news|luck)|congratulations|sure(?: thing)?|of course|certainly|absolutely|no (?:problem|worries)"
-        r"|my pleasure|(?:i(?: am|'m) )?(?:so |very )?sorry(?: to hear that| about that| for [^,.!]{1,60})?"
-        r")\s{0,2}(?:[,.!:;-]|$)"
-        r"|\b(?:please )?(?:let me know|feel free|don't hesitate|do not hesitate|get in touch|reach out"
-        r"|contact (?:us|me))\b.{0,300}$"
-        r"|\b(?:if (?:you|there)\b[^.!?]{0,120}, )?(?:i|we)(?: am|'m| are|'re|'d be|'ll be| would be| will be)"
-        r" (?:always |very |so |more than )?(?:happy|glad|delighted|pleased|here) to\b.{0,200}$"
-        r"|\b(?:i )?hope (?:this|that|it|you)\b.{0,200}$"
-        r"|\b(?:have|enjoy) (?:a|your) (?:nice|great|good|lovely|wonderful|rest)\b.{0,60}$"
-        r"|\b(?:take care|best regards|kind regards|cheers)\b.{0,60}$"
-        r"|^\W{0,5}(?:here (?:is|are|you go)|here's|below (?:is|are)|let me (?:help|check|see|explain|walk|show)"
-        r"|(?:i|we)(?: can| will|'ll| would be able to) (?:gladly )?(?:help|assist|explain|check|look))\b.{0,200}$",
-        re.IGNORECASE,
-    )
+_COURTESY = re.compile(
+    r"^\W{0,5}(?:(?:hi|hello|hey|dear|good (?:morning|afternoon|evening|day))(?: there| again)?(?:,? \w{1,20})?"
+    r"|(?:many )?thanks?(?: you)?(?: so much| very much| a lot)?(?: for [^,.!]{1,80})?"
+    r"|you(?:'re| are)(?: very| most)? welcome|(?:great|good|excellent|interesting) (?:question|point)"
+    r"|good (?:news|luck)|congratulations|sure(?: thing)?|of course|certainly|absolutely|no (?:problem|worries)"
+    r"|my pleasure|(?:i(?: am|'m) )?(?:so |very )?sorry(?: to hear that| about that| for [^,.!]{1,60})?"
+    r")\s{0,2}(?:[,.!:;-]|$)"
+    r"|\b(?:please )?(?:let me know|feel free|don't hesitate|do not hesitate|get in touch|reach out"
+    r"|contact (?:us|me))\b.{0,300}$"
+    r"|\b(?:if (?:you|there)\b[^.!?]{0,120}, )?(?:i|we)(?: am|'m| are|'re|'d be|'ll be| would be| will be)"
+    r" (?:always |very |so |more than )?(?:happy|glad|delighted|pleased|here) to\b.{0,200}$"
+    r"|\b(?:i )?hope (?:this|that|it|you)\b.{0,200}$"
+    r"|\b(?:have|enjoy) (?:a|your) (?:nice|great|good|lovely|wonderful|rest)\b.{0,60}$"
+    r"|\b(?:take care|best regards|kind regards|cheers)\b.{0,60}$"
+    r"|^\W{0,5}(?:here (?:is|are|you go)|here's|below (?:is|are)|let me (?:help|check|see|explain|walk|show)"
+    r"|(?:i|we)(?: can| will|'ll| would be able to) (?:gladly )?(?:help|assist|explain|check|look))\b.{0,200}$",
+    re.IGNORECASE,
+)
+"""What people say around an answer, up to the end of the sentence where it goes on about the talk itself."""

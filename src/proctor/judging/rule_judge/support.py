@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache
+from itertools import pairwise
 from typing import Literal
 
 from proctor.base.records import record
@@ -15,19 +15,14 @@ from proctor.judging.rule_judge.labelled_values import Finding, compared
 from proctor.judging.rule_judge.passage_reading import Reading, Term, read
 from proctor.judging.rule_judge.quantities import Quantity, same
 from proctor.judging.rule_judge.statements import without_courtesy
-from proctor.judging.rule_judge.stemming import root
-from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT, QUANTIFIERS, key, opposites
+from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT, QUANTIFIERS, denied_words, key, opposites, root
 
 Verdict = Literal["supported", "contradicted", "unmentioned", "unclear"]
 
-_NEW = ((0.6, 1.5), (0.75, 2.0))
+_NEW = ((0.65, 1.0), (0.75, 2.0))
 """Below these shares, and with at least so much weight missing, the evidence does not say a statement."""
-_MENTIONED = 0.85
-_RESTATED = 0.75
-"""From these shares on its words are there, and it may be no more than the question put as a statement."""
-_LENT = 6
-"""One word in so many may be from the question alone; numbers always may."""
-_DENYING_PREFIXES = ("un", "in", "im", "ir", "il", "dis", "non")
+_OWN = 20
+"""One word in so many, and always one, may be the statement's own: more of them may change what it says."""
 
 
 @record
@@ -46,42 +41,33 @@ class Coverage:
 
     share: float
     missing: tuple[Term, ...]
-    claims: bool
-    """Whether there is anything to support at all."""
+    own: int
+    """How many of its words, grammar included, the evidence does not have; numbers are not counted."""
 
 
 def support(statement: str, passages: str | Sequence[str], known: Sequence[str] = ()) -> Support:
     """What the passages say of the statement; `known` may be repeated, and contradicts nothing."""
     said = read(without_courtesy(statement))
-    asked = any(asks_yes_or_no(text) for text in known)
     alone = library(passages).evidence(said)
-    judged = weigh(said, alone, answers=asked)
+    judged = weigh(said, alone)
     if not known or judged.verdict == "supported":
         return judged
-    with_known = weigh(said, alone, library(known).evidence(said).readings, answers=asked)
-    lent = [term for term in coverage(said, alone).missing if term.fact is None]
-    mostly_lent = not alone.is_data and _LENT * len(lent) > sum(term.weight > GRAMMAR_WEIGHT for term in said.terms)
-    if mostly_lent and with_known.verdict == "supported":
-        return Support("unclear", f"only the question says {_listed(lent)}", judged.share)
-    stands = judged.verdict == "contradicted" or with_known.share < _RESTATED
-    return judged if stands and with_known.verdict == "unclear" else with_known
+    with_known = weigh(said, alone, library(known).evidence(said).readings)
+    if with_known.verdict == "supported" and not alone.is_data and _is_reworded(said, coverage(said, alone)):
+        return Support("unclear", "only the question says all of it", judged.share)
+    return with_known
 
 
-def asks_yes_or_no(question: str) -> bool:
-    last = re.split(r"[.!?,:]\s", question.strip())[-1]
-    opens = r"\s*(?:and |so |but )?(?:is|are|was|were|am|do|does|did|can|could|will|would|should|has|have|had|may)\b"
-    return last.endswith("?") and re.match(opens, last, re.IGNORECASE) is not None
+def _is_reworded(said: Reading, covered: Coverage) -> bool:
+    return covered.own > max(1, len(said.terms) // _OWN)
 
 
-def weigh(said: Reading, grounds: Evidence, known: Sequence[Reading] = (), *, answers: bool = False) -> Support:
-    """What `grounds` say of a statement; `known` may be repeated, and contradicts nothing.
-
-    `answers`: a yes or no was asked for, so that it says no more than the words after it.
-    """
+def weigh(said: Reading, grounds: Evidence, known: Sequence[Reading] = ()) -> Support:
+    """What `grounds` say of a statement; `known` may be repeated, and contradicts nothing."""
     told = [*grounds.readings, *known]
     evidence = Evidence(told, is_data=grounds.is_data, has_speaker=grounds.has_speaker) if known else grounds
     covered = coverage(said, evidence)
-    if not covered.claims:
+    if not any(term.weight > GRAMMAR_WEIGHT for term in said.terms):
         return Support("unclear", "it names nothing that could be looked up", covered.share)
     found = list(compared(said, grounds.readings, known))
     against = next(contradictions(said, grounds), "") or next((f.reason for f in found if f.verdict == "other"), "")
@@ -93,12 +79,15 @@ def weigh(said: Reading, grounds: Evidence, known: Sequence[Reading] = (), *, an
         return Support("unmentioned", absent, covered.share)
     figures = [term for term in said.terms if term.fact is not None and _is_strong(term)]
     placed = bool(figures) and not any(_is_strong(term) and term is not said.terms[0] for term in covered.missing)
-    if _is_new(said, evidence, covered) and not placed and not (evidence.is_data and _borne_out(said, covered)):
+    weight = sum(term.weight for term in covered.missing)
+    is_new = any(covered.share < share and weight >= least for share, least in _NEW)
+    if is_new and not placed and not (evidence.is_data and _borne_out(said, covered)):
         return Support("unmentioned", absent, covered.share)
-    doubt = _doubt(said, evidence, found, answers=answers)
+    doubt = _doubt(said, evidence, found)
     if doubt:
         return Support("unclear", doubt, covered.share)
-    if (not covered.missing and covered.share >= _MENTIONED) or (evidence.is_data and _borne_out(said, covered)):
+    said_so = not covered.missing and not _is_reworded(said, covered)
+    if said_so or (evidence.is_data and _borne_out(said, covered)):
         return Support("supported", "the context says so", covered.share)
     return Support("unclear", absent, covered.share)
 
@@ -110,45 +99,27 @@ def _is_strong(term: Term) -> bool:
     return term.fact is not None and any(map(str.isdigit, term.text))
 
 
-def _is_new(said: Reading, evidence: Evidence, covered: Coverage) -> bool:
-    """Whether the evidence hardly mentions a statement; one about its speaker, whom it does not know, with less."""
-    if said.first_person and not evidence.has_speaker and len(covered.missing) > 1 and covered.share < _RESTATED:
-        return True
-    missing = sum(term.weight for term in covered.missing)
-    return any(covered.share < share and missing >= least for share, least in _NEW)
-
-
-def _doubt(said: Reading, evidence: Evidence, found: Sequence[Finding], *, answers: bool) -> str:
+def _doubt(said: Reading, evidence: Evidence, found: Sequence[Finding]) -> str:
     """Why a statement is not supported although its words are there; empty if nothing speaks against it."""
     if said.first_person and not evidence.has_speaker:
         return "it speaks of its speaker"
-    if not (answers and evidence.is_data) and _yes_or_no().match(said.text):
+    if not evidence.is_data and _YES_OR_NO.match(said.text):
         return "what yes or no stands for is not in the context"
-    shifted = (
-        ""
-        if evidence.is_data
-        else next((term.text for term in said.terms if term.text.lower() in _shifts(said, evidence)), "")
-    )
+    words = {term.text.lower() for term in said.terms} & QUANTIFIERS
+    shifted = "" if evidence.is_data else min(words - {term.text.lower() for term in evidence.terms}, default="")
     if shifted:
         return f"the context does not say “{shifted}”"
-    if any(not any(True in evidence.polarity.get(word, ()) for word in denial.keys) for denial in said.denials):
+    if any(not any(True in evidence.polarity.get(word, ()) for word in denied) for denied in said.denials):
         return "the context does not deny it in the same words"
     mixed = next((item.term.text for item in found if item.verdict == "doubtful" and not item.term.name), "")
     return f"“{mixed}” may be said of something else" if mixed else ""
 
 
-def _shifts(said: Reading, evidence: Evidence) -> set[str]:
-    """`all`, `only`, `because`: small words that change a claim, where the evidence has none of them."""
-    mine = {term.text.lower() for term in said.terms} & QUANTIFIERS
-    return mine - {term.text.lower() for term in evidence.terms}
-
-
-@cache
-def _yes_or_no() -> re.Pattern[str]:
-    return re.compile(
-        r"\W{0,5}(?:(?:ah|oh|well|ok|okay)\W{1,3}){0,2}(?:yes|no|yeah|yea|yep|yup|nope)(?:\s{0,2}[,.!;:-]|\s+(?:but|it|they|he|she|i|we|you)\b|$)",
-        re.IGNORECASE,
-    )
+_YES_OR_NO = re.compile(
+    r"\W{0,5}(?:(?:ah|oh|well|ok|okay)\W{1,3}){0,2}(?:yes|no|yeah|yea|yep|yup|nope)"
+    r"(?:\s{0,2}[,.!;:-]|\s+(?:but|it|they|he|she|i|we|you)\b|$)",
+    re.IGNORECASE,
+)
 
 
 def _borne_out(said: Reading, covered: Coverage) -> bool:
@@ -162,26 +133,40 @@ def _borne_out(said: Reading, covered: Coverage) -> bool:
 def coverage(said: Reading, evidence: Evidence) -> Coverage:
     """Half of the share counts what words tell, half counts words alike: copied grammar is a trace of copied claims."""
     told = total = words = found = 0.0
+    own = 0
     missing: list[Term] = []
     for index, term in enumerate(said.terms):
         words += 1
         total += term.weight
         if term.weight <= GRAMMAR_WEIGHT:
             found += term.key in evidence.polarity
+            own += term.key not in evidence.polarity
             continue
-        credit = credit_at(said.terms, index, evidence)
-        told += term.weight * credit
-        found += credit
-        if not credit:
+        known = credit_at(said.terms, index, evidence)
+        told += term.weight * known
+        found += known
+        if not known:
             missing.append(term)
+            own += term.fact is None
     alike = found / words if words else 1.0
     share = (told / total + alike) / 2 if total else 1.0
-    return Coverage(share, tuple(missing), total > 0)
+    return Coverage(share, tuple(missing), own)
 
 
-def credit_at(terms: tuple[Term, ...], index: int, evidence: Evidence) -> float:
-    """How far the evidence mentions one of the terms, by itself or with its neighbour."""
-    return _credit(terms[index], evidence) or _beside_another(terms, index, evidence)
+def credit_at(terms: Sequence[Term], index: int, evidence: Evidence) -> float:
+    """How far the evidence mentions one of the terms: by itself, with a neighbour as one word, or as a first name.
+
+    A first name counts where the evidence gives the family name alone.
+    """
+    found = _credit(terms[index], evidence)
+    if found:
+        return found
+    for one, other in pairwise(terms[max(0, index - 1) : index + 2]):
+        if key((one.text + other.text).lower()) in evidence.polarity:
+            return 1.0
+    after = terms[index + 1] if index + 1 < len(terms) else None
+    family = terms[index].name and after is not None and after.name and after.key in evidence.polarity
+    return 0.8 if family and after is not None and after.key not in evidence.after_names else 0.0
 
 
 def _credit(term: Term, evidence: Evidence) -> float:
@@ -190,68 +175,39 @@ def _credit(term: Term, evidence: Evidence) -> float:
         return float(_number_known(term.fact, evidence))
     if isinstance(term.fact, Day):
         return float(within(term.fact, evidence.days, evidence.years))
-    if term.key in evidence.polarity or term.key in evidence.joined:
+    if term.key in evidence.polarity:
         return 1.0
     low = term.text.lower()
     if 2 <= len(low) <= 5 and low in evidence.initials and (term.text.isupper() or term.name):
         return 1.0
     if term.name:
-        related = len(term.key) >= 4 and root(term.key) in evidence.roots
-        return 0.9 if related or _misspelt(term.key, evidence) else 0.0
+        return 0.9 if len(term.key) >= 4 and root(term.key) in evidence.roots else 0.0
     return 0.9 if _other_form(term, evidence) else 0.0
 
 
-def _misspelt(name: str, evidence: Evidence) -> bool:
-    """A long name in which one letter is missing, too many or another one."""
-    if len(name) < 7:
-        return False
-    from rapidfuzz.distance import Levenshtein
-
-    near = evidence.beginnings.get(name[:5], ())
-    return any(abs(len(name) - len(other)) <= 1 and Levenshtein.distance(name, other) <= 1 for other in near)
-
-
 def _other_form(term: Term, evidence: Evidence) -> bool:
-    """`historical` for `history`, `unavailable` for `available`, `not open` for `closed`."""
+    """`historical` for `history`, `taller` for `tall`, `unavailable` for `not available`, `not open` for `closed`."""
     if any(_derived(term.key, other) for other in evidence.beginnings.get(term.key[:5], ())):
         return True
     low = term.text.lower()
     if low.endswith(("er", "est")) and key(low.removesuffix("er").removesuffix("est")) in evidence.polarity:
         return True
-    if any(low.startswith(prefix) and key(low[len(prefix) :]) in evidence.polarity for prefix in _DENYING_PREFIXES):
+    if any(True in evidence.polarity.get(base, ()) for base in denied_words(low)):
         return True
-    return term.denied and bool(opposites().get(term.key, frozenset()) & evidence.polarity.keys())
+    return term.denied and bool(opposites().get(term.key, set()) & evidence.polarity.keys())
 
 
 def _derived(one: str, other: str) -> bool:
-    shared = 0
-    for left, right in zip(one, other, strict=False):
-        if left != right:
-            break
-        shared += 1
-    return shared >= 5 and shared >= 0.55 * max(len(one), len(other))
+    longer = max(len(one), len(other))
+    shared = next((place for place in range(longer) if one[place : place + 1] != other[place : place + 1]), longer)
+    return shared >= 5 and shared >= 0.55 * longer
 
 
 def _number_known(said: Quantity, evidence: Evidence) -> bool:
-    if any(same(said, known) for known in evidence.quantities):
-        return True
-    if said.unit in ("", "ordinal"):
-        parts = {part for day in evidence.days for part in (day.year, day.day)}
-        return said.value in parts
-    return False
-
-
-def _beside_another(terms: tuple[Term, ...], index: int, evidence: Evidence) -> float:
-    """A word that is half of one the evidence writes together, or a first name where it gives the family name alone."""
-    for first in (index - 1, index):
-        if first >= 0 and first + 1 < len(terms):
-            together = key((terms[first].text + terms[first + 1].text).lower())
-            if together in evidence.polarity:
-                return 1.0
-    after = terms[index + 1] if index + 1 < len(terms) else None
-    if terms[index].name and after is not None and after.name and after.key in evidence.polarity:
-        return 0.0 if after.key in evidence.after_names else 0.8
-    return 0.0
+    parts = {part for day in evidence.days for part in (day.year, day.day)}
+    return any(same(said, known) for known in evidence.quantities) or (
+        said.unit in ("", "ordinal") and said.value in parts
+    )
 
 
 def _absent(terms: Sequence[Term]) -> str:

@@ -9,8 +9,7 @@ import re
 import unicodedata
 from functools import cache, lru_cache
 
-from proctor.judging.rule_judge.ordinary_words import ordinary_stems
-from proctor.judging.rule_judge.stemming import stem
+from proctor.judging.rule_judge.ordinary_words import ORDINARY_WORDS
 
 GRAMMAR_WEIGHT = 0.0
 COMMON_WEIGHT = 0.35
@@ -45,6 +44,53 @@ def _countries() -> list[tuple[re.Pattern[str], str]]:
 
 
 @lru_cache(maxsize=1 << 16)
+def stem(word: str) -> str:
+    """The form that `ships`, `shipped` and `shipping` share; names and short words stay as they are."""
+    known = _IRREGULAR.get(word)
+    if known is not None:
+        return _without_e(known)
+    if len(word) <= 3 or not word.isascii():
+        return word
+    return _without_e(_verb_form(_plural(word)))
+
+
+def _plural(word: str) -> str:
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-3] + "y"
+    if word.endswith(("sses", "shes", "ches", "xes", "zes")):
+        return word[:-2]
+    if word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        return word[:-1]
+    return word
+
+
+def _verb_form(word: str) -> str:
+    if word.endswith("ied") and len(word) > 4:
+        return word[:-3] + "y"
+    for ending in ("ing", "ed"):
+        base = word[: -len(ending)]
+        if word.endswith(ending) and len(base) >= 3 and any(letter in "aeiouy" for letter in base):
+            doubled = base[-1] == base[-2] and base[-1] not in "lsz"
+            return base[:-1] if doubled else base
+    if word.endswith("ly") and len(word) > 5:
+        return word[:-2]
+    return word
+
+
+def _without_e(word: str) -> str:
+    return word[:-1] if word.endswith("e") and len(word) > 3 else word
+
+
+@lru_cache(maxsize=1 << 14)
+def root(word: str) -> str:
+    """What a place and its people share: `canada` and `canadian`, `america` and `american`; a stem otherwise."""
+    for ending in ("ians", "ian", "ans", "an", "ese", "ia"):
+        if word.endswith(ending) and len(word) - len(ending) >= 4:
+            return word[: -len(ending)]
+    return word.rstrip("aeiou") if len(word.rstrip("aeiou")) >= 4 else word
+
+
+@lru_cache(maxsize=1 << 16)
 def key(word: str) -> str:
     """What two words share when they say the same: their stem, or the word that stands for their synonyms."""
     bare = word.lower().removesuffix("'s")
@@ -53,25 +99,37 @@ def key(word: str) -> str:
 
 @cache
 def _leaders() -> dict[str, str]:
-    return {stem(word): stem(leader) for word, leader in synonyms().items()}
+    """The stem of each word with that of the first of its synonyms, which stands for all of them."""
+    found: dict[str, str] = {}
+    for group in _SYNONYMS.replace("\n", "|").split("|"):
+        stems = [stem(word) for word in group.split()]
+        leader = next((found[word] for word in stems if word in found), stems[0])
+        for word in stems:
+            found.setdefault(word, leader)
+    return found
 
 
 @cache
-def opposites() -> dict[str, frozenset[str]]:
-    """The keys that mean the opposite of a key."""
+def opposites() -> dict[str, set[str]]:
+    """The keys that mean the opposite of a key; `first` is read as a number."""
     found: dict[str, set[str]] = {}
-    for word, others in antonyms().items():
-        found.setdefault(_antonym_key(word), set()).update(_antonym_key(other) for other in others)
-    return {word: frozenset(others - {word}) for word, others in found.items()}
+    for pair in _ANTONYMS.replace("\n", "|").split("|"):
+        one, other = ("#1" if word == "first" else key(word) for word in pair.split())
+        if one != other:
+            found.setdefault(one, set()).add(other)
+            found.setdefault(other, set()).add(one)
+    return found
 
 
-def _antonym_key(word: str) -> str:
-    return "#1" if word == "first" else key(word)
+def denied_words(word: str) -> set[str]:
+    """The keys of what a word denies by its beginning: `unavailable` and `non-refundable`, but not `uniform`."""
+    found = re.fullmatch(r"(?:un|non)(\w{5,})", word.lower())
+    return {key(found[1])} if found else set()
 
 
 @cache
-def _common_stems() -> frozenset[str]:
-    return frozenset(stem(word) for word in COMMON)
+def _stems(words: frozenset[str]) -> frozenset[str]:
+    return frozenset(map(stem, words))
 
 
 @lru_cache(maxsize=1 << 16)
@@ -80,7 +138,7 @@ def weight(word: str) -> float:
     word = word.partition("'")[0] or word
     if word in GRAMMAR or word in FILLERS or word in NEGATIONS:
         return GRAMMAR_WEIGHT
-    if word in COMMON or stem(word) in _common_stems():
+    if stem(word) in _stems(COMMON):
         return COMMON_WEIGHT
     return PLAIN_WEIGHT
 
@@ -88,10 +146,21 @@ def weight(word: str) -> float:
 @lru_cache(maxsize=1 << 16)
 def ordinary(word: str) -> bool:
     """Whether it is an English word by its look; what is not may be a name even in a text without capitals."""
-    if weight(word) < PLAIN_WEIGHT or len(word) < 3 or word.endswith(ORDINARY_ENDINGS):
+    if weight(word) < PLAIN_WEIGHT or len(word) < 3 or word.removesuffix("s").endswith(ORDINARY_ENDINGS):
         return True
-    return stem(word) in ordinary_stems()
+    return word.endswith(ORDINARY_ENDINGS) or stem(word) in _stems(ORDINARY_WORDS)
 
+
+_FORMS = """write wrote written; begin began begun; buy bought; sell sold; win won; lose lost; grow grew grown;
+rise rose risen; fall fell fallen; give gave given; take took taken taking; make made making; go went gone goes;
+come came coming; become became becoming; know knew known; see saw seen; sing sang sung; run ran running; build built;
+send sent; spend spent; pay paid; say said; hold held; lead led; leave left; find found; think thought; teach
+taught; bring brought; speak spoke spoken; break broke broken; choose chose chosen choosing; drive drove driven
+driving; show shown; get got gotten getting; keep kept; meet met; tell told; die died dies dying; lie lay lying;
+child children; man men; woman women; person people persons; foot feet; tooth teeth; have has had having; do
+does did done; big bigger biggest; use used using uses; news news; series series; species species"""
+_IRREGULAR = {form: group.split()[0] for group in _FORMS.split(";") for form in group.split()[1:]}
+"""Each irregular form with the word it is a form of; the first of a group is that word."""
 
 GRAMMAR = frozenset(
     """a an the this that these those it its itself he him his himself she her hers herself they them their theirs
@@ -99,9 +168,9 @@ GRAMMAR = frozenset(
     doing done have has had having will would shall can could may might must should of in on at to for from by with
     as into onto upon about than then so such and or but if because while although though however also too very just
     only even still yet s t d ll re ve m one ones some any all both each every either other another own same up out
-    off over down again once more most much many few less least as well during through between among within per via
-    per cent like whether until since before after above below under not no nor never none without neither cannot
-    n't let lets we us our you your yours i me my mine myself""".split()
+    off over down again once more most much many few less least well during through between among within per via
+    cent like whether until since before after above below under not no nor never none without neither cannot n't
+    let lets we us our you your yours i me my mine myself""".split()
 )
 """Words that hold a sentence together; they carry no claim of their own."""
 
@@ -117,36 +186,32 @@ FILLERS = frozenset(
 """What people and models say around a claim."""
 
 COMMON = frozenset(
-    """great glad happy hope course right provide follow note mean free base help answer born die able accord across
-    act actual add age ago allow almost alone along already always amount answer any anyone anything anywhere apply
-    appear area around arrive ask associate available away back bad base basic become begin behind best better big
-    bit body born both bring build business buy call came can carry case cause certain change check choose clear
-    close come common commonly company complete consider contain content continue control copy cost count country
-    couple course cover create current currently date day deal decide describe develop did die different difficult
-    directly double due early easily easy eat either end enjoy enough especially etc ever example exist expect
-    explain fact fall family famous far fast feature feel few field find first follow food form found free
-    frequently friend full fun further game gave general get girl give go good got great group grow guy half hand
-    happen hard he head hear help high hold home hour however huge human idea image important include increase
-    indeed inside instead interest item job join just keep kid kind know known language large largely last late
-    later lead learn leave let level life like likely line list little live local location long look lot love low
-    made main mainly major make man manner many mark matter mean mention method middle mind minute modern moment
-    month most mostly move multiple music name nature near nearly necessary need new next nice normal normally note
-    notice now number numerous occur offer office often old open option order origin original originally other
-    outside overall own page part particular particularly pass past pay people perform perhaps period person pick
-    piece place plan play player point popular possible power practice present pretty prior probably problem process
-    produce product professional provide public purpose put quick quickly quite range rather reach read ready real
-    reason receive recent recently refer regard regular relate release remain remember report require rest result
-    return review role rule run same save school season second see seem select send series serve service set several
-    shape share short should show side similar simple simply since single site situation size small sold some
-    something sometimes somewhere soon sort sound source special specific spend stand start state stay step still
-    stop store story strong study stuff style subject such suggest support system take talk technique tell term test
-    text thing think third thousand through throughout time title today together told too took top total town toward
-    track traditional true try turn type typical typically understand unique unit until upon use used useful user
-    usual usually value variety various version view visit want watch way week went whole wide widely win within
-    woman women word work world worldwide worth write written wrong year young eight eleven five four nine seven six
-    ten three two twelve team member event city child children men feature film song book show band album water
-    house car money parent house student teacher color colour early late entire everyone somebody
-""".split()
+    """great glad happy hope course right provide follow note mean free base help answer born die able accord across act
+    actual add age ago allow almost alone along already always amount any anyone anything anywhere apply appear area
+    around arrive ask associate available away back bad basic become begin behind best better big bit body both bring
+    build business buy call came can carry case cause certain change check choose clear close common company complete
+    consider contain content continue control copy cost count country couple cover create current date day deal decide
+    describe develop did different difficult directly double due early easily easy eat either end enjoy enough
+    especially etc ever example exist expect explain fact fall family famous far fast feature feel few field find
+    first food form frequently friend full fun further game gave general get girl go good group grow guy half hand
+    happen hard he head hear high hold home hour however huge human idea image important include increase indeed
+    inside instead interest item job join just keep kid kind know language large last late later lead learn leave let
+    level life like line list little live local location long look lot love low made main major man manner many mark
+    matter mention method middle mind minute modern moment month most move multiple music name nature near necessary
+    need new next nice normal notice now number numerous occur offer office often old open option order origin
+    original other outside overall own page part particular pass past pay people perform perhaps period pick piece
+    place plan play player point popular possible power practice present pretty prior probably problem process produce
+    product professional public purpose put quick quite range rather reach read ready real reason receive recent refer
+    regard regular relate release remain remember report require rest result return review role rule run same save
+    school season second see seem select send series serve service set several shape share short should show side
+    similar simple simply since single site situation size small sold some something sometimes somewhere soon sort
+    sound source special specific spend stand start state stay step still stop store story strong study stuff style
+    subject such suggest support system take talk technique tell term test text thing think third thousand through
+    throughout time title today together too top total town toward track traditional true try turn type typical
+    understand unique unit until upon use useful user usual value variety various version view visit want watch way
+    week whole wide win within woman word work world worldwide worth write wrong year young eight eleven five four
+    nine seven six ten three two twelve team member event city child film song book band album water house car money
+    parent student teacher color colour entire everyone somebody""".split()
 )
 """Everyday words: when one of them is not in the passage, the wording differs more often than the claim."""
 
@@ -211,26 +276,3 @@ rich poor|alive dead|born died|ancient modern|upper lower|wet dry|light dark|thi
 near far|love hate|agree disagree|improve worsen|expand contract|appear disappear|attack defend|teach learn
 pre-tax after-tax|gross net|inbound outbound|online offline|indoor outdoor|summer winter|spring autumn|raise lower
 raise reduce|longest shortest|cheapest expensive|up down|sell buy|more few|widen narrow|warm cool|heat cool"""
-
-
-@cache
-def synonyms() -> dict[str, str]:
-    """Each word with the first word of its group, which stands for all of them."""
-    found: dict[str, str] = {}
-    for group in _SYNONYMS.replace("\n", "|").split("|"):
-        words = group.split()
-        leader = next((found[word] for word in words if word in found), words[0])
-        for word in words:
-            found.setdefault(word, leader)
-    return found
-
-
-@cache
-def antonyms() -> dict[str, frozenset[str]]:
-    """Each word with those that mean the opposite."""
-    found: dict[str, set[str]] = {}
-    for pair in _ANTONYMS.replace("\n", "|").split("|"):
-        one, other = pair.split()
-        found.setdefault(one, set()).add(other)
-        found.setdefault(other, set()).add(one)
-    return {word: frozenset(others) for word, others in found.items()}

@@ -1,9 +1,10 @@
-"""Text from outside as HTML that shows it and nothing else, and the small pieces every section of the page uses."""
+"""Text from outside as HTML that shows it and nothing else, with differences marked, and pieces all sections use."""
 
 from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable
 
 from proctor.base.json_data import Json, plain
@@ -82,3 +83,37 @@ def percent(number: float) -> str:
     """A share as a length in a style; what is no number, or outside 0 to 1, stays on the scale."""
     kept = min(1.0, max(0.0, number)) if math.isfinite(number) else 0.0
     return f"{kept * 100:.4g}%"
+
+
+MOST_PARTS = 3_000
+"""Words of each side; longer texts are shown without marks."""
+LEAST_ALIKE = 0.25
+"""Texts that have less in common are simply two texts: marks would cover all of both."""
+
+_PARTS = r"\s+|\d[\d.,]*\d|\w+|[^\w\s]"
+
+
+def marked_pair(expected: str, actual: str) -> tuple[str, str] | None:
+    """Both texts as HTML with their differences marked; `None` where marks would tell nothing."""
+    if expected == actual or not expected or not actual:
+        return None
+    sides = [re.findall(_PARTS, text[: 20 * MOST_PARTS]) for text in (expected, actual)]
+    if any(len(parts) > MOST_PARTS for parts in sides) or "".join(sides[0]) != expected or "".join(sides[1]) != actual:
+        return None
+    from difflib import SequenceMatcher
+
+    matcher = SequenceMatcher(None, sides[0], sides[1], autojunk=False)
+    shared = sum(_words(sides[0][block.a : block.a + block.size]) for block in matcher.get_matching_blocks())
+    if shared < LEAST_ALIKE * max(map(_words, sides)):
+        return None
+    left: list[str] = []
+    right: list[str] = []
+    for kind, start, end, first, last in matcher.get_opcodes():
+        old, new = escape("".join(sides[0][start:end])), escape("".join(sides[1][first:last]))
+        left.append(old if kind == "equal" or not old else f"<del>{old}</del>")
+        right.append(new if kind == "equal" or not new else f"<ins>{new}</ins>")
+    return "".join(left), "".join(right)
+
+
+def _words(parts: list[str]) -> int:
+    return sum(not part.isspace() for part in parts)

@@ -9,13 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from importlib import resources
 from typing import Any
 
-from proctor.reporting.comparison_report import (
-    TITLES,
-    case_name,
-    change_text,
-    side_text,
-    what_differs,
-)
+from proctor.reporting.comparison_report import TITLES, case_name, change_text, side_text, what_differs
 from proctor.reporting.explain import explain
 from proctor.reporting.html.escaping import badge, code, escape, facts, inline, percent
 from proctor.reporting.wording import counted, counts_text, duration, money, share, trial_name

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from proctor.base.records import record
-from proctor.reporting.case_groups import WORST_FIRST, DistinctReason, failing_cases
+from proctor.reporting.failing_cases import WORST_FIRST, DistinctReason, failing_cases
 from proctor.reporting.html.escaping import GLYPHS, badge, code, facts, gauge, inline, percent
 from proctor.reporting.wording import count_parts, counted, flaky_text, informing, reliability_text
 from proctor.results.run import Outcome, Run, ScoreRow, SuiteInfo, TrialSummary
@@ -124,7 +124,7 @@ def write_gate(run: Run, out: TextIO) -> None:
     """What the gate found, where the run was gated."""
     if run.gate is None:
         return
-    from proctor.reporting.gate_report import VERDICTS, gate_lines
+    from proctor.reporting.build_findings import VERDICTS, gate_lines
 
     out.write(f'<section id="gate">\n<h2>Gate: {VERDICTS[run.gate.verdict].lower()}</h2>\n')
     out.write(f'<p class="reason">{inline(run.gate.reason, 2_000)}</p>\n')

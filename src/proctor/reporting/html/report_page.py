@@ -7,8 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
 
-from proctor.reporting.case_groups import WORST_FIRST
-from proctor.reporting.distributions import write_distributions
+from proctor.reporting.failing_cases import WORST_FIRST
 from proctor.reporting.html.escaping import GLYPHS, badge, code, escape, facts, inline
 from proctor.reporting.html.overview import (
     EVERYTHING,
@@ -21,6 +20,7 @@ from proctor.reporting.html.overview import (
 )
 from proctor.reporting.html.trial_section import write_trial
 from proctor.reporting.judge_report import doubt_lines, judge_lines
+from proctor.reporting.plots import write_distributions
 from proctor.reporting.wording import counted, counts_text, duration, money, suites_with_trials, when
 from proctor.results.run import Outcome, Run, TrialResult
 from proctor.results.verdict import RunVerdict
@@ -101,13 +101,13 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     write_suites(run, verdict, out)
     write_failures(run, verdict, out, shown)
     if run.compares_agents:
-        from proctor.reporting.agents_report import write_agents_html
+        from proctor.reporting.comparison_report import write_agents_html
 
         write_agents_html(run, out)
     write_evaluators(run, verdict, out)
     write_distributions(run, out)
     if run.store is not None and Path(run.store, "mutants").is_dir():
-        from proctor.reporting.html.mutation_page import write_kept
+        from proctor.reporting.mutation_report import write_kept
 
         write_kept(run, out)
     rows = write_grids(run, verdict, out, shown)

@@ -14,9 +14,9 @@ from typing import Any, TextIO, TypeAlias
 
 from proctor.base.errors import StoreError
 from proctor.base.json_data import UNSET, Json, plain
-from proctor.base.names import slug
 from proctor.base.records import record
 from proctor.base.references import describe
+from proctor.cases.formats.format_spec import slug
 from proctor.cases.suite import Case, Criteria, NamedData, passes
 from proctor.evaluators.evaluation import (
     BadVerdict,

@@ -14,9 +14,8 @@ from proctor.cases.suite import Attachment, Case, Expected, ExpectedCall, Turn
 from proctor.evaluators.evaluation import collapse
 from proctor.reporting.call_pairs import CallPair, Fit, found_in_calls, pair_calls
 from proctor.reporting.explain import broke_at, one_line_reason, why_open
-from proctor.reporting.html.escaping import badge, block, code, escape, facts, inline, percent, pretty
+from proctor.reporting.html.escaping import badge, block, code, escape, facts, inline, marked_pair, percent, pretty
 from proctor.reporting.html.overview import anchor
-from proctor.reporting.html.text_differences import marked_pair
 from proctor.reporting.wording import counted, duration, mean_text, money, told_apart, trial_name
 from proctor.results.judge_calls import judge_name
 from proctor.results.run import Outcome, Score, TrialResult

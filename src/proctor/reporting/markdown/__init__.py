@@ -1,1 +1,1 @@
-"""The Markdown report, the analysis and the step summary."""
+"""The Markdown report of a run, and what CI systems show of it."""

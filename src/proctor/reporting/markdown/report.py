@@ -10,8 +10,8 @@ from typing import TextIO
 
 from proctor.agents.agent import Reply
 from proctor.cases.suite import Attachment, Case, Turn
-from proctor.reporting.case_groups import BAD, FailingCase, ReasonTally, share_text
 from proctor.reporting.explain import answer, asked, broke_at, call_text, expected_lines, missing_and_extra, shown
+from proctor.reporting.failing_cases import BAD, FailingCase, ReasonTally, share_text
 from proctor.reporting.judge_report import doubt_lines, judge_lines
 from proctor.reporting.markdown.escaping import MARKS, code, fence, inline, row, table_head
 from proctor.reporting.wording import (
@@ -202,7 +202,7 @@ def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     write_gate(run, verdict, out)
     _write_means(run, verdict, out)
     if run.compares_agents:
-        from proctor.reporting.agents_report import write_agents_markdown
+        from proctor.reporting.comparison_report import write_agents_markdown
 
         write_agents_markdown(run, out)
     out.write("---\n\n## Test results\n\n")
@@ -279,7 +279,7 @@ def case_title(case: FailingCase, limit: int) -> str:
 def write_gate(run: Run, verdict: RunVerdict, out: TextIO) -> None:
     """What the gate found, and the cases that are flaky or in quarantine."""
     if run.gate is not None:
-        from proctor.reporting.gate_report import VERDICTS, gate_lines
+        from proctor.reporting.build_findings import VERDICTS, gate_lines
 
         out.write(f"### Gate: {VERDICTS[run.gate.verdict].lower()}\n\n{inline(run.gate.reason)}\n\n")
         for line in gate_lines(run):

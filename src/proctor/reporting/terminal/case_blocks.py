@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from proctor.reporting.case_groups import BAD, WORST_FIRST, ReasonTally, share_text
 from proctor.reporting.explain import BRIEF, Fact, explain, why_open
+from proctor.reporting.failing_cases import BAD, WORST_FIRST, ReasonTally, share_text
 from proctor.reporting.terminal.narration import INDENT, NameColumn, Warnings, head_spans, tell_facts
 from proctor.reporting.terminal.screen import Screen, Span
 from proctor.reporting.wording import STYLES, counted, score_value

@@ -217,11 +217,11 @@ def tell_summary(screen: Screen, run: Run, verdict: RunVerdict, *, verbose: bool
     for suite in verdict.suites:
         _tell_suite(screen, suite, informs, alone=len(verdict.suites) == 1)
     if run.compares_agents:
-        from proctor.reporting.agents_report import show_agents
+        from proctor.reporting.comparison_report import show_agents
 
         show_agents(run, screen)
     if verbose:
-        from proctor.reporting.distributions import distribution_lines
+        from proctor.reporting.plots import distribution_lines
 
         for name, picture in distribution_lines(run, unicode=screen.unicode):
             screen.line(f"{name}  {picture}")
@@ -255,7 +255,7 @@ def _tell_verdict(screen: Screen, run: Run, verdict: RunVerdict) -> None:
 def _tell_gate(screen: Screen, run: Run) -> None:
     if run.gate is None:
         return
-    from proctor.reporting.gate_report import VERDICTS, gate_lines
+    from proctor.reporting.build_findings import VERDICTS, gate_lines
 
     screen.line((f"gate: {VERDICTS[run.gate.verdict]}", STYLES[run.gate.outcome]))
     for line in gate_lines(run):

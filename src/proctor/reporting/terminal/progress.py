@@ -1,14 +1,16 @@
-"""Prints a run while it goes: plain lines on any stream; on a terminal, failures above a live bar."""
+"""Prints a run while it goes: plain lines on any stream; on a terminal, failures above a live bar; or as a picture."""
 
 from __future__ import annotations
 
 import atexit
+import io
 import math
 import os
 import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TextIO
 
 from proctor.reporting.terminal.narration import (
@@ -26,8 +28,7 @@ from proctor.reporting.terminal.screen import (
     is_terminal,
     is_unicode,
     one_line,
-    wants_colour,
-    width_of,
+    screen_of,
     wrapped,
 )
 from proctor.reporting.wording import STYLES, count_parts, duration, money
@@ -129,8 +130,7 @@ class PlainTerminal:
         verbose: bool = False,
         environ: Mapping[str, str] | None = None,
     ) -> None:
-        environ = os.environ if environ is None else environ
-        self._screen = StreamScreen(stream, colour=wants_colour(stream, environ), width=width_of(stream, environ))
+        self._screen = screen_of(stream, environ)
         self._quiet = quiet
         self._teller = TrialTeller(self._screen, verbose=verbose, every=True)
 
@@ -168,14 +168,13 @@ class PlainTerminal:
 
 def tell_loading(stream: TextIO, references: Iterable[Any], environ: Mapping[str, str] | None = None) -> None:
     """Say which Python files and modules are being loaded, which may take long, to a person who watches."""
-    environ = os.environ if environ is None else environ
     found: dict[str, None] = {}
     for reference in references:
         named = re.fullmatch(r"(?:[\w. -]+=)?([^{}=]+):[A-Za-z_]\w*", str(reference))
         if named is not None and named[1] not in ("cmd", "http", "https"):
             found[named[1].replace("\\", "/").rpartition("/")[2] if named[1].endswith(".py") else named[1]] = None
     if found:
-        screen = StreamScreen(stream, colour=wants_colour(stream, environ), width=width_of(stream, environ))
+        screen = screen_of(stream, environ)
         screen.line((f"loading {', '.join(found)}{'…' if screen.unicode else '...'}", "dim"))
         screen.flush()
 
@@ -341,3 +340,39 @@ def _worker_text(state: WorkerState) -> str:
     parts += [f"{state.failed:,} without an answer"] if state.failed else []
     parts += [f"lost {state.lost} x"] if state.lost else []
     return ", ".join(parts if state.status == "ready" else [state.status, *parts[1:]])
+
+
+_REMOTE_FONT = re.compile(r"@font-face\s*{{.*?}}", re.DOTALL)
+
+
+def terminal_svg(run: Run, verdict: RunVerdict, *, title: str, command: str = "", width: int = 100) -> str:
+    """The run as a terminal shows it, as an SVG that is the same for the same run and loads nothing from elsewhere."""
+    from rich._export_format import CONSOLE_SVG_FORMAT
+    from rich.console import Console
+
+    console = Console(
+        file=io.StringIO(),
+        record=True,
+        width=width,
+        force_terminal=True,
+        color_system="truecolor",
+        highlight=False,
+        markup=False,
+        emoji=False,
+        _environ={},
+    )
+    screen = RichScreen(console)
+    if command:
+        screen.line(("$ ", "dim"), (command, "bold"))
+        screen.line()
+    tell_start(screen, run, sum(info.planned for info in run.suites), 0)
+    teller = TrialTeller(screen, verbose=False, every=True)
+    teller.start(replace(run, summaries=[]))
+    for trial in run.trials:
+        teller.tell(trial)
+    teller.finish()
+    tell_summary(screen, run, verdict)
+    screen.flush()
+    return console.export_svg(
+        title=title, code_format=_REMOTE_FONT.sub("", CONSOLE_SVG_FORMAT), unique_id="proctor-terminal"
+    )

@@ -269,3 +269,9 @@ class StreamScreen:
 def _spelt(match: re.Match[str]) -> str:
     code = ord(match.group())
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def screen_of(stream: Any, environ: Mapping[str, str] | None = None) -> StreamScreen:
+    """The screen of a stream, coloured and as wide as it and the environment want."""
+    environ = os.environ if environ is None else environ
+    return StreamScreen(stream, colour=wants_colour(stream, environ), width=width_of(stream, environ))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from proctor.agents.agent import BaseAgent, Reply
 from proctor.agents.sessions import TRIAL
-from proctor.agents.tool_doubles import DOUBLES, Doubles
+from proctor.agents.toolbox import DOUBLES, Doubles
 from proctor.base.errors import AgentFailed, UnreadableReply
 from proctor.base.references import describe, place_of
 from proctor.base.reply_size import LIMIT

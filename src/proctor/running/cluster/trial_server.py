@@ -24,10 +24,10 @@ from typing import Any
 from proctor.agents.agent import BaseAgent
 from proctor.agents.resolving import resolve_agent
 from proctor.agents.sessions import TRIAL
-from proctor.base.clock import CLOCK
-from proctor.base.env_files import environment_from
+from proctor.base.environment import environment_from
 from proctor.base.errors import AgentFailed, ProctorError, UnreadableReply, UsageError
 from proctor.base.references import describe
+from proctor.base.threads import CLOCK
 from proctor.cases.evaluator_specs import spec_key
 from proctor.cases.suite import Case, EvaluatorSpec, Suite
 from proctor.evaluators.registry import Bound, build, told_apart

@@ -17,9 +17,9 @@ from dataclasses import replace
 from typing import Any
 
 from proctor.agents.agent import Reply
-from proctor.base.clock import CLOCK
 from proctor.base.errors import UsageError
 from proctor.base.references import describe
+from proctor.base.threads import CLOCK
 from proctor.cases.suite import Turn
 from proctor.results.run import Outcome
 from proctor.running.cluster.messages import TrialOrder, can_be_scored_there, unpacked

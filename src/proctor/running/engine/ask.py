@@ -10,20 +10,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from proctor.agents.agent import Agent, BaseAgent, Reply, Session, ToolCall, Usage
-from proctor.agents.tool_doubles import DOUBLES, Doubles
-from proctor.base.clock import CLOCK
+from proctor.agents.toolbox import DOUBLES, Doubles
 from proctor.base.errors import AgentFailed, UnreadableReply
 from proctor.base.records import record
 from proctor.base.reply_size import LIMIT, UNDERWAY, ReplyTooLarge, Underway, check_size
-from proctor.base.threads import end_fork_of
+from proctor.base.threads import CLOCK, end_fork_of
 from proctor.cases.suite import Case, NamedData, Turn
 from proctor.results.run import Outcome, Score
 from proctor.running.engine.broken_turn import OpenTurn, is_transient, pause_before, told, wish_of
 from proctor.running.engine.deadline import Cancelled, TooLate, Watchdog, in_time
 from proctor.running.options import Limits
 from proctor.tracing.capture import capturing
-from proctor.tracing.trial_recording import CURRENT, Recording
-from proctor.tracing.wrapping import MissingInput
+from proctor.tracing.trial_recording import CURRENT, MissingInput, Recording
 
 
 class ConversationSpoiled(Exception):
@@ -353,7 +351,7 @@ def _priced(reply: Reply, agent: Agent) -> Reply:
     usage = reply.usage
     if usage is None or usage.cost_usd is not None or not usage.total_tokens:
         return reply
-    from proctor.agents.prices import model_of, priced
+    from proctor.agents.agent import model_of, priced
 
     return replace(reply, usage=priced(usage, model_of(agent)))
 
@@ -361,7 +359,7 @@ def _priced(reply: Reply, agent: Agent) -> Reply:
 def traced_calls(spans: list[Span]) -> tuple[ToolCall, ...]:
     if not spans:
         return ()
-    from proctor.tracing.trace_summary import tool_calls_of
+    from proctor.tracing.spans import tool_calls_of
 
     return tool_calls_of(spans)
 
@@ -369,7 +367,7 @@ def traced_calls(spans: list[Span]) -> tuple[ToolCall, ...]:
 def traced_usage(spans: list[Span]) -> Usage | None:
     if not spans:
         return None
-    from proctor.tracing.trace_summary import usage_of
+    from proctor.tracing.spans import usage_of
 
     return usage_of(spans)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from proctor.agents.agent import Reply
 from proctor.base.json_data import canonical, plain, show
 from proctor.base.threads import call_in_thread
-from proctor.cases.files.attachments import FileReader, FileText, UnreadableFile, title, with_files
+from proctor.cases.files import FileReader, FileText, UnreadableFile, title, with_files
 from proctor.cases.suite import Attachment, Suite, Turn
 from proctor.running.engine.ask import Answer, ConversationSpoiled, User
 from proctor.running.engine.plan import PlannedTrial

@@ -22,10 +22,10 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from proctor.agents.agent import BaseAgent
-from proctor.base.clock import CLOCK
 from proctor.base.errors import UsageError
 from proctor.base.guard import CHILD, tell_alive
 from proctor.base.references import describe
+from proctor.base.threads import CLOCK
 from proctor.cases.suite import Case, Settings, Suite
 from proctor.running.options import DEFAULTS, JUDGED_SECONDS, NO_SETTINGS, Limits, RunOptions
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from proctor.agents.agent import BaseAgent
 from proctor.agents.sessions import TRIAL
-from proctor.base.clock import CLOCK
 from proctor.base.errors import InvalidSuite, StoreError
 from proctor.base.guard import is_guarded
 from proctor.base.secrets import mask
+from proctor.base.threads import CLOCK
 from proctor.results.encoding import with_masked_note
 from proctor.results.run import Outcome, Run, TrialResult
 from proctor.results.verdict import RunVerdict, judge

@@ -20,21 +20,19 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from proctor.agents.agent import BaseAgent, Reply, ToolCall
-from proctor.agents.tool_doubles import DOUBLES, Doubles
-from proctor.base.clock import CLOCK
+from proctor.agents.toolbox import DOUBLES, Doubles
 from proctor.base.errors import AgentFailed, UnreadableReply, UsageError
 from proctor.base.processes import MARK, adopt_orphans, kill_children, kill_tree, new_mark
 from proctor.base.records import record
 from proctor.base.references import describe, place_of
 from proctor.base.reply_size import LIMIT, UNDERWAY, ReplyTooLarge, Underway, check_size
-from proctor.base.threads import run_sync
+from proctor.base.threads import CLOCK, run_sync
 from proctor.cases.suite import Case, NamedData, Turn
 from proctor.running.engine.ask import ConversationSpoiled, complete_reply, traced_calls, traced_usage
 from proctor.running.engine.broken_turn import OpenTurn, is_transient
 from proctor.running.engine.plan import Plan
 from proctor.tracing.capture import SCOPE, capturing
-from proctor.tracing.trial_recording import CURRENT, Recording
-from proctor.tracing.wrapping import MissingInput
+from proctor.tracing.trial_recording import CURRENT, MissingInput, Recording
 
 _LENGTH = struct.Struct("<Q")
 TEXT_SECONDS = 0.1

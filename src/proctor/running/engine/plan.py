@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from proctor.agents.agent import BaseAgent
 from proctor.agents.resolving import resolve_agent
-from proctor.base.env_files import environment_from
+from proctor.base.environment import environment_from
 from proctor.base.errors import InvalidSuite, Problem, UsageError
 from proctor.base.json_data import fingerprint
 from proctor.base.records import changed, record
@@ -28,7 +28,7 @@ from proctor.running.options import EMBEDDED, GIVEN, NO_OPTIONS, VARIABLE, Choic
 from proctor.running.suite_hooks import agent_hint, hooks_of
 
 if TYPE_CHECKING:
-    from proctor.cases.files.attachments import Contents
+    from proctor.cases.files import Contents
 
 
 @dataclass(slots=True)
@@ -246,7 +246,7 @@ def _add_list(survey: CaseSurvey, specs: tuple[EvaluatorSpec, ...]) -> tuple[int
 def _look_at_files(survey: CaseSurvey, suite: Suite, case: Case) -> None:
     """What a file says is taken down before anything runs: an agent may change it."""
     if survey.contents is None:
-        from proctor.cases.files.attachments import Contents
+        from proctor.cases.files import Contents
 
         survey.contents = Contents(suite.base)
     survey.contents.of(case)

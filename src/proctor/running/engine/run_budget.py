@@ -47,7 +47,7 @@ class RunCosts:
         """Which agents the budget cannot count, as far as that is known before they answer; empty without a budget."""
         if self._budget.limit_usd is None:
             return ""
-        from proctor.agents.prices import unknown_cost
+        from proctor.agents.agent import unknown_cost
 
         agents = {item.agent.name: item.agent for item in plan.suites}
         told = [f"{name}: {why}" for name, agent in agents.items() if (why := unknown_cost(agent))]

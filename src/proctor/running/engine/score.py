@@ -10,12 +10,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from proctor.agents.agent import Reply, Usage
-from proctor.base.clock import CLOCK
 from proctor.base.errors import JudgeFailed, NeedsModel, ProctorError
 from proctor.base.json_data import Json, plain
 from proctor.base.records import changed, record
 from proctor.base.references import describe, place_of, shortened
-from proctor.base.threads import call_in_thread
+from proctor.base.threads import CLOCK, call_in_thread
 from proctor.cases.evaluator_specs import TOOL_EVALUATORS
 from proctor.cases.suite import NOTHING, Case, Criteria, ExpectedCall, NamedData, Suite, passes
 from proctor.evaluators.evaluation import (

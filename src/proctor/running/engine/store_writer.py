@@ -12,13 +12,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from typing import Any
 
-from proctor.base.clock import CLOCK
 from proctor.base.errors import StoreError
 from proctor.base.guard import CHILD, allow_at_least
 from proctor.base.json_data import fingerprint, plain
-from proctor.base.locks import FileLock
+from proctor.base.processes import FileLock
 from proctor.base.records import record
-from proctor.base.threads import end_fork_of
+from proctor.base.threads import CLOCK, end_fork_of
 from proctor.cases.suite import Case, EvaluatorSpec
 from proctor.results.case_encoding import planned_key
 from proctor.results.database import BUSY_SECONDS

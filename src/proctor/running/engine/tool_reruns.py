@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from proctor.agents.agent import Reply
-from proctor.agents.tool_doubles import DOUBLES, Doubles
+from proctor.agents.toolbox import DOUBLES, Doubles
 from proctor.cases.suite import Case
 from proctor.running.engine.ask import Answer
 from proctor.running.engine.plan import PlannedSuite
@@ -46,7 +46,7 @@ async def reexecuted(answer: Answer, case: Case, planned: PlannedSuite) -> Answe
 async def _passages(reply: Reply, tools: dict[str, Tool]) -> tuple[tuple[str, ...] | None, list[str]]:
     """What the agent says it read, then what its tools give."""
     from proctor.agents.tool_reexecution import passages_of, reexecute
-    from proctor.evaluators.tools.consistency import describe
+    from proctor.evaluators.tools.correctness import describe
 
     again = await reexecute(reply.tool_calls, tools)
     passages = dict.fromkeys([*(reply.retrieval_context or ()), *passages_of(again)])

@@ -17,7 +17,7 @@ from proctor.base.errors import UsageError
 from proctor.base.json_data import Json, json_text, plain
 from proctor.base.records import record
 from proctor.cases.evaluator_specs import with_implied
-from proctor.cases.files.attachments import Contents
+from proctor.cases.files import Contents
 from proctor.cases.suite import Case, ExpectedCall, Suite, Turn
 from proctor.evaluators.evaluation import collapse
 from proctor.results.case_encoding import question_key

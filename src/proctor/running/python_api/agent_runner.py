@@ -17,11 +17,11 @@ from proctor.agents.tool_reexecution import Reexecution, reexecute
 from proctor.agents.tool_reexecution import passages_of as reexecuted_passages
 from proctor.agents.toolbox import toolbox
 from proctor.base.errors import AgentFailed, UsageError
+from proctor.base.event_loops import run_in_kept_loop
 from proctor.base.fields import nearest
 from proctor.base.json_data import Json, plain, show
 from proctor.base.references import describe
-from proctor.base.threads import run_in_kept_loop
-from proctor.cases.files.attachments import Contents
+from proctor.cases.files import Contents
 from proctor.cases.formats.keywords import WORDS, from_python
 from proctor.cases.suite import Case, NamedData, Turn
 from proctor.evaluators.evaluation import Evaluable, Exchange, collapse

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from proctor.base.errors import ProctorError, UsageError
+from proctor.base.event_loops import without_loop
 from proctor.base.json_data import UNSET
 from proctor.base.references import describe
-from proctor.base.threads import without_loop
-from proctor.evaluators.datasets.dataset_store import DatasetStore
+from proctor.evaluators.datasets import DatasetStore
 from proctor.evaluators.evaluation import Evaluable, Evaluation, evaluate
-from proctor.results.passing import ScoreThreshold
+from proctor.results.run import ScoreThreshold
 from proctor.running.python_api.run_application import (
     Application,
     FromTrace,

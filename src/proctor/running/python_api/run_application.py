@@ -155,8 +155,7 @@ def _takes(runnable: Callable[..., Any], named: Mapping[str, Any]) -> bool:
 
 def evaluable_of(known: Evaluable, sighting: Sighting, from_trace: FromTrace | None = None) -> Evaluable:
     """What evaluators see of a call; raises `NothingSeen` if that would be nothing."""
-    from proctor.tracing.spans import build_tree
-    from proctor.tracing.trace_summary import tool_calls_of, usage_of
+    from proctor.tracing.spans import build_tree, tool_calls_of, usage_of
 
     spans, recording = sighting.spans, sighting.recording
     if not spans and (from_trace is not None or not recording.outputs):

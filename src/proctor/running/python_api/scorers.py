@@ -20,7 +20,7 @@ from proctor.base.json_data import Json, plain, show
 from proctor.base.records import record
 from proctor.base.references import describe
 from proctor.cases.suite import EvaluatorSpec, passes
-from proctor.evaluators.datasets.dataset_file import read_evaluators
+from proctor.evaluators.datasets import read_evaluators
 from proctor.evaluators.evaluation import (
     BadVerdict,
     Evaluable,
@@ -31,8 +31,7 @@ from proctor.evaluators.evaluation import (
 )
 from proctor.evaluators.judged_evaluator import Undecided, too_late
 from proctor.judging.context import WaitTimer, in_own_time
-from proctor.results.passing import ScoreThreshold
-from proctor.results.run import Outcome
+from proctor.results.run import Outcome, ScoreThreshold
 from proctor.running.python_api.run_application import is_being_cancelled
 from proctor.tracing.capture import untraced
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from proctor.agents.agent import BaseAgent
 from proctor.base.errors import StoreError
 from proctor.base.json_data import fingerprint
-from proctor.base.locks import FileLock
+from proctor.base.processes import FileLock
 from proctor.base.records import record
 from proctor.results.encoding import mask_trial
 from proctor.results.run import TrialResult

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from proctor.base.errors import StoreError
+from proctor.base.event_loops import run_in_kept_loop
 from proctor.base.json_data import Json, plain
 from proctor.base.records import record
-from proctor.base.threads import run_in_kept_loop
 from proctor.cases.suite import Suite
 from proctor.results.case_encoding import question_key
 from proctor.results.judge_calls import Tally

@@ -13,8 +13,7 @@ from proctor.base.errors import InvalidSuite
 from proctor.base.json_data import UNSET
 from proctor.cases.formats import adk
 from proctor.cases.matchers import Equals
-from proctor.cases.scenario import Scenario
-from proctor.cases.suite import EvaluatorSpec, ExpectedCall
+from proctor.cases.suite import EvaluatorSpec, ExpectedCall, Scenario
 
 
 def problems(folder: Path, data: Any) -> list[str]:

@@ -13,7 +13,7 @@ from proctor.base.fields import Document, Fields
 from proctor.base.json_data import UNSET, Json
 from proctor.base.source import Pointer
 from proctor.cases.formats.adk import ID_KEYS, SET_KEYS, is_row
-from proctor.cases.formats.adk.contents import (
+from proctor.cases.formats.adk.conversations import (
     ContentText,
     ToolUse,
     expected_call,
@@ -36,8 +36,7 @@ from proctor.cases.formats.adk.test_config import (
     name_of,
     session_of,
 )
-from proctor.cases.scenario import Scenario
-from proctor.cases.suite import NOTHING, Case, Expected, ExpectedCall, Suite, Turn
+from proctor.cases.suite import NOTHING, Case, Expected, ExpectedCall, Scenario, Suite, Turn
 
 
 def read_document(document: Document, gates: Gates | None = None) -> list[Suite]:
@@ -105,7 +104,7 @@ def _read_scenario(fields: Fields) -> Scenario | None:
     """What a simulated user is told, where the conversation is not written down."""
     if fields.take("conversation_scenario") is None:
         return None
-    from proctor.cases.formats.adk.scenarios import read_scenario
+    from proctor.cases.formats.adk.conversations import read_scenario
 
     if fields.take("conversation"):
         fields.problem("conversation", "is given beside a scenario, whose user makes up the turns; keep one of them")

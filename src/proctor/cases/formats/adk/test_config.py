@@ -121,7 +121,7 @@ def read_criteria(
 def _simulator(fields: Fields) -> Mapping[str, Json]:
     if fields.take("user_simulator_config") is None:
         return NOTHING
-    from proctor.cases.formats.adk.scenarios import read_simulator
+    from proctor.cases.formats.adk.conversations import read_simulator
 
     return read_simulator(fields.inside("user_simulator_config"))
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from proctor.base.env_files import environment_from
-from proctor.base.environment import substitute
+from proctor.base.environment import environment_from, substitute
 from proctor.base.errors import InvalidSuite, Problem, UsageError
 from proctor.base.fields import Document, Fields
 from proctor.base.json_data import Json

@@ -7,21 +7,21 @@ from collections.abc import Mapping, Sequence
 
 from proctor.base.environment import VARIABLE
 from proctor.base.json_data import UNSET, Json, plain, show
-from proctor.base.names import UniqueIds
 from proctor.base.records import record
 from proctor.base.source import Pointer, pointer_text
-from proctor.cases.formats.format_spec import Written
-from proctor.cases.formats.holodeck import EXTENSION
-from proctor.cases.formats.holodeck.agent_file import KEPT, describes_a_model
-from proctor.cases.formats.holodeck.metrics import EXACT, FLAGS, JUDGED, LEXICAL, MOST_RETRIES, RAG, STANDARD
-from proctor.cases.formats.holodeck.test_cases import EXPECTED_TOOLS, FILE_TYPES, MATCHER_KEYS, MOST_FILES
-from proctor.cases.formats.writing import (
+from proctor.cases.formats.format_spec import (
+    UniqueIds,
+    Written,
     cannot_express,
     given_names,
     one_file_each,
     unwritten_case_parts,
     written_extensions,
 )
+from proctor.cases.formats.holodeck import EXTENSION
+from proctor.cases.formats.holodeck.agent_file import KEPT, describes_a_model
+from proctor.cases.formats.holodeck.metrics import EXACT, FLAGS, JUDGED, LEXICAL, MOST_RETRIES, RAG, STANDARD
+from proctor.cases.formats.holodeck.test_cases import EXPECTED_TOOLS, FILE_TYPES, MATCHER_KEYS, MOST_FILES
 from proctor.cases.matchers import Equals, Fuzzy, Matcher, Regex
 from proctor.cases.suite import Attachment, Case, Criteria, EvaluatorSpec, ExpectedCall, Suite, Turn
 

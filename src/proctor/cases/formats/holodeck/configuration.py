@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from proctor.base.env_files import env_files
-from proctor.base.environment import substitute
+from proctor.base.environment import env_files, substitute
 from proctor.base.errors import InvalidSuite, Problem
 from proctor.base.fields import Document, Fields
 from proctor.base.json_data import Json

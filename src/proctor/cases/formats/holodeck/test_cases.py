@@ -7,10 +7,10 @@ from pathlib import Path
 
 from proctor.base.fields import Document, Fields, kind
 from proctor.base.json_data import UNSET, Json
-from proctor.base.names import UniqueIds
 from proctor.base.patterns import check_pattern
 from proctor.base.records import record
 from proctor.base.source import Pointer
+from proctor.cases.formats.format_spec import UniqueIds
 from proctor.cases.formats.holodeck.metrics import read_metrics
 from proctor.cases.matchers import Equals, Fuzzy, Matcher, Regex
 from proctor.cases.suite import NO_EXPECTATION, NOTHING, Attachment, Case, EvaluatorSpec, Expected, ExpectedCall, Turn

@@ -1,28 +1,264 @@
 """Edits cases in the text of a native file: what changes is written anew, and every other line stays as it is.
 
-The text is edited by the positions of its values. The result is read again and must come to exactly the data that was
-meant; where it does not, or where a value is shared by an alias, `CannotEdit` says so and nothing is written.
+`json_node` and `yaml_node` find where the objects and lists of a text begin and end.
 """
 
 from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from proctor.base.errors import InvalidSuite
+from proctor.base.errors import InvalidSuite, ProctorError
 from proctor.base.fields import Document
 from proctor.base.json_data import Json, plain
+from proctor.base.records import record
 from proctor.base.source import YAML_ENDINGS, Pointer, parse, pointer_text
+from proctor.base.yaml_source import compose_yaml
 from proctor.cases.formats.native import LINES
-from proctor.cases.formats.native.json_positions import CannotEdit, Node, json_member, json_node
 from proctor.cases.formats.native.parts import parse_lines
 from proctor.cases.formats.native.reader import read_case
-from proctor.cases.formats.native.writer import write_case
-from proctor.cases.formats.native.yaml_positions import yaml_member, yaml_node
+from proctor.cases.formats.native.writer import write_case, yaml_dumper
 from proctor.cases.suite import Case, Suite
+
+
+class CannotEdit(ProctorError):
+    """The text cannot be edited where it stands; the message says why."""
+
+
+@record
+class Node:
+    """A value in a text."""
+
+    kind: Literal["object", "list", "plain", "alias"]
+    start: int
+    end: int
+    """After its last character; what follows on the line, or between it and the next value, is not part of it."""
+    flow: bool = True
+    """Whether it stands between braces or brackets, and not on lines of its own."""
+    members: tuple[Member, ...] = ()
+    items: tuple[Node, ...] = ()
+
+    def member(self, name: str) -> Member | None:
+        return next((member for member in self.members if member.name == name), None)
+
+    def inside(self, part: str | int) -> Node | None:
+        if isinstance(part, int):
+            return self.items[part] if part < len(self.items) else None
+        found = self.member(part)
+        return None if found is None else found.node
+
+
+@record
+class Member:
+    """A key of an object, where the key begins, and its value."""
+
+    name: str
+    start: int
+    node: Node
+
+
+def newline_of(text: str) -> str:
+    """How lines end in a text."""
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+_TOKEN = re.compile(r'\s*+("[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{}:,]|[^\s\[\]{}:,"]++)', re.DOTALL)
+
+
+def json_node(text: str, *, lines: bool = False) -> Node:
+    """The whole text; of JSON Lines, a list of what its lines hold. The text has been parsed before."""
+    if not lines:
+        return _value(text, 0)[0]
+    rows: list[Node] = []
+    at = 0
+    for line in text.split("\n"):
+        if line.strip():
+            rows.append(_value(text, at)[0])
+        at += len(line) + 1
+    return Node("list", 0, len(text), items=tuple(rows))
+
+
+def _token(text: str, at: int) -> tuple[str, int, int]:
+    found = _TOKEN.match(text, at)
+    if found is None:
+        raise CannotEdit("the text ends too early")
+    return found.group(1), found.start(1), found.end(1)
+
+
+def _value(text: str, at: int) -> tuple[Node, int]:
+    """The value that begins at a position, and the position after it."""
+    token, start, end = _token(text, at)
+    if token not in "[{":
+        return Node("plain", start, end), end
+    members: list[Member] = []
+    items: list[Node] = []
+    at, closing = end, "]" if token == "[" else "}"
+    while (peeked := _token(text, at))[0] != closing:
+        if peeked[0] == ",":
+            at = peeked[2]
+        elif token == "[":
+            node, at = _value(text, at)
+            items.append(node)
+        else:
+            _, _, colon = _token(text, peeked[2])
+            node, at = _value(text, colon)
+            members.append(Member(json.loads(peeked[0]), peeked[1], node))
+    kind: Literal["object", "list"] = "list" if token == "[" else "object"
+    return Node(kind, start, peeked[2], members=tuple(members), items=tuple(items)), peeked[2]
+
+
+def json_member(text: str, node: Node, name: str, value: Json) -> tuple[int, int, str]:
+    """From where to where a member of an object is to be replaced, and by what; without one, it is put at the end."""
+    found = node.member(name)
+    first = node.members[0].start if node.members else node.end
+    line = text.rfind("\n", 0, first) + 1
+    indent = text[line:first]
+    spread = bool(node.members) and "\n" in text[node.start : first] and not indent.strip()
+    key, compact = json.dumps(name), _json_text(value, text)
+    if spread and len(compact) > 80:
+        closing = re.search(r"[ \t]*$", text[: node.end - 1])
+        unit = indent[len(closing.group()) if closing else 0 :] or "  "
+        compact = _json_text(value, text, unit).replace("\n", f"{newline_of(text)}{indent}")
+    member = f"{key}: {compact}"
+    if found is not None:
+        return found.start, found.node.end, member
+    if not node.members:
+        return node.end - 1, node.end - 1, member
+    end = node.members[-1].node.end
+    return end, end, f",{newline_of(text)}{indent}{member}" if spread else f", {member}"
+
+
+def _json_text(value: Json, text: str, indent: str | None = None) -> str:
+    """In the characters of the file: a file of plain ASCII stays one."""
+    written = json.dumps(value, ensure_ascii=text.isascii(), indent=indent)
+    try:
+        written.encode()
+    except UnicodeEncodeError:  # half a pair of surrogates can only be written as an escape
+        return json.dumps(value, indent=indent)
+    return written
+
+
+LINE_WIDTH = 120
+
+_ALIAS = re.compile(r"\*[^\s,\[\]{}]+")
+_REST_OF_LINE = re.compile(r"([ \t]*(?:#[^\r\n]*)?)(?=\r?\n|\r?$)")
+
+
+def yaml_node(text: str) -> Node:
+    """The whole text, which has been parsed before."""
+    return _node(text, compose_yaml(text), 0, set())
+
+
+def _node(text: str, node: Any, after: int, seen: set[int]) -> Node:
+    """A node that stands somewhere after a position; one that was met before is an alias of it."""
+    import yaml
+
+    if id(node) in seen:
+        found = _ALIAS.search(text, after)
+        if found is None:
+            raise CannotEdit("an alias cannot be found in the text")
+        return Node("alias", found.start(), found.end())
+    seen.add(id(node))
+    start, end = node.start_mark.index, node.end_mark.index
+    if isinstance(node, yaml.ScalarNode):
+        return Node("plain", start, _end_of_scalar(text, node))
+    flow = bool(node.flow_style)
+    if isinstance(node, yaml.SequenceNode):
+        items: list[Node] = []
+        for item in node.value:
+            items.append(_node(text, item, items[-1].end if items else start, seen))
+        return Node("list", start, end if flow or not items else items[-1].end, flow, items=tuple(items))
+    members: list[Member] = []
+    for key, value in node.value:
+        inner = _node(text, value, key.end_mark.index, seen)
+        members.append(Member(str(key.value), key.start_mark.index, inner))
+    last = end if flow or not members else members[-1].node.end
+    return Node("object", start, last, flow, members=tuple(members))
+
+
+def _end_of_scalar(text: str, node: Any) -> int:
+    """A block of lines ends with its last line of text, unless it says that empty ones belong to it."""
+    start, end = node.start_mark.index, node.end_mark.index
+    if node.style not in ("|", ">") or "+" in text[start : text.find("\n", start) + 1]:
+        return int(end)
+    return int(start) + len(text[start:end].rstrip())
+
+
+def yaml_member(text: str, node: Node, name: str, value: Json) -> tuple[int, int, str]:
+    """From where to where a member of a mapping is to be replaced, and by what; a new one stands after `input`."""
+    found = node.member(name)
+    if node.flow:
+        return _flow_member(text, node, found, name, value)
+    if found is not None:
+        start, end = found.start, found.node.end
+        rest = _rest_of_line(text, end)
+        written = _lines(text, node, name, value, width=None if rest.strip() else LINE_WIDTH)
+        written[0] += rest.rstrip() if rest.strip() else ""
+        return start, end + len(rest), newline_of(text).join(written)
+    last = (name == "expected" and node.member("input")) or node.members[-1]
+    lines = _lines(text, node, name, value)
+    column = " " * _column(text, node.members[0].start)
+    end = last.node.end
+    if text[end - 1 : end] == "\n":
+        return end, end, column + newline_of(text).join(lines) + newline_of(text)
+    end += len(_rest_of_line(text, end))
+    return end, end, newline_of(text) + column + newline_of(text).join(lines)
+
+
+def _flow_member(text: str, node: Node, found: Member | None, name: str, value: Json) -> tuple[int, int, str]:
+    member = _dumped({name: value}, flow=True).strip()[1:-1]
+    if found is not None:
+        return found.start, found.node.end, member
+    if not node.members:
+        return node.end - 1, node.end - 1, member
+    last = (name == "expected" and node.member("input")) or node.members[-1]
+    return last.node.end, last.node.end, f", {member}"
+
+
+def _rest_of_line(text: str, end: int) -> str:
+    found = _REST_OF_LINE.match(text, end)
+    if found is None:
+        line = text.count("\n", 0, end) + 1
+        raise CannotEdit(f"line {line} goes on where a value ends")
+    return found.group(1)
+
+
+def _lines(text: str, node: Node, name: str, value: Json, width: int | None = LINE_WIDTH) -> list[str]:
+    """The member on lines of its own, indented like its siblings but for the first."""
+    column = " " * _column(text, node.members[0].start)
+    first, *more = _dumped({name: value}, width=width).rstrip("\n").split("\n")
+    return [first, *(f"{column}{line}" if line else "" for line in more)]
+
+
+def _column(text: str, at: int) -> int:
+    return at - (text.rfind("\n", 0, at) + 1)
+
+
+def _dumped(data: Json, *, flow: bool = False, width: int | None = None) -> str:
+    """Lists stand one level inside their key, as people write them."""
+    import yaml
+
+    class Dumper(yaml_dumper()):  # type: ignore[misc]
+        def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+            super().increase_indent(flow, False)
+
+        def ignore_aliases(self, data: Any) -> bool:
+            return True
+
+    return str(
+        yaml.dump(
+            data,
+            Dumper=Dumper,
+            sort_keys=False,
+            allow_unicode=True,
+            width=width or 1_000_000_000,
+            default_flow_style=flow,
+        )
+    )
 
 
 def edit_cases(path: Path, text: str, suite: Suite, changed: Mapping[int, Case]) -> str:

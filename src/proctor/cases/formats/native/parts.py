@@ -1,4 +1,4 @@
-"""Parts of the native format that most files do not use: bare lists and JSON Lines, tool doubles, scenarios.
+"""Parts of the native format that most files do not use: bare lists and JSON Lines, tool doubles, scenarios, waivers.
 
 Bare lists and lines are brought to the one shape with `cases`; problems keep the line where they stand in the file.
 """
@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields as fields_of
 from pathlib import Path
+from typing import Final
 
 from proctor.base.errors import InvalidSuite, Problem
 from proctor.base.fields import Document, Fields, kind, nearest
@@ -16,8 +17,7 @@ from proctor.base.json_data import Json
 from proctor.base.source import Pointer, lines_of, parse_json
 from proctor.cases.formats.native import LINES
 from proctor.cases.matchers import BadForm, Matcher, parse, parse_state
-from proctor.cases.scenario import LONGEST, STOP, USUAL_TURNS, Scenario
-from proctor.cases.suite import NOTHING, Case, Double, Quarantine, Waiver
+from proctor.cases.suite import LONGEST, NOTHING, STOP, USUAL_TURNS, Case, Double, Quarantine, Scenario, Waiver
 
 
 def parse_lines(path: Path, text: str) -> list[Json]:
@@ -285,7 +285,6 @@ def read_quarantine(fields: Fields) -> Quarantine | None:
 
 def read_waivers(fields: Fields, cases: Sequence[Case]) -> tuple[Waiver, ...]:
     """Mutants that are no weakness of the suite, each with the reason why."""
-    from proctor.cases.mutant_kinds import KINDS
 
     ids = [case.id for case in cases]
 
@@ -295,11 +294,44 @@ def read_waivers(fields: Fields, cases: Sequence[Case]) -> tuple[Waiver, ...]:
         waiver = Waiver(
             kind_of_mutant, own.text("reason", "", required=True, blank=False), own.text("case", blank=False)
         )
-        if kind_of_mutant and kind_of_mutant not in KINDS:
-            own.problem("mutant", f"{kind_of_mutant!r} is no kind of mutant{nearest(kind_of_mutant, KINDS)}")
+        if kind_of_mutant and kind_of_mutant not in MUTANT_KINDS:
+            own.problem("mutant", f"{kind_of_mutant!r} is no kind of mutant{nearest(kind_of_mutant, MUTANT_KINDS)}")
         if waiver.case is not None and waiver.case not in ids:
             own.problem("case", f"no case is called {waiver.case!r}{nearest(waiver.case, ids)}")
         own.done()
         return waiver
 
     return tuple(fields.each("waivers", read))
+
+
+MUTANT_KINDS: Final[Mapping[str, str]] = {
+    "answer-emptied": "the answer is empty",
+    "answer-truncated": "the answer ends in the middle",
+    "answer-refused": "the answer refuses",
+    "question-repeated": "the answer repeats the question",
+    "other-answer": "the answer is that of another case",
+    "extra-turn": "the agent asks back instead of answering",
+    "number-changed": "one digit of a number is another",
+    "date-changed": "a date is another",
+    "unit-changed": "the unit of a number is another",
+    "name-changed": "a name is another",
+    "negation-changed": "a statement says the opposite",
+    "keyword-denied": "the expected keywords stand in a denial only",
+    "result-ignored": "what the tools gave is not in the answer",
+    "told-to-pass": "a refusal asks to be graded as correct",
+    "field-missing": "a field of the answer is missing",
+    "call-dropped": "a tool call is not made",
+    "call-repeated": "a tool call is made twice",
+    "calls-reordered": "two tool calls have changed places",
+    "other-tool": "another tool is called instead",
+    "call-added": "a tool is called though none is needed",
+    "forbidden-tool": "a forbidden tool is called as well",
+    "argument-number": "one digit of an argument is another",
+    "argument-date": "a date in an argument is another",
+    "argument-id": "an id in an argument is another",
+    "argument-text": "the text of an argument is another",
+    "argument-missing": "an argument is missing",
+    "tokens-doubled": "the answer takes twice the tokens",
+    "latency-tenfold": "the answer takes ten times as long",
+}
+"""The kinds of mutants that `proctor mutate` makes of an answer: suites waive them by these names."""

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from proctor.cases.mutant_kinds import KINDS
+from proctor.cases.formats.native.parts import MUTANT_KINDS
 
 Json = Any
 Seconds = Field(default=None, gt=0)
@@ -239,7 +239,7 @@ class SettingsModel(_Model):
 class WaiverModel(_Model):
     """A mutant that `proctor mutate` does not hold against the suite, and why."""
 
-    mutant: str = Field(description="The kind of mutant.", json_schema_extra={"enum": list(KINDS)})
+    mutant: str = Field(description="The kind of mutant.", json_schema_extra={"enum": list(MUTANT_KINDS)})
     reason: Filled = Field(description="Why nothing needs to notice it.")
     case: Filled | None = Field(default=None, description="The id of the one case it holds for; all if none is named.")
 

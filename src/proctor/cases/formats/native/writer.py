@@ -11,12 +11,10 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from proctor.base.json_data import UNSET, Json, json_text, plain
-from proctor.base.names import UniqueIds
 from proctor.cases.evaluator_specs import unwritable_arguments, with_implied, write_specs
-from proctor.cases.formats.format_spec import Written
+from proctor.cases.formats.format_spec import UniqueIds, Written, expressible
 from proctor.cases.formats.native import LINES
 from proctor.cases.formats.native.parts import write_doubles, write_scenario
-from proctor.cases.formats.writing import expressible
 from proctor.cases.suite import (
     NO_EXPECTATION,
     Case,

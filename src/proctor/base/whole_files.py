@@ -1,0 +1,34 @@
+"""Files that are written whole or not at all, so that a reader never finds half of one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Gives the block the path of a draft, which takes the place of `path` once the block has ended well.
+
+    Missing folders are made, a link stays a link and a file keeps its permissions. A device or a pipe has no place for
+    a draft and is written directly.
+    """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        yield path
+        return
+    target = Path(os.path.realpath(path))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = target.with_name(f".{target.name[:80]}.{os.urandom(4).hex()}.tmp")
+    try:
+        yield draft
+        if target.exists():
+            import shutil
+
+            shutil.copymode(target, draft)
+        draft.replace(target)
+    except BaseException:
+        with suppress(OSError):
+            draft.unlink()
+        raise

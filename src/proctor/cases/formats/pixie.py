@@ -1,0 +1,331 @@
+"""pixie's datasets of every generation: entries with arguments for an application and evaluators for its answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from proctor.base.fields import Document, Fields
+from proctor.base.json_data import UNSET, Json, json_text, plain
+from proctor.base.source import Pointer
+from proctor.cases.evaluator_specs import INHERITED, read_specs, unwritable_arguments, write_specs
+from proctor.cases.formats.format_spec import (
+    JSON_AND_YAML,
+    Declaration,
+    UniqueIds,
+    Written,
+    cannot_express,
+    given_names,
+    mentions_key,
+    one_file_each,
+    slug,
+    unwritten_case_parts,
+    written_extensions,
+)
+from proctor.cases.suite import (
+    NO_EXPECTATION,
+    NOTHING,
+    Case,
+    Criteria,
+    EvaluatorSpec,
+    Expected,
+    NamedData,
+    Settings,
+    Suite,
+    Turn,
+)
+
+NAME = "pixie"
+EXTENSION = "x-pixie"
+"""The key of `Case.extra` that keeps an answer recorded in the dataset."""
+
+_ENTRY_KEYS = frozenset(
+    "entry_kwargs input_data test_case eval_input expectation expected_output eval_metadata".split()
+)
+_DATASET_KEYS = frozenset("name runnable evaluators entries items".split())
+
+
+def recognises(path: Path, data: Json) -> bool:
+    """Datasets have `entries` or `items` of a telling shape, or name a `runnable`."""
+    if not isinstance(data, dict) or "cases" in data or "test_cases" in data:
+        return False
+    if "runnable" in data:
+        return True
+    rows = data.get("entries", data.get("items"))
+    if not isinstance(rows, list):
+        return False
+    if not rows:
+        return data.keys() <= _DATASET_KEYS
+    return any(isinstance(row, dict) and not _ENTRY_KEYS.isdisjoint(row) for row in rows)
+
+
+def _resembles(path: Path, text: str) -> bool:
+    return path.suffix in JSON_AND_YAML and mentions_key(text, "entry_kwargs")
+
+
+DECLARED = Declaration(
+    endings=(".json",),
+    own_keys=frozenset({"runnable"}),
+    resembles=_resembles,
+    agent_hint='add "runnable": "app.py:App", or ',
+)
+
+
+def read(document: Document) -> list[Suite]:
+    """The one suite a dataset is."""
+    fields = Fields(document, document.data)
+    name = fields.text("name", document.path.stem, blank=False)
+    runnable = fields.text("runnable", blank=False)
+    evaluators = fields.take("evaluators")
+    defaults = () if evaluators is None else read_specs(document, evaluators, fields.at("evaluators"), defaults=None)
+    cases = _read_rows(fields, defaults)
+    extra = fields.extensions()
+    fields.done()
+    if not evaluators:
+        _require_evaluators(document, cases)
+    suite = Suite(
+        name=name,
+        cases=tuple(case for case, _ in cases),
+        evaluators=defaults,
+        agent=runnable,
+        path=document.path,
+        format=NAME,
+        warnings=tuple(document.warnings),
+        extra=extra or NOTHING,
+    )
+    document.finish(suite)
+    return [suite]
+
+
+def _read_rows(fields: Fields, defaults: tuple[EvaluatorSpec, ...]) -> list[tuple[Case, Pointer]]:
+    if fields.has("entries") and fields.has("items"):
+        fields.problem("items", "cannot stand beside 'entries'; keep one of them")
+    key = "items" if fields.has("items") and not fields.has("entries") else "entries"
+    fields.take("items")
+    rows = fields.items(key, required=True, least=1) or []
+    ids = UniqueIds()
+    pointers = [(*fields.at(key), index) for index in range(len(rows))]
+    return [
+        (_Row(fields.document, row, pointer, first_generation=key == "items").read(ids, defaults), pointer)
+        for row, pointer in zip(rows, pointers, strict=True)
+    ]
+
+
+def _require_evaluators(document: Document, cases: list[tuple[Case, Pointer]]) -> None:
+    """Nothing passes for lack of a check; said once when it is true of the whole dataset."""
+    bare = [pointer for case, pointer in cases if case.evaluators is None]
+    if bare and len(bare) == len(cases):
+        document.problem((), "has no evaluators; list some under 'evaluators', for the dataset or for each entry")
+        return
+    for pointer in bare:
+        document.problem(
+            pointer, "has no evaluators, and the dataset has none to inherit; list some under 'evaluators'"
+        )
+
+
+class _Row:
+    """One entry, whose fields may stand at its top level or inside `test_case`."""
+
+    def __init__(self, document: Document, data: Json, pointer: Pointer, *, first_generation: bool) -> None:
+        self._document = document
+        self._outer = Fields(document, data, pointer)
+        self._inner = self._outer.inside("test_case")
+        self._first_generation = first_generation
+
+    def read(self, ids: UniqueIds, defaults: tuple[EvaluatorSpec, ...]) -> Case:
+        if not self._outer.valid or (self._inner is not None and not self._inner.valid):
+            return Case(id="", turns=(), evaluators=())
+        description = self._holder("description").text("description", required=True, blank=False) or ""
+        turn_input, inputs = self._input()
+        metadata = self._holder("eval_metadata").mapping("eval_metadata")
+        case = Case(
+            id=ids.claim(slug(description) or "entry"),
+            turns=(Turn(turn_input, self._expected()),),
+            description=description,
+            evaluators=self._evaluators(defaults),
+            inputs=inputs,
+            metadata=metadata or NOTHING,
+            extra=self._extra() or NOTHING,
+        )
+        for fields in (self._outer, self._inner):
+            if fields is not None:
+                fields.done()
+        return case
+
+    def _holder(self, name: str) -> Fields:
+        """Where a field stands; a field given in both places is a mistake."""
+        if self._inner is None:
+            return self._outer
+        if self._outer.has(name) and self._inner.has(name):
+            self._outer.problem(name, "is given twice, here and in test_case")
+            self._inner.take(name)
+        return self._outer if self._outer.has(name) else self._inner
+
+    def _either(self, *names: str) -> tuple[Fields, str] | None:
+        """Where a field that has two names is given, and by which of them."""
+        places = [(self._holder(name), name) for name in names]
+        given = [(holder, name) for holder, name in places if holder.has(name)]
+        for holder, name in places:
+            holder.take(name)
+        if len(given) > 1:
+            self._document.problem(self._outer.pointer, f"has both {' and '.join(names)}; keep one of them")
+        return given[0] if given else None
+
+    def _input(self) -> tuple[Json, tuple[NamedData, ...]]:
+        if given := self._either("entry_kwargs", "input_data"):
+            holder, name = given
+            inputs = self._named_inputs()
+            if name == "entry_kwargs" and self._must_have_inputs() and not inputs:
+                self._document.problem(
+                    self._outer.pointer,
+                    'needs \'eval_input\' with at least one item, such as [{"name": "input", "value": "Hello"}]; '
+                    "only entries with 'input_data' can do without",
+                )
+            return holder.mapping(name, {}), inputs
+        if not self._first_generation:
+            self._document.problem(self._outer.pointer, "needs 'entry_kwargs' or 'input_data' (an object)")
+            return {}, self._named_inputs()
+        holder = self._holder("eval_input")
+        if not holder.has("eval_input"):
+            self._document.problem(holder.pointer, "needs 'eval_input' (what the application is given)")
+        return holder.take("eval_input"), ()
+
+    def _must_have_inputs(self) -> bool:
+        """Only 0.6 demands them of every entry; what is no list has been complained of already."""
+        given = self._holder("eval_input").take("eval_input")
+        is_flat = self._inner is None and not self._outer.has("input_data")
+        return is_flat and (given is None or isinstance(given, list))
+
+    def _named_inputs(self) -> tuple[NamedData, ...]:
+        items = self._holder("eval_input").each("eval_input", self._named_input)
+        names: set[str] = set()
+        for index, item in enumerate(items):
+            if item.name and item.name in names:
+                place = (*self._holder("eval_input").at("eval_input"), index, "name")
+                self._document.problem(place, f"{item.name!r} is given twice; the application could not tell which")
+            names.add(item.name)
+        return tuple(items)
+
+    def _named_input(self, data: Json, pointer: Pointer) -> NamedData:
+        fields = Fields(self._document, data, pointer)
+        if not fields.valid:
+            return NamedData("", None)
+        name = fields.text("name", required=True, blank=False) or ""
+        if not fields.has("value"):
+            self._document.problem(pointer, "needs 'value'")
+        value = fields.take("value")
+        fields.done()
+        return NamedData(name, value)
+
+    def _expected(self) -> Expected:
+        given = self._either("expectation", "expected_output")
+        return Expected(output=given[0].take(given[1])) if given else NO_EXPECTATION
+
+    def _evaluators(self, defaults: tuple[EvaluatorSpec, ...]) -> tuple[EvaluatorSpec, ...] | None:
+        holder = self._holder("evaluators")
+        value = holder.take("evaluators")
+        inherits = isinstance(value, list) and all(entry == INHERITED for entry in value) and not defaults
+        if value is None or value == [] or inherits:
+            return None
+        return read_specs(self._document, value, holder.at("evaluators"), defaults=defaults)
+
+    def _extra(self) -> dict[str, Json]:
+        extra = self._outer.extensions()
+        holder = self._holder("eval_output")
+        recorded = holder.take("eval_output") if self._first_generation else None
+        if recorded is not None:
+            extra[EXTENSION] = {"eval_output": recorded}
+            self._document.warn(holder.at("eval_output"), "is kept as a record; the agent is run all the same")
+        return extra
+
+
+def write(suites: Sequence[Suite], ending: str = "") -> Written:
+    """One dataset per suite."""
+    return one_file_each(
+        suites, lambda suite, losses: json_text(_dataset(suite, losses)), name="dataset", ending=".json"
+    )
+
+
+def _dataset(suite: Suite, losses: list[str]) -> dict[str, Json]:
+    where = f"suite {suite.name!r}"
+    data: dict[str, Json] = {"name": suite.name}
+    if isinstance(suite.agent, str):
+        data["runnable"] = suite.agent
+    unwritten = {
+        "its description": suite.description,
+        "its agent": suite.agent if not isinstance(suite.agent, str) else None,
+        "its criteria": suite.criteria != Criteria(),
+        "its settings": suite.settings != Settings(),
+        "its judge": suite.judge is not None,
+    }
+    losses += cannot_express(where, given_names(unwritten))
+    if suite.evaluators:
+        data["evaluators"] = write_specs(suite.evaluators, defaults=())
+        _note_options(where, suite.evaluators, losses)
+    data |= written_extensions(where, suite.extra, losses)
+    single = [case for case in suite.cases if len(case.turns) == 1]
+    losses.extend(
+        f"case {case.id!r}: a conversation of {len(case.turns)} turns cannot be expressed; it is left out"
+        for case in suite.cases
+        if len(case.turns) != 1
+    )
+    # 0.6 demands named inputs with every entry; later generations, which say input_data, do not.
+    key = "entry_kwargs" if single and all(case.inputs for case in single) else "input_data"
+    ids = UniqueIds()
+    data["entries"] = [_entry(suite, case, key, ids, losses) for case in single]
+    return data
+
+
+def _entry(suite: Suite, case: Case, key: str, ids: UniqueIds, losses: list[str]) -> dict[str, Json]:
+    where, turn = f"case {case.id!r}", case.turns[0]
+    description = case.description if case.description.strip() else case.id
+    entry: dict[str, Json] = {key: _arguments(where, turn, losses), "description": description}
+    if case.inputs:
+        entry["eval_input"] = [{"name": item.name, "value": plain(item.value)} for item in case.inputs]
+    if turn.expected.output is not UNSET:
+        entry["expectation"] = plain(turn.expected.output)
+    if case.metadata:
+        entry["eval_metadata"] = plain(case.metadata)
+    specs = case.evaluators if turn.evaluators is None else turn.evaluators
+    if specs:
+        entry["evaluators"] = write_specs(specs, defaults=suite.evaluators)
+        _note_options(where, [spec for spec in specs if spec not in suite.evaluators], losses)
+    elif specs is not None and suite.evaluators:
+        losses.append(f"{where}: having no evaluators cannot be expressed; it inherits the dataset's")
+    entry |= written_extensions(where, case.extra, losses)
+    derived = ids.claim(slug(description) or "entry")
+    if derived != case.id:
+        losses.append(f"{where}: its id cannot be expressed; it will be read as {derived!r}")
+    losses += cannot_express(where, [*_unwritten_turn_parts(turn), *unwritten_case_parts(case)])
+    return entry
+
+
+def _arguments(where: str, turn: Turn, losses: list[str]) -> Json:
+    if isinstance(turn.input, Mapping):
+        return plain(turn.input)
+    losses.append(f"{where}: its input is not an object; it is written as the argument 'input'")
+    return {"input": plain(turn.input)}
+
+
+def _unwritten_turn_parts(turn: Turn) -> list[str]:
+    return given_names(
+        {
+            "expected keywords": turn.expected.keywords is not None,
+            "expected tool calls": turn.expected.tool_calls is not None,
+            "expected context": turn.expected.context is not None,
+            "retrieval context": turn.retrieval_context is not None,
+            "attachments": turn.attachments,
+            "metadata of the turn": turn.metadata,
+            "what another format said of the turn": turn.extra,
+        }
+    )
+
+
+def _note_options(where: str, specs: Sequence[EvaluatorSpec], losses: list[str]) -> None:
+    for spec in specs:
+        if spec != EvaluatorSpec(spec.name):
+            losses.append(f"{where}: the settings of evaluator {spec.title!r} are written in a form only Proctor reads")
+        losses.extend(
+            f"{where}: argument {name!r} of evaluator {spec.title!r} cannot be expressed"
+            for name in unwritable_arguments(spec)
+        )

@@ -1,0 +1,278 @@
+"""`proctor accept SUITE`: what an agent did, looked at and accepted, becomes what is expected of it."""
+
+from __future__ import annotations
+
+import codecs
+import itertools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from proctor.base.errors import InvalidSuite, UsageError
+from proctor.base.json_data import show
+from proctor.base.source import YAML_ENDINGS
+from proctor.cases.formats.format_spec import moved
+from proctor.cases.formats.loading import declaration, format_named, load
+from proctor.cases.formats.native import LINES
+from proctor.cases.suite import NO_EXPECTATION, Suite
+from proctor.cli.configuration import command_configuration
+from proctor.cli.grade import MOST_SHOWN, QUIT, asked, can_ask, facts_text, person_named, rows_from
+from proctor.cli.options_and_output import case_option, json_option, say, say_json, stdout_kept_clear, store_option
+from proctor.cli.suite_files import check_ending, format_for, read_bytes, write_file, written_as
+from proctor.reporting.explain import Fact, call_text, expected_lines, shown
+from proctor.reporting.terminal.screen import one_line
+from proctor.reporting.wording import counted
+from proctor.running.engine.selection import CaseFilter, check_names, parse_words, split_places
+from proctor.running.options import RunOptions
+from proctor.running.people.expectation_recording import (
+    Proposal,
+    answer_of,
+    ask_anew,
+    complete,
+    from_run,
+    proposals,
+    read_acceptances,
+    recorded,
+)
+from proctor.running.people.grading import BadGrade
+
+Accepted = dict[str, tuple[Proposal, str]]
+
+
+@click.command("accept")
+@click.argument("source", metavar="SUITE")
+@click.option("--agent", metavar="REF", help="Instead of the suite's own: file.py:name, a URL, cmd:...")
+@click.option("--run", "run_id", metavar="RUN", help="Take the answers of a kept run instead of asking the agent.")
+@case_option
+@click.option("-k", "words", metavar="EXPR", help="Only cases that fit: refund and not slow.")
+@click.option(
+    "--expect",
+    type=click.Choice(("both", "answer", "tools")),
+    default="both",
+    help="What of it is to be expected (default: both the answer and the tool calls).",
+)
+@click.option("--from", "decisions", metavar="FILE", help="Which cases are accepted: rows of --json, filled in.")
+@click.option("--accept-all", is_flag=True, help="Accept everything without looking at it.")
+@click.option("--by", metavar="NAME", help="Who accepts (default: your user name).")
+@click.option("--output", metavar="FILE", type=click.Path(path_type=Path), help="Instead of editing SUITE itself.")
+@click.option("--force", is_flag=True, help="Overwrite.")
+@json_option
+@store_option
+def command(source: str, **given: Any) -> int:
+    """Ask the agent the cases of SUITE, show what it did, and write what a person accepts as what is expected of it.
+
+    On a terminal, each case is shown and asked about. Elsewhere they are only shown, unless --from or --accept-all says
+    what is accepted. The accepted cases are edited in SUITE itself, where every other line stays as it is; a suite of
+    another format than Proctor's own is written to SUITE.recorded.yaml. --json prints the rows that --from takes.
+    """
+    _check(given)
+    (file, *_), places = split_places([source])
+    with stdout_kept_clear(given["as_json"]):
+        suite = _suite(file)
+        check_names((*given["case_ids"], *places), ((suite.name, suite.path, case.id) for case in suite.cases))
+        given["case_ids"] += places
+        target = _target(suite, given["output"], given["force"]) if not given["as_json"] else Path()
+        before = read_bytes(suite.path)
+        offered = _offered(suite, given)
+    if given["as_json"]:
+        say_json("proposal-row", [proposal.row() for proposal in offered])
+        return 0
+    if not any(not proposal.refusal for proposal in offered):
+        _tell(offered)
+        say("error: no case has an answer that could be recorded", err=True)
+        return 4
+    accepted = _accepted(offered, given)
+    return 0 if accepted is None else _write(suite, accepted, target, given["expect"], before)
+
+
+def _check(given: dict[str, Any]) -> None:
+    ways = [f"--{name}" for name, key in (("from", "decisions"), ("accept-all", "accept_all")) if given[key]]
+    ways += ["--json"] if given["as_json"] else []
+    if len(ways) > 1:
+        raise UsageError(f"{' and '.join(ways)} exclude each other")
+    if given["run_id"] is not None and given["agent"] is not None:
+        raise UsageError("--run takes answers that are there, so that no --agent is asked; use one of them")
+
+
+def _suite(source: str) -> Suite:
+    suites = _loaded(source)
+    if len(suites) != 1:
+        raise UsageError(f"{source} holds {len(suites)} suites; name the file of one")
+    for warning in suites[0].warnings:
+        say(f"warning: {warning}", err=True)
+    return suites[0]
+
+
+def _loaded(source: str) -> list[Suite]:
+    """Cases of which nothing is expected yet are what this is for."""
+    from proctor.cases.formats.native.reader import UNSCORED
+
+    try:
+        return load([source])
+    except InvalidSuite as error:
+        if not error.read or any(problem.message != UNSCORED for problem in error.problems):
+            raise
+        return list(error.read)
+
+
+def _target(suite: Suite, given: Path | None, force: bool) -> Path:
+    """Where it is written; known before the person is asked anything."""
+    path = suite.path or Path("suite.yaml")
+    if given is None and suite.path is not None and _editor(suite.format) is not None:
+        return path
+    target = given or path.with_name(f"{path.name.partition('.')[0] or path.stem}.recorded.yaml")
+    check_ending(format_for(target), target)
+    if target.exists() and not force:
+        raise UsageError(f"{target} exists; say --force to overwrite it, or name another with --output")
+    return target
+
+
+def _offered(suite: Suite, given: dict[str, Any]) -> list[Proposal]:
+    configuration = command_configuration()
+    folder = configuration.store(given["store"])
+    select = CaseFilter(None if given["words"] is None else parse_words(given["words"]), ids=given["case_ids"])
+    if given["run_id"] is not None:
+        found = from_run(folder, given["run_id"], suite.name)
+    else:
+        options = RunOptions(
+            fallback=configuration.settings, keep_secrets=configuration.values.get("keep_secrets", False)
+        )
+        found = ask_anew(suite, options, given["agent"], select, folder)
+    run_id, agent, trials = found
+    offered = proposals(suite, trials, run_id, agent, select)
+    if not offered:
+        raise UsageError("no case is selected, so nothing was recorded")
+    return offered
+
+
+def _accepted(offered: Sequence[Proposal], given: dict[str, Any]) -> Accepted | None:
+    """What is accepted, by whom; `None` where no person could be asked."""
+    who = person_named(given["by"])
+    if given["decisions"] is not None:
+        return read_acceptances(rows_from(given["decisions"]), offered, who)
+    if given["accept_all"]:
+        _tell(offered)
+        fit = [proposal for proposal in offered if not proposal.refusal]
+        many = counted(len(fit), "case")
+        say(f"WARNING: {many} accepted without anybody looking; what was wrong is expected from now on", err=True)
+        return {proposal.case.id: (proposal, f"{who} (--accept-all)") for proposal in fit}
+    if not can_ask():
+        _tell(offered)
+        say("nothing is written: accept on a terminal, with --from FILE, or with --accept-all")
+        return None
+    return _ask_all(offered, who)
+
+
+def _ask_all(offered: Sequence[Proposal], who: str) -> Accepted:
+    say("y accepts what the agent did, n or nothing leaves the case as it is, q ends.\n")
+    accepted: Accepted = {}
+    for number, proposal in enumerate(offered, 1):
+        say(f"{number} of {len(offered)}  {_described(proposal)}")
+        if proposal.refusal:
+            say("")
+            continue
+        answer = asked("accept? [y/n/q] ", _yes_or_no)
+        if answer is QUIT:
+            break
+        if answer:
+            accepted[proposal.case.id] = proposal, who
+        say("")
+    return accepted
+
+
+def _yes_or_no(text: str) -> bool:
+    word = text.lower()
+    if word not in ("y", "yes", "n", "no"):
+        raise BadGrade("y, n or q")
+    return word in ("y", "yes")
+
+
+def _write(suite: Suite, accepted: Accepted, target: Path, part: Any, before: bytes | None) -> int:
+    if not accepted:
+        say("nothing was accepted, so nothing is written")
+        return 0
+    changed = recorded(suite, accepted, part)
+    whole, unexpected = complete(changed)
+    if _is_editable(suite, target) and before is not None:
+        _edit(suite, changed, accepted, target, before)
+        left = len(suite.cases) - len(accepted)
+        said = "nothing is expected of it yet"
+    else:
+        _convert(whole, target)
+        left = len(whole.cases) - len(accepted)
+        said = "left out: nothing is expected of it yet"
+    for case in unexpected:
+        say(f"{one_line(case)}: {said}", err=True)
+    rest = f", {counted(left, 'case')} left as before" if left else ""
+    say(f"wrote {target} ({counted(len(accepted), 'case')} recorded{rest})")
+    return 0
+
+
+def _is_editable(suite: Suite, target: Path) -> bool:
+    """Whether the text of the suite can become that of the target: the same language, and the same relative paths."""
+    path = suite.path
+    if path is None or _editor(suite.format) is None or _editor(suite.format) != _editor(format_for(target)):
+        return False
+    alike = any(path.suffix in kind and target.suffix in kind for kind in (YAML_ENDINGS, LINES, (".json",)))
+    return alike and path.resolve().parent == target.resolve().parent
+
+
+def _editor(name: str) -> Callable[..., str] | None:
+    """What edits suites of this format in place."""
+    known = format_named(name)
+    return None if known is None else declaration(known).edit
+
+
+def _edit(suite: Suite, changed: Suite, accepted: Accepted, target: Path, before: bytes) -> None:
+    """Put the accepted cases into the text of the suite."""
+    from proctor.cases.formats.native.editing import CannotEdit
+
+    path, edit = Path(str(suite.path)), _editor(suite.format)
+    assert edit is not None
+    if read_bytes(path) != before:
+        raise UsageError(f"{path} was changed in the meantime; nothing is written, record it again")
+    bom = codecs.BOM_UTF8 if before.startswith(codecs.BOM_UTF8) else b""
+    cases = {index: case for index, case in enumerate(changed.cases) if case.id in accepted}
+    try:
+        text = edit(path, before.decode("utf-8-sig"), suite, cases)
+    except CannotEdit as error:
+        raise UsageError(f"{path} cannot be edited: {error}; name another file with --output") from None
+    write_file(target, bom + text.encode())
+
+
+def _convert(whole: Suite, target: Path) -> None:
+    """Write the suite anew, in the format that the target's name asks for."""
+    written = written_as([moved(whole, target.parent)], format_for(target), target)
+    for path, text in {
+        target: written.text,
+        **{target.parent / name: text for name, text in written.companions},
+    }.items():
+        write_file(path, text)
+    for loss in written.losses:
+        say(f"not expressed: {loss}", err=True)
+
+
+def _tell(offered: Sequence[Proposal]) -> None:
+    for proposal in offered:
+        say(f"{_described(proposal)}\n")
+
+
+def _described(proposal: Proposal) -> str:
+    """The case, which of several trials is shown, what was expected so far, and what the agent did, turn by turn."""
+    case, trial = proposal.case, proposal.trial
+    facts: list[Fact] = [Fact("  shown", proposal.chosen)] if "," in proposal.chosen else []
+    for turn, reply in itertools.zip_longest(case.turns, () if trial is None else trial.replies[: len(case.turns)]):
+        facts.append(Fact("  input", shown(turn.input)))
+        if turn.expected != NO_EXPECTATION:
+            facts.append(Fact("  expected so far", "\n".join(expected_lines(turn.expected, MOST_SHOWN))))
+        if reply is None or reply.error is not None:
+            break
+        facts.append(Fact("  answer", show(answer_of(reply)) or "(an empty answer)"))
+        calls = "\n".join(call_text(call, MOST_SHOWN) for call in reply.tool_calls)
+        facts.append(Fact("  calls", calls or "none"))
+    if proposal.refusal:
+        facts.append(Fact("  not recorded", proposal.refusal))
+    told = facts_text(facts)
+    return f"{one_line(case.id)}\n{told}"

@@ -1,1 +1,0 @@
-"""Judged by one choice with a reason, each choice worth a score."""

@@ -1,0 +1,260 @@
+"""Evaluators that compare the answer as data: numbers, JSON, lists."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import field
+from typing import Any, ClassVar
+
+from proctor.base.errors import UsageError
+from proctor.base.json_data import Json, show
+from proctor.base.records import record
+from proctor.cases.suite import NamedData
+from proctor.evaluators.evaluation import (
+    Evaluable,
+    Evaluation,
+    NothingToCompare,
+    compared,
+    expectation_of,
+    parse_json,
+    plain_of,
+    quote,
+    require_choice,
+    require_flags,
+    require_number,
+)
+from proctor.evaluators.json_diff import NUMBER_SCORERS, STRING_SCORERS, Comparison, as_items, number_score, pair_up
+from proctor.evaluators.text.keywords import read_number
+
+_SHOWN_DIFFERENCES = 20
+
+
+@record
+class NumericDiff:
+    """How close the answer is to the expected number: one minus the difference over the sum of sizes.
+
+    Numbers may be text with separators, a percent or a currency sign. An answer that is no number scores 0; an
+    expectation that is none leaves nothing to compare.
+    """
+
+    version: ClassVar[str] = "1"
+
+    def __call__(self, evaluable: Evaluable) -> Evaluation:
+        expectation, output = expectation_of(evaluable, "NumericDiff"), evaluable.output
+        wanted = read_number(expectation)
+        if wanted is None:
+            raise NothingToCompare(f"NumericDiff needs a number to compare with, and expects {quote(expectation)}")
+        got = read_number(output)
+        if got is None:
+            return Evaluation(0.0, f"{compared(expectation, output)}, which is no number")
+        details = {"expected": wanted, "got": got, "difference": got - wanted}
+        return Evaluation(number_score(wanted, got), compared(expectation, output), details)
+
+
+@record
+class Numeric:
+    """The answer is the expected number, within a tolerance: absolute, or relative to the expected one."""
+
+    version: ClassVar[str] = "1"
+    absolute_tolerance: float = 1e-6
+    relative_tolerance: float = 0.0
+    accept_percent: bool = False
+    accept_thousands_separators: bool = False
+
+    def __post_init__(self) -> None:
+        require_number("absolute_tolerance", self.absolute_tolerance)
+        require_number("relative_tolerance", self.relative_tolerance)
+        require_flags(accept_percent=self.accept_percent, accept_thousands_separators=self.accept_thousands_separators)
+
+    def __call__(self, evaluable: Evaluable) -> Evaluation:
+        expectation, output = expectation_of(evaluable, "Numeric"), evaluable.output
+        wanted = read_number(expectation, separators=True, percent=True, currency=False)
+        if wanted is None:
+            raise NothingToCompare(f"Numeric needs a number to compare with, and expects {quote(expectation)}")
+        got = read_number(
+            output, separators=self.accept_thousands_separators, percent=self.accept_percent, currency=False
+        )
+        if got is None:
+            return Evaluation(0.0, f"{compared(expectation, output)}, which is no number{self._would_help(output)}")
+        allowed = max(self.absolute_tolerance, self.relative_tolerance * abs(wanted))
+        off = abs(got - wanted)
+        # The last digit of a difference of decimals is noise: 0.3 - 0.2 is more than 0.1.
+        fits = off <= allowed or off - allowed <= 1e-12 * max(abs(wanted), abs(got), allowed)
+        relation = "within" if fits else "not within"
+        reasoning = f"{compared(expectation, output)}, {relation} {allowed:g} of it"
+        return Evaluation(float(fits), reasoning, {"expected": wanted, "got": got, "off_by": off, "allowed": allowed})
+
+    def _would_help(self, output: Json) -> str:
+        if read_number(output, currency=False) is None:
+            return ""
+        flag = "accept_percent" if "%" in output and not self.accept_percent else "accept_thousands_separators"
+        return f" unless {flag} is set"
+
+
+@record
+class JSONDiff:
+    """How much of the expected data is there: the mean over keys and items, all the way down.
+
+    Text that holds a JSON object or list is read as that. A key that is missing counts as null. Values of different
+    types are compared as JSON text; true and false are never numbers.
+    """
+
+    version: ClassVar[str] = "1"
+    string_scorer: Any = "levenshtein"
+    """A name, or from Python anything that compares two texts: an evaluator, a scorer of autoevals, a function."""
+    number_scorer: str = "numeric"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "string_scorer", self.string_scorer or "levenshtein")
+        if not callable(self.string_scorer):
+            require_choice("string_scorer", self.string_scorer, tuple(STRING_SCORERS))
+        require_choice("number_scorer", self.number_scorer, tuple(NUMBER_SCORERS))
+
+    def __call__(self, evaluable: Evaluable) -> Evaluation:
+        expectation, output = expectation_of(evaluable, "JSONDiff"), evaluable.output
+        strings = self.string_scorer if isinstance(self.string_scorer, str) else pair_scorer(self.string_scorer)
+        comparison = Comparison(strings, self.number_scorer)
+        score = min(1.0, max(0.0, comparison.score(plain_of(expectation), plain_of(output))))
+        worst = sorted(comparison.differences, key=lambda difference: difference.score)[:_SHOWN_DIFFERENCES]
+        if not worst and score == 1.0:
+            return Evaluation(1.0, f"the data are as expected: {quote(expectation)}")
+        named = [
+            f"{d.place or 'the value'} is {quote(d.got, 40)} instead of {quote(d.expected, 40)}" for d in worst[:3]
+        ]
+        more = len(comparison.differences) - len(named)
+        reasoning = "; ".join(named) + (f"; and {more} more" if more > 0 else "")
+        listed = [{"place": d.place, "expected": d.expected, "got": d.got, "score": d.score} for d in worst]
+        return Evaluation(score, reasoning or compared(expectation, output), {"differences": listed})
+
+
+@record
+class ValidJSON:
+    """The answer is a JSON object or list or, given a schema, any JSON that fulfils it.
+
+    The schema is the one given here and never the case's expectation, which is an answer and not a schema.
+    """
+
+    version: ClassVar[str] = "1"
+    schema: dict[str, Any] | None = None
+    _validator: Any = field(init=False, repr=False, compare=False, default=None)
+
+    def __post_init__(self) -> None:
+        if self.schema is not None:
+            object.__setattr__(self, "_validator", _validator(self.schema))
+
+    def __call__(self, evaluable: Evaluable) -> Evaluation:
+        output = evaluable.output
+        if output is None:
+            return Evaluation(0.0, "there is no output")
+        try:
+            data = parse_json(output) if isinstance(output, str) else plain_of(output)
+        except ValueError as error:
+            fenced = "; it is inside a code fence" if output.lstrip().startswith("```") else ""
+            return Evaluation(0.0, f"the output is not JSON ({error}){fenced}: {quote(output)}")
+        if self._validator is not None:
+            return self._fulfils(data)
+        if isinstance(data, (dict, list)):
+            return Evaluation(1.0, f"the output is a JSON {'object' if isinstance(data, dict) else 'list'}")
+        return Evaluation(0.0, f"the output is JSON but neither an object nor a list: {quote(output)}")
+
+    def _fulfils(self, data: Json) -> Evaluation:
+        errors = []
+        for error in self._validator.iter_errors(data):
+            errors.append({"place": "/".join(map(str, error.instance_path)), "message": error.message})
+            if len(errors) == _SHOWN_DIFFERENCES:
+                break
+        if not errors:
+            return Evaluation(1.0, "the output fulfils the schema")
+        first = "; ".join(f"{e['place'] or 'the document'}: {e['message']}" for e in errors[:3])
+        return Evaluation(
+            0.0, f"the output does not fulfil the schema: {' '.join(show(first, 300).split())}", {"errors": errors}
+        )
+
+
+def _validator(schema: Any) -> Any:
+    if not isinstance(schema, dict):
+        raise ValueError(f"schema must be a JSON Schema object, not {quote(schema)}")
+    import jsonschema_rs
+
+    try:
+        return jsonschema_rs.validator_for(schema, retriever=_no_retrieval)
+    except ValueError as error:
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f"schema is not a JSON Schema: {reason}") from None
+
+
+def _no_retrieval(uri: str) -> Any:
+    raise ValueError(f"{uri} is elsewhere; only references within the schema are followed")
+
+
+@record
+class ListContains:
+    """How well the items of the answer cover the expected ones, in whatever order, paired for the best total.
+
+    A list may be JSON text; anything else is a list of one. The score is the sum over pairs divided by the longer
+    list, or by the expected one where extra entities are allowed.
+    """
+
+    version: ClassVar[str] = "1"
+    allow_extra_entities: bool = False
+    pairwise: str = "levenshtein"
+    pairwise_scorer: Any = field(default=None, repr=False)
+    """From Python, instead of `pairwise`: an evaluator, a scorer of autoevals, or a function of two items."""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.pairwise_scorer, str):
+            object.__setattr__(self, "pairwise", self.pairwise_scorer)
+            object.__setattr__(self, "pairwise_scorer", None)
+        elif self.pairwise_scorer is not None and not callable(self.pairwise_scorer):
+            raise UsageError(f"ListContains: pairwise_scorer must be callable, not {self.pairwise_scorer!r:.80}")
+        require_flags(allow_extra_entities=self.allow_extra_entities)
+        require_choice("pairwise", self.pairwise, ("levenshtein", "exact"))
+
+    def __call__(self, evaluable: Evaluable) -> Evaluation:
+        expected = as_items(expectation_of(evaluable, "ListContains"))
+        got = as_items(evaluable.output)
+        if not expected and self.allow_extra_entities:
+            raise NothingToCompare("ListContains has no expected items to look for, and extra ones are allowed")
+        if not expected and not got:
+            return Evaluation(1.0, "no items are expected and there are none")
+        scorer = None if self.pairwise_scorer is None else pair_scorer(self.pairwise_scorer)
+        pairing = pair_up(expected, got, exact=self.pairwise == "exact", scorer=scorer)
+        size = len(expected) if self.allow_extra_entities else max(len(expected), len(got))
+        score = min(1.0, sum(pair.score for pair in pairing.pairs) / size)
+        paired = {pair.expected for pair in pairing.pairs if pair.score == 1.0}
+        imperfect = [item for index, item in enumerate(expected) if index not in paired]
+        reasoning = f"{len(paired)} of {len(expected)} expected items found exactly among {len(got)}"
+        if imperfect:
+            reasoning += f"; not found as they are: {quote(imperfect, 160)}"
+        pairs = [{"expected": expected[p.expected], "got": got[p.got], "score": p.score} for p in pairing.pairs[:100]]
+        return Evaluation(score, reasoning, {"pairs": pairs, "approximate": pairing.approximate})
+
+
+def pair_scorer(scorer: Any) -> Callable[[Any, Any], float]:
+    """A function of an expected and a given value that asks an evaluator, a scorer of autoevals, or any callable."""
+    made = scorer() if isinstance(scorer, type) else scorer
+
+    def score(expected: Any, got: Any) -> float:
+        if callable(getattr(made, "eval", None)):
+            found = made.eval(output=got, expected=expected)
+        elif _takes_one(made):
+            found = made(Evaluable(eval_output=(NamedData("output", got),), expectation=expected))
+        else:
+            found = made(got, expected)
+        if inspect.isawaitable(found):
+            getattr(found, "close", lambda: None)()
+            raise UsageError(f"{type(made).__name__} is asynchronous and cannot compare pairs; give a sync one")
+        value = getattr(found, "score", found)
+        return min(1.0, max(0.0, float(value or 0.0)))
+
+    return score
+
+
+def _takes_one(scorer: Any) -> bool:
+    """Whether it is an evaluator, which takes all in one, and no function of two values."""
+    try:
+        parameters = inspect.signature(scorer).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    return sum(each.kind is not each.KEYWORD_ONLY and each.default is each.empty for each in parameters) == 1

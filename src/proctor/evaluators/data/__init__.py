@@ -1,1 +1,0 @@
-"""Whether an answer read as data is the expected data."""

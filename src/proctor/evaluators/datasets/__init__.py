@@ -1,1 +1,0 @@
-"""Datasets that Python and the command line fill: entries as evaluators see them."""

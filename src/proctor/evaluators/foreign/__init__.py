@@ -1,1 +1,0 @@
-"""Evaluators written for other tools."""

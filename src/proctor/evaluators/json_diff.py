@@ -1,0 +1,186 @@
+"""Compares data part by part, so that one wrong field costs one field; pairs the items of lists without order."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+
+from proctor.base.json_data import Json, canonical
+from proctor.base.records import record
+from proctor.evaluators.evaluation import data_of, embedded, text_of
+from proctor.evaluators.text.text_comparison import edit_score
+from proctor.evaluators.tools.matching import best_assignment
+
+_DEEPEST_EMBEDDED = 200
+
+
+def number_score(expected: float, got: float) -> float:
+    """One minus the difference over the sum of sizes; scaled first, so that the largest numbers do not overflow."""
+    largest = max(abs(expected), abs(got))
+    if not largest:
+        return 1.0
+    left, right = expected / largest, got / largest
+    return 1.0 - abs(left - right) / (abs(left) + abs(right))
+
+
+STRING_SCORERS: dict[str, Callable[[str, str], float]] = {
+    "levenshtein": edit_score,
+    "exact": lambda expected, got: float(expected == got),
+}
+NUMBER_SCORERS: dict[str, Callable[[float, float], float]] = {
+    "numeric": number_score,
+    "exact": lambda expected, got: float(expected == got),
+    "levenshtein": lambda expected, got: edit_score(text_of(expected), text_of(got)),
+}
+
+
+@record
+class Difference:
+    """One place where the data are not the same."""
+
+    place: str
+    expected: Json
+    got: Json
+    score: float
+
+
+class Comparison:
+    """Walks two pieces of data at once and notes every leaf that is not the same."""
+
+    def __init__(self, string_scorer: str | Callable[[str, str], float], number_scorer: str) -> None:
+        self._strings = STRING_SCORERS[string_scorer] if isinstance(string_scorer, str) else string_scorer
+        self._numbers = NUMBER_SCORERS[number_scorer]
+        self.differences: list[Difference] = []
+
+    def score(self, expected: Json, got: Json, place: str = "", depth: int = 0) -> float:
+        """Objects: the mean over the keys of both. Lists: place by place, over the longer one. Leaves by type."""
+        if depth < _DEEPEST_EMBEDDED:
+            expected, got = embedded(expected), embedded(got)
+        if isinstance(expected, dict) and isinstance(got, dict):
+            keys = list(expected) + [key for key in got if key not in expected]
+            pairs = [(f"{place}.{key}" if place else key, expected.get(key), got.get(key)) for key in keys]
+            return self._mean(pairs, depth)
+        if isinstance(expected, list) and isinstance(got, list):
+            longest = max(len(expected), len(got))
+            left, right = (side + [None] * (longest - len(side)) for side in (expected, got))
+            score = self._mean([(f"{place}[{i}]", left[i], right[i]) for i in range(longest)], depth)
+            # An item beyond the shorter list is missing even when it is null, unlike a key.
+            beyond = range(min(len(expected), len(got)), longest)
+            surplus = sum(left[i] is None and right[i] is None for i in beyond)
+            return score - surplus / longest if surplus else score
+        score = self._leaf(expected, got)
+        if score < 1.0:
+            self.differences.append(Difference(place, expected, got, score))
+        return score
+
+    def _mean(self, pairs: list[tuple[str, Json, Json]], depth: int) -> float:
+        if not pairs:
+            return 1.0
+        return sum(self.score(left, right, place, depth + 1) for place, left, right in pairs) / len(pairs)
+
+    def _leaf(self, expected: Json, got: Json) -> float:
+        if expected is None or got is None:
+            return float(expected is got)
+        if isinstance(expected, str) and isinstance(got, str):
+            return self._strings(expected, got)
+        if isinstance(expected, bool) or isinstance(got, bool):
+            return float(expected is got)
+        if isinstance(expected, (int, float)) and isinstance(got, (int, float)):
+            return self._number(expected, got)
+        return self._strings(canonical(expected), canonical(got))
+
+    def _number(self, expected: float, got: float) -> float:
+        try:
+            return self._numbers(expected, got)
+        except OverflowError:
+            return float(expected == got)
+
+
+LARGEST_ASSIGNMENT = 90_000
+"""The product of lengths up to which the best pairing is sought; beyond it, equal items and then neighbours pair."""
+
+
+@record
+class Pair:
+    """An expected item and the item it was paired with, by index."""
+
+    expected: int
+    got: int
+    score: float
+
+
+@record
+class Pairing:
+    """Which items belong together; an approximate one may have missed a better whole."""
+
+    pairs: list[Pair]
+    approximate: bool = False
+
+
+def as_items(value: Json) -> list[Json]:
+    """The items of a list or of a JSON list in text; nothing has none, anything else is one item itself."""
+    data = data_of(value)
+    if isinstance(data, list):
+        return data
+    return [] if data is None or data == "" else [data]
+
+
+def pair_up(
+    expected: list[Json], got: list[Json], *, exact: bool, scorer: Callable[[Json, Json], float] | None = None
+) -> Pairing:
+    """Each expected item with at most one other, for the greatest total similarity."""
+    if scorer is not None:
+        scores = [[scorer(a, b) for b in got] for a in expected]
+        return Pairing([Pair(i, j, scores[i][j]) for i, j in best_assignment(scores)] if got else [])
+    if exact:
+        return Pairing(_equal_pairs(expected, got))
+    if len(expected) * len(got) <= LARGEST_ASSIGNMENT:
+        return Pairing(_best_pairs(expected, got, list(range(len(expected))), list(range(len(got)))))
+    pairs = _equal_pairs(expected, got)
+    left = _without(len(expected), {pair.expected for pair in pairs})
+    right = _without(len(got), {pair.got for pair in pairs})
+    if len(left) * len(right) <= LARGEST_ASSIGNMENT:
+        pairs += _best_pairs(expected, got, left, right)
+    else:
+        texts = [(i, j, _text(expected[i]), _text(got[j])) for i, j in zip(left, right, strict=False)]
+        pairs += [Pair(i, j, edit_score(a, b)) for i, j, a, b in texts]
+    return Pairing(sorted(pairs, key=lambda pair: pair.expected), approximate=True)
+
+
+def _best_pairs(expected: list[Json], got: list[Json], left: list[int], right: list[int]) -> list[Pair]:
+    wanted = [_text(expected[index]) for index in left]
+    given = [_text(got[index]) for index in right]
+    scores = [[edit_score(a, b) for b in given] for a in wanted]
+    return [Pair(left[i], right[j], scores[i][j]) for i, j in best_assignment(scores)]
+
+
+def _equal_pairs(expected: list[Json], got: list[Json]) -> list[Pair]:
+    places: dict[str, list[int]] = defaultdict(list)
+    for index in reversed(range(len(got))):
+        places[_identity(got[index])].append(index)
+    pairs = []
+    for index, item in enumerate(expected):
+        if found := places.get(_identity(item)):
+            pairs.append(Pair(index, found.pop(), 1.0))
+    return pairs
+
+
+def _without(count: int, taken: set[int]) -> list[int]:
+    return [index for index in range(count) if index not in taken]
+
+
+def _text(item: Json) -> str:
+    return item if isinstance(item, str) else _identity(item)
+
+
+def _identity(item: Json) -> str:
+    """One text per value, in which 1 and 1.0 are the same and true and 1 are not."""
+    return canonical(_integral(item))
+
+
+def _integral(item: Json) -> Json:
+    if isinstance(item, float) and item.is_integer():
+        return int(item)
+    if isinstance(item, dict):
+        return {key: _integral(value) for key, value in item.items()}
+    return [_integral(value) for value in item] if isinstance(item, list) else item

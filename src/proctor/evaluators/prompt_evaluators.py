@@ -1,0 +1,157 @@
+"""Evaluators made of a text: a prompt for a judge, or criteria for a person or an agent that grades later."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from pydantic import BaseModel, Field
+
+from proctor.base.errors import UsageError
+from proctor.base.json_data import UNSET, fingerprint, plain
+from proctor.base.records import record
+from proctor.evaluators.evaluation import Evaluable, Evaluation, EvaluationPending, NothingToCompare
+from proctor.evaluators.judged_evaluator import Judged
+from proctor.evaluators.judged_texts import answer_text, as_text, question_text
+from proctor.judging.judge import Judge, Question
+
+PIXIES_MODEL = "gpt-4o-mini"
+"""What pixie asks where a client is given and no model."""
+NAMES = ("eval_input", "eval_output", "expectation", "expected_output")
+"""What a template may name in braces; the last two are the same."""
+
+SCORE = (
+    "Where these instructions name something as given below, it is the material of that name. Give a score from 0 to "
+    "1, where 1 is as good as can be by these instructions, and the reasoning behind it."
+)
+
+
+class Scored(BaseModel):
+    reasoning: str = Field(description="what speaks for and against, in a few sentences")
+    score: float = Field(ge=0, le=1, description="from 0 to 1")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PromptEvaluator(Judged):
+    """Asks the judge what the template asks, and takes the score it gives."""
+
+    name: str
+    prompt_template: str
+    model: Any = field(default=None, repr=False)  # may hold the key of a client
+
+    def __post_init__(self) -> None:
+        for label, text in (("name", self.name), ("prompt_template", self.prompt_template)):
+            if not isinstance(text, str) or not text.strip():
+                raise ValueError(f"create_llm_evaluator needs a {label} that says something, not {text!r}")
+        _require_names(self.name, self.prompt_template)
+
+    @property
+    def version(self) -> str:
+        """Changes with the prompt and the judge; never with a key."""
+        judge = self.model
+        if isinstance(judge, Mapping):
+            judge = {key: value for key, value in judge.items() if key != "api_key"}
+        elif callable(getattr(judge, "ask", None)):
+            judge = getattr(judge, "name", None)
+        return fingerprint(self.prompt_template, plain(judge))
+
+    async def assess(self, evaluable: Evaluable, judge: Judge) -> Evaluation:
+        reply = await judge.ask(self._question(evaluable))
+        return Evaluation(reply.score, reply.reasoning)
+
+    def _question(self, evaluable: Evaluable) -> Question[Any]:
+        named = dict.fromkeys(match[1] for match in _placeholder().finditer(self.prompt_template))
+        instructions = _placeholder().sub(lambda match: f"(the {match[1]} given below)", self.prompt_template)
+        return Question(
+            kind="prompt",
+            version=1,
+            instructions=f"{instructions.strip()}\n\n{SCORE}",
+            material={name: _value(name, evaluable) for name in named},
+            reply=Scored,
+        )
+
+
+def create_llm_evaluator(name: str, prompt_template: str, *, model: Any = None, client: Any = None) -> PromptEvaluator:
+    """An evaluator that puts `prompt_template` to a judge, with what `{eval_input}` and the like in it stand for.
+
+    `model` names the judge as `provider:model`; a name without a provider is OpenAI's. Without `model` the judge of the
+    suite is asked. Of an `openai.OpenAI` as `client`, the address and the key are used; any other client is called.
+    """
+    if client is not None:
+        from proctor.judging.client_judge import judge_of_client
+
+        judge: Any = judge_of_client(client, model, PIXIES_MODEL)
+    elif isinstance(model, str) and model.strip():
+        judge = _with_provider(model.strip())
+    else:
+        judge = model
+    return PromptEvaluator(name=name, prompt_template=prompt_template, model=judge)
+
+
+def _with_provider(model: str) -> str:
+    """pixie's names are OpenAI's, fine-tuned models included (`ft:gpt-4o-mini:…`)."""
+    is_named = model == "embedded" or (":" in model and not model.startswith("ft:"))
+    return model if is_named else f"openai:{model}"
+
+
+def _value(name: str, evaluable: Evaluable) -> str:
+    if name == "eval_input":
+        return question_text(evaluable)
+    if name == "eval_output":
+        return answer_text(evaluable)
+    if evaluable.expectation is UNSET:
+        raise NothingToCompare(f"the prompt has {{{name}}}, and the case has no expected output")
+    return as_text(evaluable.expectation)
+
+
+@functools.cache
+def _placeholder() -> re.Pattern[str]:
+    """A known name in braces. All other braces are part of the prompt."""
+    return re.compile(r"\{{1,2}\s{0,8}(" + "|".join(NAMES) + r")\s{0,8}\}{1,2}")
+
+
+def _require_names(name: str, template: str) -> None:
+    inside = re.search(r"\{\s{0,8}(" + "|".join(NAMES) + r")\s{0,8}[\[.!:][^{}]{0,60}\}?", template)
+    if inside:
+        raise ValueError(
+            f"{name}: {inside[0]} reaches into a value, which a template cannot; write {{{inside[1]}}}, the judge is "
+            "given all of it"
+        )
+    if not _placeholder().search(template):
+        shown = ", ".join(f"{{{known}}}" for known in NAMES[:3])
+        raise ValueError(f"{name}: the template has none of {shown}, so that the judge would see nothing of the answer")
+
+
+class AgentEvaluationPending(EvaluationPending):
+    """No grade was given yet; carries the criteria for the grader."""
+
+    def __init__(self, evaluator_name: str, criteria: str) -> None:
+        self.evaluator_name = evaluator_name
+        super().__init__(f"{evaluator_name} waits for a grade: {criteria}", criteria=criteria)
+
+
+@record
+class GradedLater:
+    """Leaves every answer to a grader; the outcome is `pending` until there is a grade."""
+
+    name: str
+    criteria: str
+
+    @property
+    def version(self) -> str:
+        """Changes with what graders are asked."""
+        return fingerprint(self.name, self.criteria)
+
+    def __call__(self, evaluable: Evaluable) -> NoReturn:
+        raise AgentEvaluationPending(self.name, self.criteria)
+
+
+def create_agent_evaluator(name: str, criteria: str) -> GradedLater:
+    """An evaluator for what no formula can score: `criteria` tells the grader, a person or an agent, what is good."""
+    for label, text in (("name", name), ("criteria", criteria)):
+        if not isinstance(text, str) or not text.strip():
+            raise UsageError(f"create_agent_evaluator needs a {label} that says something, not {text!r}")
+    return GradedLater(name.strip(), criteria.strip())

@@ -1,1 +1,0 @@
-"""Whether an answer does harm, gives secrets away, or lets itself be steered."""

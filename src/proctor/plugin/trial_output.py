@@ -1,0 +1,127 @@
+"""What pytest shows of a trial: its lines with `-s`, and for one that did not pass, all that a person needs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from _pytest._code.code import ExceptionChainRepr, ReprEntryNative, ReprFileLocation, ReprTraceback
+
+from proctor.agents.agent import NOT_BACK, ToolCall
+from proctor.base.json_data import show
+from proctor.reporting.explain import BRIEF, FULL, answer, as_text, explain, one_line_reason, shorten
+from proctor.reporting.terminal.screen import encodable, one_line, visible
+from proctor.reporting.wording import trial_name
+from proctor.results.run import Outcome, TrialResult
+
+INSTRUMENT = "Nothing is known about the agent: the instrument or the infrastructure broke."
+REUSED = "The answer is from an earlier session, since agent and question are unchanged (--proctor-reuse)."
+
+
+class TrialFailed(Exception):
+    """The agent did not pass."""
+
+    def __init__(self, trial: TrialResult) -> None:
+        super().__init__(one_line_reason(trial))
+        self.trial = trial
+
+
+class TrialBroken(Exception):
+    """Nothing could be measured; says why, and has the trial if there was one."""
+
+    def __init__(self, reason: str, trial: TrialResult | None = None) -> None:
+        super().__init__(reason)
+        self.trial = trial
+
+
+def failure_text(error: TrialFailed | TrialBroken, *, verbose: bool) -> str:
+    """The whole story, for the terminal and for JUnit."""
+    trial = error.trial
+    if trial is None:
+        return f"{INSTRUMENT}\n{visible(str(error))}\n"
+    lines = [title_of(trial)]
+    if trial.outcome is Outcome.ERROR:
+        lines.append(INSTRUMENT)
+    lines.append(story_of(trial, verbose=verbose))
+    if trial.reused:
+        lines.append(REUSED)
+    return "\n".join(lines) + "\n"
+
+
+def title_of(trial: TrialResult) -> str:
+    """Which trial it is, on one line whatever it is called."""
+    return one_line(f"{trial.suite}/{trial.case.id}: {trial.outcome.value}")
+
+
+def story_of(trial: TrialResult, *, verbose: bool) -> str:
+    """Question, answer, tool calls, scores and reasons, in two columns."""
+    return visible(as_text(explain(trial, FULL if verbose else BRIEF)))
+
+
+def shown(text: str, message: str, path: Path, line: int) -> ExceptionChainRepr:
+    """A representation that goes through pytest's reports, also from another process, with its one-line message."""
+    told = ReprTraceback([ReprEntryNative([text])], extraline=None, style="native")
+    place = ReprFileLocation(str(path), line, one_line(message))
+    return ExceptionChainRepr([(told, place, None)])
+
+
+SIGNS = {"case": "🤖", "tool": "🔧", "ok": "✅", "bad": "❌", "answer": "💬"}
+PLAIN_SIGNS = {"case": ">", "tool": "*", "ok": "[ok]", "bad": "[x]", "answer": "-"}
+
+LONGEST = 500
+
+
+def case_line(case_id: str, number: int, signs: dict[str, str]) -> str:
+    return f"{signs['case']} Running test case: {trial_name(case_id, number)}"
+
+
+def tool_lines(trial: TrialResult, signs: dict[str, str]) -> Iterator[str]:
+    """Every call with its arguments and result; that there was none is worth a line as well."""
+    calls = [call for reply in trial.replies for call in reply.tool_calls]
+    if not calls and trial.is_answered:
+        yield f"{signs['tool']} No tool was called"
+    for call in calls:
+        yield f"{signs['tool']} Tool: {call.name}"
+        yield from _call_lines(call)
+
+
+def answer_lines(trial: TrialResult, signs: dict[str, str]) -> Iterator[str]:
+    """What was answered, or why there is no answer."""
+    if trial.replies:
+        last = trial.replies[-1]
+        said = shorten(answer(last), LONGEST)
+        if said or last.error is None:
+            yield f"{signs['answer']} {said or '(an empty answer)'}{'' if last.error is None else ' (so far)'}"
+    if trial.reason:
+        yield f"{signs['bad']} {shorten(trial.reason, LONGEST)}"
+
+
+def present_signs() -> dict[str, str]:
+    """Signs that can be shown now, and later on the terminal if what is printed is kept until then."""
+    for stream in (sys.stdout, sys.__stdout__):
+        encoding = getattr(stream, "encoding", None)
+        if encoding is not None and encodable("".join(SIGNS.values()), encoding) != "".join(SIGNS.values()):
+            return PLAIN_SIGNS
+    return SIGNS
+
+
+def tell(*lines: str) -> None:
+    """Print lines, whatever they hold and whatever the terminal can show."""
+    encoding = getattr(sys.stdout, "encoding", None)
+    for line in lines:
+        print(encodable(visible(line), encoding))  # noqa: T201  tests capture it, or show it with -s
+
+
+def _call_lines(call: ToolCall) -> Iterator[str]:
+    if call.raw_arguments is not None:
+        yield f"   Arguments, which are not a JSON object: {shorten(call.raw_arguments, LONGEST)}"
+    elif call.arguments:
+        yield "   Arguments:"
+        yield from (f"     - {name}: {shorten(show(value), LONGEST)}" for name, value in call.arguments.items())
+    else:
+        yield "   Arguments: none"
+    if call.error is not None:
+        yield f"   {'Result' if call.error == NOT_BACK else 'Raised'}: {shorten(call.error, LONGEST)}"
+    elif call.result is not None:
+        yield f"   Result: {shorten(show(call.result), LONGEST)}"

@@ -1,0 +1,220 @@
+"""What makes a build red: what the gate found, in words, and the cases with their places, for GitHub and GitLab."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TextIO
+
+from proctor.base.json_data import Json
+from proctor.base.records import record
+from proctor.cases.formats.loading import case_lines
+from proctor.reporting.explain import one_line_reason
+from proctor.reporting.terminal.screen import visible
+from proctor.reporting.wording import counted
+from proctor.results.gate import Standing
+from proctor.results.gate_outcome import QUARANTINED, GatedCase, GateOutcome, case_text, drift_text
+from proctor.results.run import Outcome, Run
+from proctor.results.verdict import RunVerdict
+
+CASES_SHOWN = 30
+TITLES = {
+    Standing.PROVEN.value: "worse",
+    Standing.OPEN.value: "in doubt",
+    Standing.IMPROVED.value: "better",
+    Standing.CLEARED.value: "as usual after all",
+    Standing.AS_USUAL.value: "as usual",
+    Standing.NEW.value: "new",
+    Standing.NO_OUTCOME.value: "not measured",
+    QUARANTINED: "in quarantine",
+}
+STANDING_OUTCOMES = {
+    Standing.PROVEN.value: Outcome.FAILED,
+    Standing.OPEN.value: Outcome.PENDING,
+    Standing.IMPROVED.value: Outcome.PASSED,
+    Standing.NO_OUTCOME.value: Outcome.ERROR,
+}
+VERDICTS = {
+    "regression": "REGRESSION",
+    "no_regression": "NO REGRESSION",
+    "inconclusive": "INCONCLUSIVE",
+    "error": "ERROR",
+}
+
+
+@record
+class GateLine:
+    """One statement about the gate: what it is about, and what is said."""
+
+    label: str
+    text: str
+    outcome: Outcome | None = None
+
+
+def gate_lines(run: Run) -> list[GateLine]:
+    """What a person wants to read about the gate, the worst first; empty for a run that was not gated."""
+    gate = run.gate
+    if gate is None:
+        return []
+    order = list(TITLES)
+    told = sorted((case for case in gate.cases if case.is_news), key=lambda case: order.index(case.standing))
+    lines = [GateLine(TITLES[case.standing], _told(case), STANDING_OUTCOMES.get(case.standing)) for case in told]
+    if len(lines) > CASES_SHOWN:
+        rest = counted(len(lines) - CASES_SHOWN, "more case")
+        lines = [*lines[:CASES_SHOWN], GateLine("and", f"{rest}; the JSON report has all of them")]
+    if gate.drift.proven:
+        lines.append(GateLine("drift", drift_text(gate), Outcome.FAILED))
+    lines += [GateLine("no past", f"{counted(count, 'case')}: {why}") for why, count in _unknown(gate).items()]
+    lines.append(GateLine("held against", held_against(gate)))
+    return lines
+
+
+def held_against(gate: GateOutcome) -> str:
+    """Where the past comes from and what the answer cost."""
+    asked = f"{counted(gate.extra_trials, 'further trial')}, at most {gate.max_trials} a case"
+    stopped = f"; stopped: {gate.stopped}" if gate.stopped else ""
+    return f"{gate.baseline}; {asked}; chance of a red build without a regression at most {gate.alpha:.1%}{stopped}"
+
+
+def _told(case: GatedCase) -> str:
+    text = case_text(case)
+    return text if case.divergence is None else f"{text}; parts at {case.divergence}"
+
+
+def _unknown(gate: GateOutcome) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for case in gate.standing(Standing.NEW):
+        found[case.no_past] = found.get(case.no_past, 0) + 1
+    return found
+
+
+MOST_ANNOTATIONS = 10
+"""GitHub shows so many errors of a step."""
+TEXT = 300
+
+
+@record
+class Finding:
+    """One case that did not pass, and where it stands."""
+
+    suite: str
+    case_id: str
+    outcome: Outcome
+    reason: str
+    path: str | None
+    """Of the suite, from the root of the repository; `None` for one that is outside of it."""
+    line: int | None
+    decides: bool
+    """Whether it makes the build red; a suite may let some cases fail."""
+    in_doubt: bool = False
+    """Whether the gate is not sure of it yet."""
+
+
+def findings(run: Run, verdict: RunVerdict, environ: Mapping[str, str]) -> list[Finding]:
+    """What went wrong, suite by suite; failures before errors. Cases in quarantine decide nothing and are left out."""
+    wrong, told = _wrong_cases(run, verdict), _told_by_gate(run)
+    if run.gate is not None:
+        unknown = {case.address for case in run.gate.standing(Standing.NEW, Standing.NO_OUTCOME)}
+        wrong = {address: item for address, item in wrong.items() if address in unknown}
+        wrong |= {address: (Outcome.FAILED, not in_doubt) for address, (_, in_doubt) in told.items()}
+    reasons = _reasons(run, {address for address in wrong if address not in told})
+    places = {info.name: _place(info.path, environ) for info in run.suites}
+    lines = {
+        info.name: case_lines(Path(info.path))
+        for info in run.suites
+        if info.path and any(suite == info.name for suite, _ in wrong)
+    }
+    found = [
+        Finding(
+            suite,
+            case_id,
+            outcome,
+            told.get((suite, case_id), (reasons.get((suite, case_id), ""), False))[0],
+            places.get(suite),
+            lines.get(suite, {}).get(case_id),
+            decides,
+            told.get((suite, case_id), ("", False))[1],
+        )
+        for (suite, case_id), (outcome, decides) in wrong.items()
+    ]
+    return sorted(found, key=lambda item: (not item.decides, item.outcome is Outcome.ERROR))
+
+
+def _wrong_cases(run: Run, verdict: RunVerdict) -> dict[tuple[str, str], tuple[Outcome, bool]]:
+    """By suite and id: the outcome, and whether the suite is red for it."""
+    return {
+        (suite.name, case.case_id): (case.outcome, suite.outcome is not Outcome.PASSED)
+        for suite in verdict.suites
+        for case in suite.cases
+        if case.outcome in (Outcome.FAILED, Outcome.ERROR) and not case.quarantined
+    }
+
+
+def _told_by_gate(run: Run) -> dict[tuple[str, str], tuple[str, bool]]:
+    """By suite and id: what the gate says of cases that got worse, and whether that is in doubt."""
+    cases = () if run.gate is None else run.gate.standing(Standing.PROVEN, Standing.OPEN)
+    return {case.address: (case_text(case), case.standing == Standing.OPEN) for case in cases}
+
+
+def _reasons(run: Run, wanted: set[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """Why the first trial of each case that went wrong did so."""
+    found: dict[tuple[str, str], str] = {}
+    for trial in run.trials if wanted else ():
+        address = trial.suite, trial.case.id
+        if address in wanted and address not in found and trial.outcome in (Outcome.FAILED, Outcome.ERROR):
+            found[address] = one_line_reason(trial, TEXT)
+            if len(found) == len(wanted):
+                break
+    return found
+
+
+def _place(path: str | None, environ: Mapping[str, str]) -> str | None:
+    """The path of a suite as the repository knows it."""
+    if path is None:
+        return None
+    root = Path(environ.get("GITHUB_WORKSPACE") or environ.get("CI_PROJECT_DIR") or ".").resolve()
+    own = Path(path).resolve()
+    return own.relative_to(root).as_posix() if own.is_relative_to(root) else None
+
+
+def annotation_lines(found: list[Finding]) -> Iterator[str]:
+    """GitHub's workflow commands, which show each finding at its line; nothing in a finding can end its command."""
+    for item in found[:MOST_ANNOTATIONS]:
+        kind = "error" if item.decides else "warning"
+        place = {} if item.path is None else {"file": item.path, "line": str(item.line or 1)}
+        verdict = "may be worse" if item.in_doubt else "failed"
+        word = "could not be measured" if item.outcome is Outcome.ERROR else verdict
+        told = {**place, "title": f"{item.suite}/{item.case_id} {word}"}
+        properties = ",".join(f"{name}={_property(value)}" for name, value in told.items())
+        yield f"::{kind} {properties}::{_data(item.reason or word)}"
+    if len(found) > MOST_ANNOTATIONS:
+        more = counted(len(found) - MOST_ANNOTATIONS, "more case")
+        yield f"::notice title=Proctor::{more} did not pass; the reports have all of them"
+
+
+def _data(text: str) -> str:
+    return visible(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text[:TEXT]).replace(":", "%3A").replace(",", "%2C")
+
+
+def write(run: Run, verdict: RunVerdict, out: TextIO) -> None:
+    """Write one entry a case; an empty list where everything passed."""
+    entries = [_code_quality_entry(item) for item in findings(run, verdict, os.environ)]
+    out.write(json.dumps(entries, indent=2) + "\n")
+
+
+def _code_quality_entry(item: Finding) -> dict[str, Json]:
+    name = f"{item.suite}/{item.case_id}"
+    return {
+        "description": f"{name}: {item.reason}" if item.reason else name,
+        "check_name": "proctor",
+        "fingerprint": hashlib.sha256(f"{item.path}\0{name}".encode("utf-8", "backslashreplace")).hexdigest(),
+        "severity": "minor" if item.outcome is Outcome.ERROR or not item.decides else "major",
+        "location": {"path": item.path or item.suite, "lines": {"begin": item.line or 1}},
+    }

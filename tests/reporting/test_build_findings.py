@@ -1,0 +1,132 @@
+"""GitHub's annotations and GitLab's code quality report: each failing case at its line; an agent's words do nothing."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from pathlib import Path
+
+import pytest
+from reporting_samples import ERROR, FAILED, make_run, trial
+
+from proctor.cases.formats.loading import case_lines
+from proctor.cases.suite import Criteria
+from proctor.reporting import build_findings
+from proctor.reporting.build_findings import MOST_ANNOTATIONS, annotation_lines, findings
+from proctor.results.verdict import judge
+
+YAML = """name: support
+agent: a.py:agent
+cases:
+  - {id: one, input: a, expected: b}
+
+  - id: two
+    input: a
+    expected: b
+  # why
+  -
+    id: three
+    input: a
+    expected: b
+"""
+ADK = {
+    "eval_set_id": "support",
+    "eval_cases": [
+        {
+            "eval_id": name,
+            "conversation": [
+                {"user_content": {"parts": [{"text": "a"}]}, "final_response": {"parts": [{"text": "b"}]}},
+            ],
+        }
+        for name in ("one", "two")
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "lines"),
+    [
+        ("support.yaml", YAML, {"one": 4, "two": 6, "three": 11}),
+        ("rows.jsonl", '{"suite": {"name": "x"}}\n\n{"id": "one", "input": "a", "expected": "b"}\n', {"one": 3}),
+        ("rows.csv", 'id,input,expected\none,a,b\ntwo,"a\nb",c\nthree,a,b\n', {"one": 2, "two": 3, "three": 5}),
+        ("words.json", '[\n{"id": "one", "input": "a", "expected_output_contains": ["b"]}\n]', {"one": 2}),
+        ("set.test.json", json.dumps(ADK, indent=1), {"one": 4, "two": 25}),
+        ("broken.yaml", "cases: [", {}),
+        ("other.py", "TEST_CASES = []", {}),
+    ],
+)
+def test_each_case_is_found_at_its_line(tmp_path: Path, name: str, text: str, lines: dict[str, int]) -> None:
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    assert case_lines(path) == lines
+
+
+def _two_failures(tmp_path: Path, reason: str = "") -> list[str]:
+    (tmp_path / "support.yaml").write_text(YAML, encoding="utf-8")
+    trials = [trial("one"), trial("two", FAILED), trial("three", ERROR, reason=reason or "no connection")]
+    run = make_run(trials)
+    return list(annotation_lines(findings(run, judge(run), {"GITHUB_WORKSPACE": str(tmp_path.parent)})))
+
+
+def test_failures_are_annotated_at_their_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    place = f"file={tmp_path.name}/support.yaml"
+    assert _two_failures(tmp_path) == [
+        f"::error {place},line=6,title=support/two failed::ExactMatch 0.00 < 0.50",
+        f"::error {place},line=11,title=support/three could not be measured::no connection",
+    ]
+
+
+def test_words_of_an_agent_end_no_command_and_begin_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    hostile = "bad\n::stop-commands::x\r\n::add-mask::y%0A::set-output name=a::b\x1b[2J"
+    lines = _two_failures(tmp_path, hostile)
+    assert len(lines) == 2
+    assert not any(re.search(r"[\r\n\x1b]", line) for line in lines)
+    assert "%250A" in lines[1]
+    names = [trial("a,line=1::x\n::error::y", FAILED), trial("b" * 5_000, FAILED)]
+    run = make_run(names)
+    for line in annotation_lines(findings(run, judge(run), {})):
+        head, _, _ = line.removeprefix("::error ").partition("::")
+        assert set(re.findall(r"(?:^|,)(\w+)=", head)) == {"file", "line", "title"}
+        assert len(line) < 2_000
+
+
+def test_a_case_that_its_suite_lets_fail_is_a_warning() -> None:
+    trials = [trial("one"), trial("two"), trial("three", FAILED)]
+    run = make_run(trials, criteria=Criteria(pct=0.5))
+    assert judge(run).exit_code == 0
+    [line] = annotation_lines(findings(run, judge(run), {}))
+    assert line.startswith("::warning ")
+    assert "title=support/three failed::" in line
+
+
+def test_no_more_annotations_are_written_than_are_shown() -> None:
+    run = make_run([trial(f"c{number}", FAILED) for number in range(25)])
+    lines = list(annotation_lines(findings(run, judge(run), {})))
+    assert len(lines) == MOST_ANNOTATIONS + 1
+    assert lines[-1].startswith("::notice title=Proctor::15 more cases did not pass")
+
+
+def test_the_code_quality_report_has_an_entry_for_each_case_that_did_not_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GITHUB_WORKSPACE", raising=False)
+    (tmp_path / "support.yaml").write_text(YAML, encoding="utf-8")
+    run = make_run([trial("one"), trial("two", FAILED), trial("three", ERROR, reason="no connection")])
+
+    def written() -> list[dict[str, object]]:
+        out = io.StringIO()
+        build_findings.write(run, judge(run), out)
+        return json.loads(out.getvalue())
+
+    entries = written()
+    assert [(e["severity"], e["check_name"], e["location"]) for e in entries] == [
+        ("major", "proctor", {"path": "support.yaml", "lines": {"begin": 6}}),
+        ("minor", "proctor", {"path": "support.yaml", "lines": {"begin": 11}}),
+    ]
+    assert entries[0]["description"] == "support/two: ExactMatch 0.00 < 0.50"
+    assert len({entry["fingerprint"] for entry in entries}) == 2
+    assert written() == entries
