@@ -12,7 +12,7 @@ from proctor.base.json_data import Json, plain
 from proctor.base.secrets import Masker, is_masked, texts_in, values_under_names
 from proctor.cases.suite import NOTHING, Case, NamedData
 from proctor.results.case_encoding import dumps
-from proctor.results.run import Outcome, Score, ScoreRow, TrialResult
+from proctor.results.run import Outcome, Score, ScoreRow, TrialResult, shared_rows
 
 ESCAPED = "\x00json:"
 """Marks text in a column that is kept as JSON."""
@@ -123,10 +123,9 @@ def score_from_json(row: list[Json]) -> Score:
     )
 
 
-def score_row_from_json(row: list[Json]) -> ScoreRow:
-    """The part of a kept score that verdicts need."""
-    evaluator, outcome, value, threshold, gates = row[:5]
-    return ScoreRow(evaluator, Outcome(outcome), value, threshold, gates)
+def score_rows_from_json(rows: list[list[Json]]) -> tuple[ScoreRow, ...]:
+    """The part of kept scores that verdicts need."""
+    return shared_rows(tuple([(name, Outcome(outcome), *more) for name, outcome, *more in (row[:5] for row in rows)]))
 
 
 def encode_text(text: str) -> str:

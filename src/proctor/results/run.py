@@ -124,8 +124,10 @@ class ScoreRow:
     gates: bool
 
 
-_shared_row = functools.lru_cache(maxsize=1024, typed=True)(ScoreRow)
-"""Equal rows are one object: most of a large run's are equal, and all of them stay in memory."""
+@functools.lru_cache(maxsize=1024)
+def shared_rows(given: tuple[tuple[str, Outcome, float | None, float | None, bool], ...]) -> tuple[ScoreRow, ...]:
+    """Equal rows of trials are one object: most of a large run's are equal, and all of them stay in memory."""
+    return tuple([ScoreRow(*row) for row in given])
 
 
 @record
@@ -153,7 +155,7 @@ class TrialSummary:
             trial.number,
             trial.position,
             trial.outcome,
-            tuple([_shared_row(s.evaluator, s.outcome, s.value, s.threshold, s.gates) for s in trial.scores]),
+            shared_rows(tuple([(s.evaluator, s.outcome, s.value, s.threshold, s.gates) for s in trial.scores])),
             trial.duration_ms,
             None if usage is None else usage.total_tokens,
             None if usage is None else usage.cost_usd,

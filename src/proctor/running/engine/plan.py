@@ -16,7 +16,7 @@ from proctor.agents.resolving import resolve_agent
 from proctor.base.environment import environment_from
 from proctor.base.errors import InvalidSuite, Problem, UsageError
 from proctor.base.json_data import fingerprint
-from proctor.base.records import mutable_record, record
+from proctor.base.records import changed, mutable_record, record
 from proctor.base.references import without_loading
 from proctor.cases.evaluator_specs import spec_key, with_implied_evaluators
 from proctor.cases.suite import NOTHING, Case, EvaluatorSpec, Quarantine, Suite, ambiguities
@@ -104,7 +104,7 @@ class PlannedSuite:
         survey, suite = self.cases, self.suite
         cases = suite.cases if survey.chosen is None else (suite.cases[at] for at in survey.chosen)
         for at, case in enumerate(cases):
-            whole = case if case.evaluators is not None else replace(case, evaluators=suite.evaluators)
+            whole = case if case.evaluators is not None else changed(case, evaluators=suite.evaluators)
             whole = whole if survey.contents is None else survey.contents.of(whole)
             for number in range(1, (survey.repeats[at] if survey.repeats else self.limits.repeat) + 1):
                 yield PlannedTrial(self, whole, number, first)
