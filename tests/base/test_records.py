@@ -2,14 +2,20 @@ from __future__ import annotations
 
 import copy
 import inspect
+import math
 import pickle
+import tracemalloc
 from dataclasses import FrozenInstanceError, asdict, dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
+from unittest.mock import patch
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from proctor.base.records import mutable_record, record
+from proctor.base import records
+from proctor.base.records import Packed, mutable_record, record
 
 
 @record
@@ -103,6 +109,58 @@ def test_help_shows_the_fields_before_there_is_an_instance() -> None:
     assert Place("Elm").number == 1
 
 
+@record
+class Row:
+    name: str
+    place: int
+    seconds: float
+    tokens: int | None = None
+    flag: bool = False
+
+
+ROWS = st.lists(
+    st.builds(
+        Row,
+        st.text(st.characters()) | st.just("half a pair \ud800"),
+        st.integers(-(2**63), 2**63 - 1),
+        st.floats(allow_nan=False) | st.integers(),
+        st.none() | st.integers(),
+        st.booleans(),
+    ),
+    max_size=8,
+)
+
+
+@given(ROWS, st.integers(0, 8))
+def test_packed_records_come_back_as_they_were_in_any_number(rows: list[Row], few: int) -> None:
+    packed = Packed(Row, "name", {"place": "q", "seconds": "d", "tokens": "q"})
+    with patch.object(records, "FEW", few):
+        packed.extend(rows)
+
+    assert packed == rows
+    assert list(packed) == rows
+    assert (packed[1:3], packed[-1:]) == (rows[1:3], rows[-1:])
+    assert len(packed) == len(rows)
+    packed.sort("place")
+    assert packed == sorted(rows, key=lambda row: row.place)
+
+
+def test_packed_records_take_less_than_half_of_the_memory() -> None:
+    packed = Packed(Row, "name", {"place": "q", "seconds": "d", "tokens": "q"})
+    tracemalloc.start()
+    try:
+        packed.extend(Row(f"case-{at}", at, at / 7) for at in range(20_000))
+        small = tracemalloc.get_traced_memory()[0]
+        held = [*packed]
+        large = tracemalloc.get_traced_memory()[0] - small
+    finally:
+        tracemalloc.stop()
+
+    assert len(held) == len(packed)
+    assert math.isclose(packed[7].seconds, 1.0)
+    assert small < large / 2
+
+
 def test_a_mutable_record_can_be_changed_and_cannot_be_hashed() -> None:
     @mutable_record
     class Counter:
@@ -171,3 +229,14 @@ def test_a_record_matches_by_position() -> None:
     match Point(1, 2):
         case Point(x, y):
             assert (x, y) == (1, 2)
+
+
+@record
+class Wider(Single):
+    more: int = 1
+
+
+def test_a_record_may_have_more_fields_than_the_one_it_extends() -> None:
+    wider = Wider("a", more=2)
+    assert (wider.value, wider.more, isinstance(wider, Single)) == ("a", 2, True)
+    assert replace(wider, value="b") == Wider("b", 2) != Wider("b", 3)

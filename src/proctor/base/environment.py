@@ -38,7 +38,8 @@ def env_files(*folders: Path) -> list[Path]:
 def environment_from(files: Iterable[Path]) -> Iterator[None]:
     """The variables of files that the environment does not have, in it while the context lasts.
 
-    The first file that has a variable wins. Contexts may overlap: a variable goes with the last of them.
+    The first file that has a variable wins. Contexts may overlap: a variable goes with the last of them. Nothing stays
+    in the environment of the process, but values are remembered, to be masked wherever they turn up.
     """
     taken = _take(_read_all(files))
     try:

@@ -7,12 +7,14 @@ ever silently ignored.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
+from dataclasses import replace
 
 from proctor.base.fields import Document, Fields, kind
-from proctor.base.json_data import UNSET, Json, plain
+from proctor.base.json_data import UNSET, Json, canonical, plain
 from proctor.base.source import Pointer
-from proctor.cases.suite import NOTHING, EvaluatorSpec, Turn
+from proctor.cases.suite import NOTHING, EvaluatorSpec, Suite, Turn
 
 INHERITED = "..."
 
@@ -139,4 +141,42 @@ def with_implied(
         implied.append("FinalState")
     if not specs and any(turn.expected.output is not UNSET for turn in turns):
         implied.insert(0, "ExactMatch")
-    return specs + tuple(EvaluatorSpec(name) for name in implied)
+    return specs + tuple([_implied(name) for name in implied])
+
+
+@functools.cache
+def _implied(name: str) -> EvaluatorSpec:
+    """One object for all cases: a plan holds an evaluator for each that it finds."""
+    return EvaluatorSpec(name)
+
+
+def spec_key(spec: EvaluatorSpec) -> str:
+    return canonical(
+        [
+            spec.name,
+            plain(spec.arguments),
+            spec.threshold,
+            spec.label,
+            spec.gates,
+            spec.scope,
+            spec.output,
+            spec.timeout,
+            spec.path,
+            spec.retries,
+            spec.optional,
+        ]
+    )
+
+
+def with_implied_evaluators(suite: Suite) -> Suite:
+    """Cases without an evaluator are scored by what they expect, as in files."""
+    made = isinstance(suite.cases, tuple)
+    if suite.evaluators or not made or all(case.evaluators is not None for case in suite.cases):
+        return suite
+    cases = (
+        case
+        if case.evaluators is not None
+        else replace(case, evaluators=with_implied((), case.turns, final_state=case.final_state is not None))
+        for case in suite.cases
+    )
+    return replace(suite, cases=tuple(cases))

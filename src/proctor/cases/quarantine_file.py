@@ -54,7 +54,7 @@ def with_quarantines(suite: Suite) -> Suite:
     ]
     if problems:
         raise InvalidSuite(problems)
-    return replace(suite, cases=tuple(_quarantined(case, found.get(case.id)) for case in suite.cases))
+    return suite.with_cases(lambda case: _quarantined(case, found.get(case.id)))
 
 
 def _quarantined(case: Case, quarantine: Quarantine | None) -> Case:

@@ -2,91 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from proctor.base.errors import Problem
-from proctor.base.json_data import UNSET, Json, Unset, show
+from proctor.base.json_data import UNSET, Json, Unset
 from proctor.base.records import record
 from proctor.cases.matchers import Matcher, parse
-
-STOP = "</finished>"
-"""What the user says when there is nothing more to say, unless the scenario sets another mark."""
-USUAL_TURNS = 20
-SIMULATED = "x-simulated"
-"""Where the first turn of a simulated conversation says who played the user, on what calls, and how it ended."""
-LONGEST = 1000
-"""Turns of a conversation whose file asks for no limit."""
-
-PERSONAS: Final[Mapping[str, str]] = {
-    "EXPERT": (
-        "Knows the subject and the tools. Says what is wanted precisely and at once, with every detail that matters, "
-        "in the terms of the trade. Answers questions in full, notices mistakes and says so, wastes no words, and has "
-        "little patience with detours."
-    ),
-    "NOVICE": (
-        "New to the subject. Says what is wanted in everyday words and a little at a time, leaves out details until "
-        "asked for them, asks what unknown words mean, follows the agent's lead, and does not notice its mistakes "
-        "unless they go against what was plainly wanted."
-    ),
-    "EVALUATOR": (
-        "Wants to see whether the agent does its task. Keeps to the plan without adding or guessing anything, answers "
-        "what is asked from the plan alone, in plain and neutral sentences, makes no small talk, and ends the "
-        "conversation as soon as the plan is done or cannot go on."
-    ),
-}
-"""The users that can be asked for by name."""
-
-
-@record
-class Scenario:
-    """What a simulated user needs to know; the conversation itself comes about when it is held."""
-
-    start: str
-    """The first message, word for word."""
-    plan: str
-    """What the user is after, and in which order."""
-    persona: Json = None
-    """Who the user is: one of `PERSONAS`, a text, or an object that describes a person."""
-    max_turns: int = USUAL_TURNS
-    """Messages of the user, the first included."""
-    stop: str = STOP
-    """The mark by which the user ends the conversation."""
-    model: Json = None
-    """Who plays the user: `provider:model` or an object of options; `None` leaves it to the judge of the run."""
-    instructions: str = ""
-    """What else the user is told, with `{{ stop_signal }}`, `{{ conversation_plan }}` and the like in their places."""
-    show_tools: bool = False
-    """Whether the user sees which tools the agent used."""
-
-
-def persona_text(persona: Json) -> str:
-    """Who the user is, in words."""
-    if persona is None:
-        return ""
-    if isinstance(persona, str):
-        return PERSONAS.get(persona.upper(), persona)
-    if not isinstance(persona, Mapping):
-        return show(persona)
-    lines = [str(persona.get("description") or persona.get("id") or "")]
-    for behavior in persona.get("behaviors") or ():
-        lines += _behavior(behavior) if isinstance(behavior, Mapping) else [f"- {show(behavior)}"]
-    return "\n".join(line for line in lines if line)
-
-
-def _behavior(behavior: Mapping[str, Any]) -> list[str]:
-    told = behavior.get("behavior_instructions", behavior.get("behaviorInstructions")) or ()
-    head = ": ".join(str(behavior[name]) for name in ("name", "description") if behavior.get(name))
-    return [f"- {head}", *(f"  - {show(line)}" for line in told)]
-
-
-def as_metadata(scenario: Scenario) -> dict[str, Json]:
-    """A scenario as evaluators of simulated users look for it, under `conversation_scenario`."""
-    told = {"starting_prompt": scenario.start, "conversation_plan": scenario.plan}
-    persona = persona_text(scenario.persona)
-    return {**told, "user_persona": persona} if persona else told
+from proctor.cases.scenario import Scenario, as_metadata
 
 
 class _Nothing(dict[str, Any]):
@@ -328,7 +254,8 @@ class Suite:
     """Cases that belong together, with the agent they are for and the evaluators that score them."""
 
     name: str
-    cases: tuple[Case, ...]
+    cases: Sequence[Case]
+    """A tuple; of a large file, a sequence that reads each case when it is asked for."""
     evaluators: tuple[EvaluatorSpec, ...] = ()
     agent: Json = None
     """A reference (`app.py:agent`), an address, or a mapping that describes the agent."""
@@ -356,6 +283,11 @@ class Suite:
         """The folder that relative references in the suite start from."""
         return None if self.path is None else self.path.resolve().parent
 
+    def with_cases(self, change: Callable[[Case], Case]) -> Suite:
+        """The suite with each case as `change` makes it."""
+        changed = getattr(self.cases, "changed", None)
+        return replace(self, cases=tuple(map(change, self.cases)) if changed is None else changed(change))
+
     def evaluators_of(self, case: Case, turn: Turn | None = None) -> tuple[EvaluatorSpec, ...]:
         """The specs in force: a turn's own, else the case's, else the suite's."""
         if turn is not None and turn.evaluators is not None:
@@ -370,3 +302,27 @@ TOLERANCE = 1e-12
 def passes(score: float, threshold: float) -> bool:
     """The one rule by which a score meets its threshold, rounding errors forgiven; NaN never does."""
     return score >= threshold - TOLERANCE
+
+
+def ambiguities(suites: Sequence[Suite]) -> list[Problem]:
+    """What a file cannot say but a program can: nothing to ask, or two things under one address."""
+    problems: list[Problem] = []
+    for name, count in Counter(suite.name for suite in suites).items():
+        if count > 1:
+            problems.append(Problem(f"more than one suite is called {name!r}; give each a name of its own"))
+    for suite in suites:
+        place = f"suite {suite.name!r}"
+        if not isinstance(suite.cases, tuple):
+            continue  # read from a large file, whose reader has looked at each case
+        if not suite.cases:
+            problems.append(Problem("has no cases", suite.path, where=place))
+        for case_id, count in Counter(case.id for case in suite.cases).items():
+            if count > 1 or not case_id.strip():
+                wrong = "is given more than once" if count > 1 else "is blank"
+                problems.append(Problem(f"has the case id {case_id!r}, which {wrong}", suite.path, where=place))
+        problems.extend(
+            Problem(f"has the case {case.id!r}, which has no turns", suite.path, where=place)
+            for case in suite.cases
+            if not case.turns
+        )
+    return problems

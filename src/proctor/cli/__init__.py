@@ -1,4 +1,4 @@
-"""The command line: one module per command, loaded when it is called."""
+"""The command line: one module per command or few that belong together, loaded when one is called."""
 
 from __future__ import annotations
 
@@ -42,6 +42,9 @@ COMMANDS = {
 }
 
 HOMES = {
+    "view": ("show", "view_command"),
+    "analyze": ("show", "analyze_command"),
+    "quarantine": ("flaky", "quarantine_command"),
     "export": ("runs", "export_command"),
     "import": ("runs", "import_command"),
     "evaluators": ("listings", "evaluators"),

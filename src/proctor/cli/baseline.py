@@ -195,8 +195,9 @@ def _spread(spread: Spread | None) -> dict[str, Any] | None:
 @file_option
 def prune(paths: tuple[str, ...], agent: str | None, keep: int, dry_run: bool, file: Path | None) -> int:
     """Take out what does not count any more: cases that are gone or have changed, and all but the latest runs."""
-    from proctor.running.engine.plan import NO_OPTIONS, make_plan
+    from proctor.running.engine.plan import make_plan
     from proctor.running.gate import identities_of_plan
+    from proctor.running.options import NO_OPTIONS
 
     suites = _suites(paths)
     living = set(identities_of_plan(make_plan(suites, NO_OPTIONS, agent=agent)).values())

@@ -132,7 +132,7 @@ def _workers(options: ClusterOptions, paths: list[str]) -> list[dict[str, Any]]:
     """Each worker of a cluster; those that cannot load the agents of the suites say so, where these may be loaded."""
     from proctor.base.threads import run_sync
     from proctor.cases.formats.loading import load
-    from proctor.running.cluster.checking import check_workers
+    from proctor.running.cluster.connection import check_workers
 
     try:
         found = run_sync(check_workers(options, OPTIONAL, load(paths) if paths else []))

@@ -81,7 +81,7 @@ def command(
 
 
 def _tell_labels(folder: Path, run_id: str) -> int:
-    from proctor.running.people.labelling import calibration_rows
+    from proctor.running.people.calibration_rows import calibration_rows
 
     rows = list(calibration_rows(folder, run_id))
     if not rows:

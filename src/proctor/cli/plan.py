@@ -18,8 +18,7 @@ from proctor.results.gate import GateOptions
 from proctor.results.store import FILE, Store
 from proctor.running.engine.plan import Plan, make_plan
 from proctor.running.engine.selection import CaseFilter, check_names, parse_words, split_places, tag_set
-from proctor.running.gate import usual_of_plan
-from proctor.running.gate_planning import ASSUMED_RATE, ASSUMED_TRIALS, GatePlan, plan_gate
+from proctor.running.gate import ASSUMED_RATE, ASSUMED_TRIALS, GatePlan, plan_gate, usual_of_plan
 from proctor.running.options import RunOptions
 
 

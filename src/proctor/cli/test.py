@@ -250,8 +250,10 @@ def _with_evaluators(suite: Suite, extra: tuple[EvaluatorSpec, ...]) -> Suite:
         own = thing.evaluators
         return thing if own is None else replace(thing, evaluators=own + tuple(s for s in extra if s not in own))
 
-    cases = (replace(case, turns=tuple(extended(turn) for turn in case.turns)) for case in suite.cases)
-    return extended(replace(suite, cases=tuple(extended(case) for case in cases)))
+    def with_turns(case: Case) -> Case:
+        return extended(replace(case, turns=tuple(extended(turn) for turn in case.turns)))
+
+    return extended(suite.with_cases(with_turns))
 
 
 def _options(given: dict[str, Any], configuration: Configuration) -> RunOptions:

@@ -58,7 +58,7 @@ def read_dataset(path: Path) -> Dataset:
         complete |= {"entries": [_STAND_IN]}
         complete.pop("items", None)
     suite = _tolerantly_read(Document(path, read_text(path), complete))
-    cases = suite.cases if rows else ()
+    cases = tuple(suite.cases) if rows else ()
     return Dataset(
         name=suite.name,
         items=tuple(_item(case) for case in cases),

@@ -242,3 +242,11 @@ def _asks_the_judge(call: Any) -> bool:
     """Looked up among loaded modules, so that a suite without judged evaluators does not load their base class."""
     module = sys.modules.get("proctor.evaluators.judged_evaluator")
     return module is not None and isinstance(call, module.Judged)
+
+
+def told_apart(bound: Bound, taken: set[str]) -> Bound:
+    """Two evaluators of one list have two names: scores are summed up by name."""
+    title, number = bound.title, 2
+    while title in taken:
+        title, number = f"{bound.title} #{number}", number + 1
+    return bound if title == bound.title else replace(bound, title=title)

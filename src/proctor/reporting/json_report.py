@@ -11,8 +11,8 @@ from proctor.base.json_data import Json, plain
 from proctor.cases.formats.native.writer import write_case
 from proctor.results.judge_calibration import corrections, uncalibrated
 from proctor.results.run import Outcome, Run, Score, SuiteInfo, TrialResult
-from proctor.results.statistics import Estimate
-from proctor.results.verdict import EvaluatorSummary, RunVerdict, SuiteVerdict
+from proctor.results.statistics import Estimate, EvaluatorSummary
+from proctor.results.verdict import RunVerdict, SuiteVerdict
 
 SCHEMA = "proctor.report/1"
 

@@ -9,8 +9,8 @@ from itertools import groupby
 
 from proctor.cases.suite import passes
 from proctor.results.run import MEAN, Outcome, Run, Score, SuiteInfo, TrialResult, TrialSummary
-from proctor.results.statistics import Estimate
-from proctor.results.verdict import CaseVerdict, Reliability, RunVerdict, SuiteVerdict
+from proctor.results.statistics import Estimate, Reliability
+from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict
 
 SHORT = {
     Outcome.PASSED: "PASS",

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from proctor.agents.agent import Reply, ToolCall, Usage
 from proctor.base.json_data import Json, plain
 from proctor.base.secrets import Masker, is_masked, texts_in, values_under_names
 from proctor.cases.suite import NOTHING, Case, NamedData
 from proctor.results.case_encoding import dumps
-from proctor.results.run import Outcome, Score, ScoreRow, TrialResult
+from proctor.results.run import Outcome, Score, ScoreRow, TrialResult, shared_rows
 
 ESCAPED = "\x00json:"
 """Marks text in a column that is kept as JSON."""
@@ -123,10 +123,9 @@ def score_from_json(row: list[Json]) -> Score:
     )
 
 
-def score_row_from_json(row: list[Json]) -> ScoreRow:
-    """The part of a kept score that verdicts need."""
-    evaluator, outcome, value, threshold, gates = row[:5]
-    return ScoreRow(evaluator, Outcome(outcome), value, threshold, gates)
+def score_rows_from_json(rows: list[list[Json]]) -> tuple[ScoreRow, ...]:
+    """The part of kept scores that verdicts need."""
+    return shared_rows(tuple([(name, Outcome(outcome), *more) for name, outcome, *more in (row[:5] for row in rows)]))
 
 
 def encode_text(text: str) -> str:
@@ -151,7 +150,8 @@ def _given(value: object, names: tuple[str, ...]) -> dict[str, Json]:
 
 
 if TYPE_CHECKING:
-    from proctor.agents.agent import Reply
+    from proctor.results.database import Database
+    from proctor.results.stored_traces import StoredSpans
     from proctor.tracing.spans import Span
 
 MASKED_NOTE = "scored on an answer in which secrets are masked"
@@ -224,3 +224,51 @@ def _masked_spans(spans: Sequence[Span], masker: Masker) -> Sequence[Span]:
         return spans
     masked: Any = masker.data(spans)
     return spans if masked is spans else tuple(masked)
+
+
+SELECT_TRIAL = (
+    "SELECT t.suite, c.content, t.number, t.position, t.outcome, t.started_at, t.duration_ms, t.agent, t.content,"
+    " t.scores FROM trials t JOIN cases c ON c.no = t.case_no"
+)
+
+
+class TrialColumns(NamedTuple):
+    """What `SELECT_TRIAL` gives, in its order."""
+
+    suite: str
+    case: str
+    number: int
+    position: int
+    outcome: str
+    started_at: float
+    duration_ms: float
+    agent: str
+    content: str
+    scores: str
+
+
+def trial_of_columns(columns: TrialColumns, case: Case, database: Database) -> TrialResult:
+    content = json.loads(columns.content)
+    return TrialResult(
+        suite=decode_text(columns.suite),
+        case=case,
+        number=columns.number,
+        position=columns.position,
+        outcome=Outcome(columns.outcome),
+        reason=content.get("reason", ""),
+        replies=tuple([reply_from_json(reply) for reply in content["replies"]]),
+        scores=tuple([score_from_json(score) for score in json.loads(columns.scores)]),
+        started_at=columns.started_at,
+        duration_ms=columns.duration_ms,
+        attempts=content.get("attempts", 1),
+        agent=decode_text(columns.agent),
+        warnings=tuple(content.get("warnings", ())),
+        reused=content.get("reused", False),
+        spans=_spans(database, content["trace"]) if "trace" in content else (),
+    )
+
+
+def _spans(database: Database, trace: Any) -> StoredSpans:
+    from proctor.results.stored_traces import StoredSpans
+
+    return StoredSpans(database, trace)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from proctor.agents.agent import Reply, Usage
 from proctor.base.json_data import Json
 from proctor.base.lazy_exports import late_value
-from proctor.base.records import mutable_record, record
-from proctor.cases.suite import NOTHING, Case, Criteria, passes
+from proctor.base.records import Packed, mutable_record, record
+from proctor.cases.suite import NOTHING, Case, Criteria, Quarantine, passes
 
 if TYPE_CHECKING:  # a run in which nothing is observed does without spans
     import pandas
@@ -124,8 +124,10 @@ class ScoreRow:
     gates: bool
 
 
-_shared_row = functools.lru_cache(maxsize=1024, typed=True)(ScoreRow)
-"""Equal rows are one object: most of a large run's are equal, and all of them stay in memory."""
+@functools.lru_cache(maxsize=1024)
+def shared_rows(given: tuple[tuple[str, Outcome, float | None, float | None, bool], ...]) -> tuple[ScoreRow, ...]:
+    """Equal rows of trials are one object: most of a large run's are equal, and all of them stay in memory."""
+    return tuple([ScoreRow(*row) for row in given])
 
 
 @record
@@ -153,12 +155,17 @@ class TrialSummary:
             trial.number,
             trial.position,
             trial.outcome,
-            tuple([_shared_row(s.evaluator, s.outcome, s.value, s.threshold, s.gates) for s in trial.scores]),
+            shared_rows(tuple([(s.evaluator, s.outcome, s.value, s.threshold, s.gates) for s in trial.scores])),
             trial.duration_ms,
             None if usage is None else usage.total_tokens,
             None if usage is None else usage.cost_usd,
             usage is not None and usage.estimated,
         )
+
+
+def no_summaries() -> Packed[TrialSummary]:
+    """A place for the summaries of a run, of which there may be a million."""
+    return Packed(TrialSummary, "case_id", {"position": "q", "duration_ms": "d", "tokens": "q", "cost_usd": "d"})
 
 
 @record
@@ -171,6 +178,17 @@ class QuarantinedCase:
     owner: str | None = None
     over: bool = False
     """Whether the date had passed when the run was made."""
+
+
+def dated_quarantines(quarantined: Sequence[tuple[str, Quarantine]]) -> tuple[QuarantinedCase, ...]:
+    """Those that run; whether a date has passed is decided now, and kept with the run."""
+    if not quarantined:
+        return ()
+    from proctor.cases.quarantine_file import is_over
+
+    return tuple(
+        QuarantinedCase(case, item.reason, item.until, item.owner, is_over(item)) for case, item in quarantined
+    )
 
 
 @record
@@ -199,7 +217,7 @@ class Run:
     id: str
     started_at: float
     suites: tuple[SuiteInfo, ...]
-    summaries: list[TrialSummary]
+    summaries: Sequence[TrialSummary]
     trials: Iterable[TrialResult]
     """Iterates afresh each time; streams from the store, so that large runs need little memory."""
     finished_at: float | None = None

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 
 from proctor.base.records import record
+from proctor.results.run import Outcome, ScoreRow, TrialSummary
+
+PASSED, FAILED, ERROR, SKIPPED, PENDING = Outcome
 
 Z_95 = 1.959963984540054
 
@@ -74,3 +78,103 @@ def _group_means(values: Sequence[float], groups: Sequence[str]) -> list[float]:
     for value, group in zip(values, groups, strict=True):
         members.setdefault(group, []).append(value)
     return [math.fsum(group) / len(group) for group in members.values()]
+
+
+@record
+class EvaluatorSummary:
+    """How one evaluator scored over a whole suite."""
+
+    evaluator: str
+    scores: Estimate | None
+    passed: int
+    failed: int
+    errors: int
+    skipped: int
+    pending: int
+    threshold: float | None
+
+
+@record
+class Reliability:
+    """What is to be expected of `k` trials of a case, averaged over the cases."""
+
+    k: int
+    pass_hat: float
+    """The chance that all of them pass: pass^k."""
+    pass_at: float
+    """The chance that at least one does: pass@k."""
+
+
+Group = tuple[TrialSummary, ...]
+"""The trials of one case."""
+
+
+def evaluator_summaries(groups: Iterable[Group]) -> tuple[EvaluatorSummary, ...]:
+    """Over the groups of all cases, of which most are the same one."""
+    alike: dict[int, tuple[Group, int]] = {}
+    for group in groups:
+        alike[id(group)] = group, alike.get(id(group), (group, 0))[1] + 1
+    rows: dict[str, list[tuple[list[ScoreRow], int]]] = {}
+    for group, count in alike.values():
+        own: dict[str, list[ScoreRow]] = {}
+        for row in (row for trial in group for row in trial.scores):
+            own.setdefault(row.evaluator, []).append(row)
+        for name, found in own.items():
+            rows.setdefault(name, []).append((found, count))
+    return tuple(_evaluator(name, found) for name, found in rows.items())
+
+
+def _evaluator(name: str, rows: Sequence[tuple[list[ScoreRow], int]]) -> EvaluatorSummary:
+    """The rows of cases, each with how many have the same; repeats are one observation, unless of the only case."""
+    counts: Counter[Outcome] = Counter()
+    values: list[float] = []
+    means: list[float] = []
+    for own, count in rows:
+        for row in own:
+            counts[row.outcome] += count
+        values = [row.value for row in own if row.value is not None] or values
+        means += [math.fsum(values) / len(values)] * count if any(row.value is not None for row in own) else []
+    thresholds = {row.threshold for own, _ in rows for row in own}
+    return EvaluatorSummary(
+        evaluator=name,
+        scores=estimate(values if len(means) == 1 else means),
+        passed=counts[PASSED],
+        failed=counts[FAILED],
+        errors=counts[ERROR],
+        skipped=counts[SKIPPED],
+        pending=counts[PENDING],
+        threshold=thresholds.pop() if len(thresholds) == 1 else None,
+    )
+
+
+def mean_chance(by_case: dict[str, Group], repeats: int, chance: Callable[[int, int, int], float]) -> float | None:
+    """Averaged over the cases that were repeated and measured each time."""
+    if repeats < 2:
+        return None
+    settled = ([t for t in group if t.outcome in (PASSED, FAILED)] for group in by_case.values())
+    return mean(
+        chance(sum(t.outcome is PASSED for t in group), len(group), repeats)
+        for group in settled
+        if len(group) == repeats
+    )
+
+
+def reliability_by_trials(by_case: dict[str, Group], repeats: int) -> tuple[Reliability, ...]:
+    """For each k from 1 to the repeats, over the same cases; each from the one before, as C(c, k) / C(n, k) is."""
+    if repeats < 2:
+        return ()
+    settled = ([t.outcome is PASSED for t in group if t.outcome in (PASSED, FAILED)] for group in by_case.values())
+    alike = Counter(sum(passed) for passed in settled if len(passed) == repeats)
+    if not alike:
+        return ()
+    all_pass, none_passes = dict.fromkeys(alike, 1.0), dict.fromkeys(alike, 1.0)
+    found: list[Reliability] = []
+    for k in range(1, repeats + 1):
+        for passed in alike:
+            all_pass[passed] *= max(0, passed - k + 1) / (repeats - k + 1)
+            none_passes[passed] *= max(0, repeats - passed - k + 1) / (repeats - k + 1)
+        every = alike.total()
+        hat = math.fsum(all_pass[passed] * count for passed, count in alike.items()) / every
+        none = math.fsum(none_passes[passed] * count for passed, count in alike.items()) / every
+        found.append(Reliability(k, hat, 1 - none))
+    return tuple(found)

@@ -16,21 +16,22 @@ from proctor.cases.suite import Case
 from proctor.results.case_encoding import case_key, decode_case, dumps, encode_case, planned_key, question_key
 from proctor.results.database import Database, guarded
 from proctor.results.encoding import (
+    SELECT_TRIAL,
+    TrialColumns,
     decode_text,
     encode_text,
-    reply_from_json,
-    score_from_json,
-    score_row_from_json,
+    score_rows_from_json,
     score_to_json,
     trial_content,
+    trial_of_columns,
 )
-from proctor.results.run import Outcome, Run, TrialResult, TrialSummary
+from proctor.results.run import Outcome, Run, TrialResult, TrialSummary, no_summaries
 from proctor.results.run_info import RunInfo, RunRow, run_info_from_json, run_info_to_json
 
 if TYPE_CHECKING:
     from proctor.results.gate_outcome import GateOutcome
     from proctor.results.judge_calls import JudgeSummary
-    from proctor.results.stored_traces import StoredSpans, TraceRow, Traces
+    from proctor.results.stored_traces import TraceRow, Traces
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -42,26 +43,6 @@ RECENT_CASES = 256
 """Repeats of a case come close together: this many are remembered, so that a case is encoded and written once."""
 
 NO_INFO = RunInfo()
-
-SELECT_TRIAL = (
-    "SELECT t.suite, c.content, t.number, t.position, t.outcome, t.started_at, t.duration_ms, t.agent, t.content,"
-    " t.scores FROM trials t JOIN cases c ON c.no = t.case_no"
-)
-
-
-class _TrialColumns(NamedTuple):
-    """What `SELECT_TRIAL` gives, in its order."""
-
-    suite: str
-    case: str
-    number: int
-    position: int
-    outcome: str
-    started_at: float
-    duration_ms: float
-    agent: str
-    content: str
-    scores: str
 
 
 class _KeptCase(NamedTuple):
@@ -80,6 +61,7 @@ class TrialKey:
     case_key: str
     agent: str
     outcome: str
+    position: int
 
 
 class Store:
@@ -195,14 +177,18 @@ class Store:
         return find_run(self.runs, wanted, str(self.folder))
 
     def trial_keys(self, run: int) -> dict[tuple[str, str, int], TrialKey]:
-        """By (suite, case, number): what a resumed run must know of the trials that are there."""
-        rows = self._database.read(
-            "SELECT suite, case_id, number, no, case_key, agent, outcome FROM trials WHERE run = ?", (run,)
-        )
-        return {
-            (decode_text(suite), decode_text(case_id), number): TrialKey(no, key, decode_text(agent), outcome)
-            for suite, case_id, number, no, key, agent, outcome in rows
-        }
+        """By (suite, case, number): what the trials are known by."""
+        return dict(self.iterate_keys(run))
+
+    def iterate_keys(self, run: int) -> Iterator[tuple[tuple[str, str, int], TrialKey]]:
+        """The same in the order of the plan, one by one."""
+        for suite, case_id, number, no, key, agent, outcome, position in self._database.read(
+            "SELECT suite, case_id, number, no, case_key, agent, outcome, position FROM trials WHERE run = ?"
+            " ORDER BY position",
+            (run,),
+        ):
+            address = decode_text(suite), decode_text(case_id), number
+            yield address, TrialKey(no, key, decode_text(agent), outcome, position)
 
     def trials(self, run: int, wanted: Collection[tuple[str, str]] | None = None) -> Iterator[TrialResult]:
         """The trials of a run in the order of its plan, read one by one; of the `wanted` (suite, case id) or of all."""
@@ -219,10 +205,12 @@ class Store:
         for no in [no for no, suite, case_id in listed if (suite, case_id) in keys]:
             yield self.trial(no)
 
-    def summaries(self, run: int) -> list[TrialSummary]:
+    def summaries(self, run: int) -> Sequence[TrialSummary]:
         """The part of every trial that verdicts need."""
+        found = no_summaries()
         with self._database.guard("read"):
-            return list(self._summaries(run))
+            found.extend(self._summaries(run))
+        return found
 
     def _summaries(self, run: int) -> Iterator[TrialSummary]:
         rows = self._database.read(
@@ -238,7 +226,7 @@ class Store:
                 number,
                 position,
                 Outcome(outcome),
-                tuple([score_row_from_json(score) for score in json.loads(scores)]),
+                score_rows_from_json(json.loads(scores)),
                 duration_ms,
                 tokens,
                 cost_usd,
@@ -280,8 +268,8 @@ class Store:
 
     def _trial(self, row: Any) -> TrialResult:
         with self._database.guard("read"):
-            columns = _TrialColumns._make(row)
-            return _trial(columns, self._decode(columns.case), self._database)
+            columns = TrialColumns._make(row)
+            return trial_of_columns(columns, self._decode(columns.case), self._database)
 
     def _decode(self, content: str) -> Case:
         """The case of a row; repeats come one after another and share it."""
@@ -346,33 +334,6 @@ def _remember(recent: dict[K, V], key: K, value: V) -> None:
     recent[key] = value
     if len(recent) > RECENT_CASES:
         del recent[next(iter(recent))]
-
-
-def _trial(columns: _TrialColumns, case: Case, database: Database) -> TrialResult:
-    content = json.loads(columns.content)
-    return TrialResult(
-        suite=decode_text(columns.suite),
-        case=case,
-        number=columns.number,
-        position=columns.position,
-        outcome=Outcome(columns.outcome),
-        reason=content.get("reason", ""),
-        replies=tuple([reply_from_json(reply) for reply in content["replies"]]),
-        scores=tuple([score_from_json(score) for score in json.loads(columns.scores)]),
-        started_at=columns.started_at,
-        duration_ms=columns.duration_ms,
-        attempts=content.get("attempts", 1),
-        agent=decode_text(columns.agent),
-        warnings=tuple(content.get("warnings", ())),
-        reused=content.get("reused", False),
-        spans=_spans(database, content["trace"]) if "trace" in content else (),
-    )
-
-
-def _spans(database: Database, trace: Any) -> StoredSpans:
-    from proctor.results.stored_traces import StoredSpans
-
-    return StoredSpans(database, trace)
 
 
 def _keep_out_of_git(folder: Path) -> None:

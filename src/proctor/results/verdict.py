@@ -7,13 +7,24 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from proctor.base.records import record
+from proctor.base.records import Packed, record
 from proctor.cases.suite import Criteria, passes
 from proctor.results.run import MEAN, Outcome, Run, Score, ScoreRow, SuiteInfo, TrialSummary
-from proctor.results.statistics import Estimate, estimate, mean, pass_at_k, pass_hat_k
+from proctor.results.statistics import (
+    Estimate,
+    EvaluatorSummary,
+    Group,
+    Reliability,
+    estimate,
+    evaluator_summaries,
+    mean_chance,
+    pass_at_k,
+    pass_hat_k,
+    reliability_by_trials,
+)
 
 PASSED, FAILED, ERROR, SKIPPED, PENDING = Outcome
 
@@ -43,31 +54,6 @@ class CaseVerdict:
 
 
 @record
-class EvaluatorSummary:
-    """How one evaluator scored over a whole suite."""
-
-    evaluator: str
-    scores: Estimate | None
-    passed: int
-    failed: int
-    errors: int
-    skipped: int
-    pending: int
-    threshold: float | None
-
-
-@record
-class Reliability:
-    """What is to be expected of `k` trials of a case, averaged over the cases."""
-
-    k: int
-    pass_hat: float
-    """The chance that all of them pass: pass^k."""
-    pass_at: float
-    """The chance that at least one does: pass@k."""
-
-
-@record
 class SuiteVerdict:
     """What a suite says of its agent."""
 
@@ -78,7 +64,7 @@ class SuiteVerdict:
     """Cases by outcome."""
     pass_rate: Estimate | None
     """Over the cases that have a verdict."""
-    cases: tuple[CaseVerdict, ...]
+    cases: Sequence[CaseVerdict]
     evaluators: tuple[EvaluatorSummary, ...]
     repeats: int
     pass_hat_k: float | None
@@ -111,68 +97,97 @@ def trial_outcome(scores: Sequence[Score], criteria: Criteria) -> tuple[Outcome,
 
 
 def judge(run: Run) -> RunVerdict:
-    """The verdict of a whole run."""
-    by_suite: dict[str, list[TrialSummary]] = {}
-    for summary in run.summaries:
-        by_suite.setdefault(summary.suite, []).append(summary)
-    suites = tuple(judge_suite(info, by_suite.get(info.name, [])) for info in run.suites)
+    """The verdict of a whole run; one look at each trial, of which there may be a million."""
+    by_suite: dict[str, _Groups] = {}
+    counts: Counter[Outcome] = Counter()
+    tokens: int | None = None
+    costs: list[float] = []
+    estimated = False
+    for trial in run.summaries:
+        by_suite.setdefault(trial.suite, _Groups()).add(trial)
+        counts[trial.outcome] += 1
+        tokens = tokens if trial.tokens is None else (tokens or 0) + trial.tokens
+        costs += [] if trial.cost_usd is None else [trial.cost_usd]
+        estimated = estimated or trial.estimated
+    suites = tuple(_judge_groups(info, by_suite.pop(info.name, _Groups())) for info in run.suites)
     outcome, reason = _run_outcome(run, suites)
     if run.gate is not None:
         gated = {suite.name: suite for suite in run.gate.suites}
         suites = tuple(replace(s, outcome=gated[s.name].outcome, reason=gated[s.name].reason) for s in suites)
         outcome, reason = run.gate.outcome, run.gate.reason
-    tokens = [s.tokens for s in run.summaries if s.tokens is not None]
-    costs = [s.cost_usd for s in run.summaries if s.cost_usd is not None]
     return RunVerdict(
         outcome=outcome,
         reason=reason,
         exit_code=INTERRUPTED if run.interrupted else EXIT_CODES[outcome],
         suites=suites,
-        counts=_count(summary.outcome for summary in run.summaries),
-        tokens=sum(tokens) if tokens else None,
+        counts=_all(counts),
+        tokens=tokens,
         cost_usd=math.fsum(costs) if costs else None,
-        estimated=any(summary.estimated for summary in run.summaries),
+        estimated=estimated,
     )
 
 
-def judge_suite(info: SuiteInfo, trials: Sequence[TrialSummary]) -> SuiteVerdict:
+def judge_suite(info: SuiteInfo, trials: Iterable[TrialSummary]) -> SuiteVerdict:
     """The verdict of one suite."""
-    by_case: dict[str, list[TrialSummary]] = {}
+    groups = _Groups()
     for trial in trials:
-        by_case.setdefault(trial.case_id, []).append(trial)
+        groups.add(trial)
+    return _judge_groups(info, groups)
+
+
+class _Groups:
+    """The trials of a suite by case. Cases whose trials went alike share one group, so that a million are few."""
+
+    def __init__(self) -> None:
+        self.by_case: dict[str, Group] = {}
+        self.trials = 0
+        self._like: dict[tuple[Outcome, int], TrialSummary] = {}
+        self._shared: dict[tuple[int, ...], Group] = {}
+
+    def add(self, trial: TrialSummary) -> None:
+        self.trials += 1
+        like = self._like.setdefault((trial.outcome, id(trial.scores)), trial)
+        group = (*self.by_case.get(trial.case_id, ()), like)
+        self.by_case[trial.case_id] = self._shared.setdefault(tuple(map(id, group)), group)
+
+
+def _judge_groups(info: SuiteInfo, groups: _Groups) -> SuiteVerdict:
     left_out = {item.case for item in info.quarantined}
-    cases = tuple(
-        CaseVerdict(
-            info.name,
-            case_id,
-            case_outcome(group, info.criteria),
-            len(group),
-            sum(t.outcome is PASSED for t in group),
-            sum(t.outcome is FAILED for t in group),
-            case_id in left_out,
+    by_case, judged = groups.by_case, dict[int, CaseVerdict]()
+    cases = Packed(CaseVerdict, "case_id", {})
+    counts, deciding = Counter[Outcome](), Counter[Outcome]()
+    for case_id, group in by_case.items():
+        if id(group) not in judged:
+            judged[id(group)] = _judge_case(info, case_id, group)
+        case = judged[id(group)]
+        case = CaseVerdict(
+            case.suite, case_id, case.outcome, case.trials, case.passed, case.failed, case_id in left_out
         )
-        for case_id, group in by_case.items()
-    )
-    counts = _count(case.outcome for case in cases)
-    deciding = [case for case in cases if not case.quarantined]
-    outcome, reason = _suite_outcome(_count(case.outcome for case in deciding), info, len(trials))
+        cases.append(case)
+        counts[case.outcome] += 1
+        deciding[case.outcome] += not case.quarantined
+    outcome, reason = _suite_outcome(deciding, info, groups.trials)
     if left_out:
         outcome, reason = _with_quarantines(info, outcome, reason)
-    settled = [case for case in deciding if case.outcome in (PASSED, FAILED)]
-    repeats = max((case.trials for case in cases), default=0)
+    repeats = max((case.trials for case in judged.values()), default=0)
     return SuiteVerdict(
         name=info.name,
         outcome=outcome,
         reason=reason,
-        counts=counts,
-        pass_rate=estimate([float(case.outcome is PASSED) for case in settled]),
+        counts=_all(counts),
+        pass_rate=estimate([1.0] * deciding[PASSED] + [0.0] * deciding[FAILED]),
         cases=cases,
-        evaluators=_evaluators(trials),
+        evaluators=evaluator_summaries(by_case.values()),
         repeats=repeats,
-        pass_hat_k=_reliability(by_case, repeats, pass_hat_k),
-        pass_at_k=_reliability(by_case, repeats, pass_at_k),
-        reliability=_by_number_of_trials(by_case, repeats),
+        pass_hat_k=mean_chance(by_case, repeats, pass_hat_k),
+        pass_at_k=mean_chance(by_case, repeats, pass_at_k),
+        reliability=reliability_by_trials(by_case, repeats),
     )
+
+
+def _judge_case(info: SuiteInfo, case_id: str, group: Group) -> CaseVerdict:
+    passed, failed = (sum(trial.outcome is outcome for trial in group) for outcome in (PASSED, FAILED))
+    return CaseVerdict(info.name, case_id, case_outcome(group, info.criteria), len(group), passed, failed)
 
 
 def _with_quarantines(info: SuiteInfo, outcome: Outcome, reason: str) -> tuple[Outcome, str]:
@@ -285,7 +300,7 @@ def _mean_outcomes(rows: Sequence[Score | ScoreRow]) -> list[Outcome]:
     return outcomes
 
 
-def _suite_outcome(counts: dict[Outcome, int], info: SuiteInfo, made: int) -> tuple[Outcome, str]:
+def _suite_outcome(counts: Mapping[Outcome, int], info: SuiteInfo, made: int) -> tuple[Outcome, str]:
     passed, unknown, missing = counts[PASSED], counts[ERROR] + counts[PENDING], max(0, info.planned - made)
     total = passed + counts[FAILED] + unknown
     if total == 0:
@@ -308,7 +323,7 @@ def _suffices(passed: int, total: int, pct: float) -> bool:
     return passed >= 1 and passes(passed / total, pct)
 
 
-def _rescued(counts: dict[Outcome, int], info: SuiteInfo, missing: int) -> int:
+def _rescued(counts: Mapping[Outcome, int], info: SuiteInfo, missing: int) -> int:
     """How many failed cases further trials could still turn, at most; where all trials must pass, none."""
     return 0 if info.criteria.trials == "all" else min(counts[FAILED], missing)
 
@@ -336,65 +351,5 @@ def _run_outcome(run: Run, suites: Sequence[SuiteVerdict]) -> tuple[Outcome, str
     return PASSED, f"every suite passed that was not skipped ({skipped} were)" if skipped else "every suite passed"
 
 
-def _evaluators(trials: Sequence[TrialSummary]) -> tuple[EvaluatorSummary, ...]:
-    rows: dict[str, list[tuple[str, ScoreRow]]] = {}
-    for trial in trials:
-        for row in trial.scores:
-            rows.setdefault(row.evaluator, []).append((trial.case_id, row))
-    return tuple(_evaluator(name, group) for name, group in rows.items())
-
-
-def _evaluator(name: str, rows: Sequence[tuple[str, ScoreRow]]) -> EvaluatorSummary:
-    counts = _count(row.outcome for _, row in rows)
-    scored = [(case, row.value) for case, row in rows if row.value is not None]
-    thresholds = {row.threshold for _, row in rows}
-    return EvaluatorSummary(
-        evaluator=name,
-        scores=estimate([value for _, value in scored], groups=[case for case, _ in scored]),
-        passed=counts[PASSED],
-        failed=counts[FAILED],
-        errors=counts[ERROR],
-        skipped=counts[SKIPPED],
-        pending=counts[PENDING],
-        threshold=thresholds.pop() if len(thresholds) == 1 else None,
-    )
-
-
-def _reliability(
-    by_case: dict[str, list[TrialSummary]], repeats: int, chance: Callable[[int, int, int], float]
-) -> float | None:
-    """Averaged over the cases that were repeated and measured each time."""
-    if repeats < 2:
-        return None
-    settled = [[t for t in group if t.outcome in (PASSED, FAILED)] for group in by_case.values()]
-    return mean(
-        chance(sum(t.outcome is PASSED for t in group), len(group), repeats)
-        for group in settled
-        if len(group) == repeats
-    )
-
-
-def _by_number_of_trials(by_case: dict[str, list[TrialSummary]], repeats: int) -> tuple[Reliability, ...]:
-    """For each k from 1 to the repeats, over the same cases; each from the one before, as C(c, k) / C(n, k) is."""
-    if repeats < 2:
-        return ()
-    settled = ([t.outcome is PASSED for t in group if t.outcome in (PASSED, FAILED)] for group in by_case.values())
-    alike = Counter(sum(passed) for passed in settled if len(passed) == repeats)
-    if not alike:
-        return ()
-    all_pass, none_passes = dict.fromkeys(alike, 1.0), dict.fromkeys(alike, 1.0)
-    found: list[Reliability] = []
-    for k in range(1, repeats + 1):
-        for passed in alike:
-            all_pass[passed] *= max(0, passed - k + 1) / (repeats - k + 1)
-            none_passes[passed] *= max(0, repeats - passed - k + 1) / (repeats - k + 1)
-        every = alike.total()
-        hat = math.fsum(all_pass[passed] * count for passed, count in alike.items()) / every
-        none = math.fsum(none_passes[passed] * count for passed, count in alike.items()) / every
-        found.append(Reliability(k, hat, 1 - none))
-    return tuple(found)
-
-
-def _count(outcomes: Iterable[Outcome]) -> dict[Outcome, int]:
-    counted = Counter(outcomes)
-    return {outcome: counted[outcome] for outcome in Outcome}
+def _all(counts: Mapping[Outcome, int]) -> dict[Outcome, int]:
+    return {outcome: counts[outcome] for outcome in Outcome}

@@ -71,6 +71,9 @@ class RunOptions:
     """Ask the agents on workers, which the run starts or finds."""
 
 
+NO_OPTIONS = RunOptions()
+
+
 @record
 class Limits:
     """The settings in force for one suite or case."""

@@ -18,25 +18,22 @@ from proctor.base.secrets import mask
 from proctor.base.threads import run_sync
 from proctor.cases.formats.loading import load
 from proctor.cases.suite import NOTHING, Case, EvaluatorSpec, Suite
-from proctor.results.case_encoding import question_key
-from proctor.results.encoding import mask_case
 from proctor.results.run import Outcome, Run, TrialResult
 from proctor.results.run_info import DirtyCheck, RunInfo, RunRow, git_state
 from proctor.results.store import Store
 from proctor.results.verdict import RunVerdict
-from proctor.running.engine.execute import EarlierAnswer, broke_down, execute
+from proctor.running.engine.earlier_answers import answers_first, kept_answers, still_asked
+from proctor.running.engine.execute import execute
 from proctor.running.engine.judges import judge_identity
-from proctor.running.engine.plan import Plan, PlannedTrial, Selection, evaluator_keys, make_plan, scoring_key
-from proctor.running.engine.store_writer import OpenRun, resume_run, running, start_run
-from proctor.running.options import Listener, RunOptions
+from proctor.running.engine.plan import Plan, PlannedTrial, Selection, make_plan
+from proctor.running.engine.store_writer import OpenRun, evaluator_keys, resume_run, running, scoring_key, start_run
+from proctor.running.options import NO_OPTIONS, Listener, RunOptions
 from proctor.running.suite_hooks import hooks_of
 
 if TYPE_CHECKING:
     from proctor.results.gate_outcome import GateOutcome
     from proctor.running.cluster.worker_pool import WorkerPool
     from proctor.running.gate import GateRequest, GateRounds
-
-NO_OPTIONS = RunOptions()
 
 
 @record
@@ -99,11 +96,11 @@ async def _run(request: Request, listener: Listener | None) -> tuple[Run, RunVer
         opened = resume_run(possible, store) if store is not None and request.resume else None
         info = _info(plan, request)
         opened = opened or start_run(plan, store, info, name=request.name)
-        earlier = _earlier_answers(store) if request.reuse and store is not None else None
+        earlier = kept_answers(store) if request.reuse and store is not None else None
         if earlier is not None:
             _say_what_is_not_reused(plan)
         if opened.answers:
-            earlier = _answers_first(opened.answers, earlier)
+            earlier = answers_first(opened.answers, earlier)
         with _recorded(plan, opened, info) as close, _separated(plan, request.options):
             run, verdict = await execute(
                 plan, request.options, opened, listener=listener, earlier=earlier, rounds=rounds, workers=workers
@@ -164,7 +161,7 @@ def rescore(
         opened = start_run(plan, Store(store_folder), info)
         with _recorded(plan, opened, info) as close:
             result, verdict = run_sync(
-                execute(plan, options, opened, listener=listener, earlier=lambda p: still_asked(p, answers[address(p)]))
+                execute(plan, options, opened, listener=listener, earlier=lambda p: still_asked(p, answers[p.address]))
             )
             close(result, verdict)
     return result, verdict
@@ -224,7 +221,7 @@ def judge_again(
     now = [replace(suite, agent=_Absent(row, suite.name)) for suite in _suites_now(row, answers, ())]
     plan = _only_answered(make_plan(now, replace(options, given=replace(options.given, repeat=1))), answers)
     open_run = start_run(plan, None, _info(plan, Request(now, options)))
-    again, _ = run_sync(execute(plan, options, open_run, earlier=lambda p: still_asked(p, answers[address(p)])))
+    again, _ = run_sync(execute(plan, options, open_run, earlier=lambda p: still_asked(p, answers[p.address])))
     return {(trial.suite, trial.case.id, trial.number): trial.outcome for trial in again.trials}
 
 
@@ -247,37 +244,6 @@ class _Absent:
         raise UsageError("a rescored run asks no agent")
 
 
-def address(planned: PlannedTrial) -> tuple[str, str, int]:
-    return planned.suite.suite.name, planned.case.id, planned.number
-
-
-def still_asked(planned: PlannedTrial, past: TrialResult) -> TrialResult:
-    """An answer counts only for the question it was given to."""
-    asked = question_key(past.case)
-    if question_key(planned.case) == asked or question_key(mask_case(planned.case)) == asked:
-        return past
-    if question_key(mask_case(planned.case)) == question_key(mask_case(past.case)):
-        return past
-    reason = "the case asks something else now than it did in the run whose answers are scored; run it anew"
-    return replace(past, outcome=Outcome.ERROR, reason=reason, replies=(), scores=(), spans=())
-
-
-def _earlier_answers(store: Store) -> EarlierAnswer:
-    """The latest answer of the same agent to the same question, where there is one."""
-    known = store.answers()
-
-    def earlier(planned: PlannedTrial) -> TrialResult | None:
-        if planned.suite.agent.unknown_parts:
-            return None
-        cases = (planned.case, mask_case(planned.case))
-        keys = [(question_key(case), planned.suite.agent_fingerprint, planned.number) for case in cases]
-        no = known.get(keys[0], known.get(keys[1]))
-        past = None if no is None else store.trial(no)
-        return None if past is None or broke_down(past) else past
-
-    return earlier
-
-
 def _choices(suites: Sequence[Suite]) -> str:
     """The cases and tags that can be selected, as the end of a sentence."""
     cases = [case for suite in suites for case in suite.cases]
@@ -294,16 +260,6 @@ def _say_what_is_not_reused(plan: Plan) -> None:
         if item.agent.unknown_parts:
             held = ", ".join(item.agent.unknown_parts)
             item.asked_anew = f"asked anew: the agent holds {held}, which cannot be compared with an earlier run"
-
-
-def _answers_first(answers: Mapping[tuple[str, str, int], TrialResult], earlier: EarlierAnswer | None) -> EarlierAnswer:
-    """What the interrupted run heard already, before anything else."""
-
-    def known(planned: PlannedTrial) -> TrialResult | None:
-        found = answers.get(address(planned))
-        return found if found is not None or earlier is None else earlier(planned)
-
-    return known
 
 
 def _suites_now(row: RunRow, answers: dict[Any, TrialResult], paths: Sequence[str]) -> list[Suite]:
@@ -335,11 +291,10 @@ def _as_kept(name: str, row: RunRow, answers: dict[Any, TrialResult]) -> Suite:
 
 
 def _scored_by(suite: Suite, evaluators: tuple[EvaluatorSpec, ...]) -> Suite:
-    cases = tuple(
-        replace(case, evaluators=None, turns=tuple(replace(turn, evaluators=None) for turn in case.turns))
-        for case in suite.cases
-    )
-    return replace(suite, cases=cases, evaluators=evaluators)
+    def bare(case: Case) -> Case:
+        return replace(case, evaluators=None, turns=tuple(replace(turn, evaluators=None) for turn in case.turns))
+
+    return replace(suite.with_cases(bare), evaluators=evaluators)
 
 
 def _only_answered(plan: Plan, answers: dict[tuple[str, str, int], TrialResult]) -> Plan:
@@ -349,7 +304,7 @@ def _only_answered(plan: Plan, answers: dict[tuple[str, str, int], TrialResult])
     for suite, case_id, number in sorted(answers):
         repeats[suite, case_id].append(number)
     for planned in plan.trials:
-        numbers = repeats[address(planned)[:2]]
+        numbers = repeats[planned.address[:2]]
         first = len(trials)
         trials.extend(replace(planned, number=n, position=first + i) for i, n in enumerate(numbers))
     for item in plan.suites:

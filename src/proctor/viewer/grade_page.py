@@ -21,8 +21,8 @@ from proctor.results.judge_calls import judge_name
 from proctor.results.people_labels import Label, Labels, Place, agreement_of_people
 from proctor.results.run import Outcome, TrialResult
 from proctor.results.run_info import RunRow
+from proctor.running.people.calibration_rows import calibration_rows, label_score, place_of
 from proctor.running.people.grading import GRADED_BY, waiting_score
-from proctor.running.people.labelling import calibration_rows, label_score, place_of
 from proctor.viewer.layout import case_address, page, run_address, sign, with_levels
 from proctor.viewer.library import Library, Source, all_runs
 

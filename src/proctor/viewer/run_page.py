@@ -11,7 +11,7 @@ from proctor.reporting.html.escaping import GLYPHS, code, escape, facts, inline
 from proctor.reporting.html.overview import score_cell
 from proctor.reporting.plots import BARS, Histogram, bar_plot
 from proctor.reporting.wording import counted, duration, money
-from proctor.results.encoding import score_row_from_json
+from proctor.results.encoding import score_rows_from_json
 from proctor.results.run import Outcome, ScoreRow
 from proctor.results.run_info import RunRow
 from proctor.viewer.case_query import (
@@ -293,7 +293,7 @@ def _scores_of(index: RunIndex, cases: Sequence[CaseRow]) -> dict[tuple[int, ...
             case.numbers,
         ):
             trials.append((number, Outcome(outcome)))
-            scores += [score_row_from_json(score) for score in json.loads(content)]
+            scores += score_rows_from_json(json.loads(content))
         found[case.numbers] = trials, scores
     return found
 

@@ -10,7 +10,7 @@ from virtual_time import run_virtually
 from proctor.agents.agent import BaseAgent
 from proctor.agents.resolving import resolve_agent
 from proctor.base.threads import CLOCK
-from proctor.running.engine.rate_limit import RateLimit
+from proctor.running.engine.deadline import RateLimit
 
 
 def times_of(trials: list[tuple[BaseAgent, int]], rate: float, monkeypatch: pytest.MonkeyPatch) -> list[float]:

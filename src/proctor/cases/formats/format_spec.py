@@ -16,35 +16,6 @@ from proctor.base.records import record
 from proctor.cases.matchers import Matcher, Predicate, parse
 from proctor.cases.suite import NOTHING, Attachment, Case, Double, EvaluatorSpec, ExpectedCall, Suite, Turn
 
-
-def slug(text: str, longest: int | None = 60) -> str:
-    """`"Asks for a refund!"` as `asks-for-a-refund`; empty when there is nothing to make one of."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:longest].rstrip("-")
-
-
-class UniqueIds:
-    """Hands out each id once; a taken one gets `-2`, `-3`, and so on at its end."""
-
-    def __init__(self) -> None:
-        self._taken: set[str] = set()
-        self._last: dict[str, int] = {}
-
-    def preview(self, wanted: str) -> str:
-        """The id that `claim` would give."""
-        number = self._last.get(wanted, 1)
-        candidate = wanted if number == 1 else f"{wanted}-{number}"
-        while candidate in self._taken:
-            number += 1
-            candidate = f"{wanted}-{number}"
-        self._last[wanted] = number
-        return candidate
-
-    def claim(self, wanted: str) -> str:
-        given = self.preview(wanted)
-        self._taken.add(given)
-        return given
-
-
 JSON_AND_YAML = (".json", ".yaml", ".yml")
 
 
@@ -87,6 +58,8 @@ class Declaration:
     """Whether its files can expect something of an answer alone, and nothing of tool calls, tokens or time."""
     edit: Callable[[Path, str, Suite, Mapping[int, Case]], str] | None = None
     """The text of a suite with some of its cases changed and every other line as it was, if the format can do that."""
+    line_readers: Mapping[str, Callable[[Path], list[Suite] | None]] = NOTHING
+    """By ending: reads a file line by line, which is never held whole; gives `None` for one that is no suite."""
     dialects: Mapping[str, Callable[[Sequence[Suite]], Written]] = NOTHING
     """Other names under which suites are written, in a spelling of their own that this format reads as well."""
 
@@ -272,3 +245,31 @@ class _Move:
         if isinstance(value.get("$predicate"), str):
             return {**value, "$predicate": self.reference(value["$predicate"])}
         return moved_parts
+
+
+def slug(text: str, longest: int | None = 60) -> str:
+    """`"Asks for a refund!"` as `asks-for-a-refund`; empty when there is nothing to make one of."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:longest].rstrip("-")
+
+
+class UniqueIds:
+    """Hands out each id once; a taken one gets `-2`, `-3`, and so on at its end."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+        self._last: dict[str, int] = {}
+
+    def preview(self, wanted: str) -> str:
+        """The id that `claim` would give."""
+        number = self._last.get(wanted, 1)
+        candidate = wanted if number == 1 else f"{wanted}-{number}"
+        while candidate in self._taken:
+            number += 1
+            candidate = f"{wanted}-{number}"
+        self._last[wanted] = number
+        return candidate
+
+    def claim(self, wanted: str) -> str:
+        given = self.preview(wanted)
+        self._taken.add(given)
+        return given

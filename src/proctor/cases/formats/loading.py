@@ -53,11 +53,21 @@ def load(paths: Iterable[str | Path]) -> list[Suite]:
 
 def load_file(path: Path) -> list[Suite]:
     """The suites of one file."""
+    if (found := _read_by_line(path)) is not None:
+        return [_with_quarantines(suite) for suite in found]
     document = _open(path)
     known = _format_of(document)
     if known is None:
         raise InvalidSuite([_unknown(document)])
     return [_with_quarantines(suite) for suite in known.read(document)]
+
+
+def _read_by_line(path: Path) -> list[Suite] | None:
+    """The suites of a file of lines, which may be too large to be held; `None` for other files."""
+    if not path.is_file():
+        return None
+    known = next((item for item in map(declaration, _known_formats()) if path.suffix in item.endings), None)
+    return None if known is None or path.suffix not in known.line_readers else known.line_readers[path.suffix](path)
 
 
 def _with_quarantines(suite: Suite) -> Suite:
@@ -122,6 +132,9 @@ def _load_folder(folder: Path) -> list[Suite]:
     passed_over: list[Problem] = []
     for path in _files(folder):
         try:
+            if (found := _read_by_line(path)) is not None:
+                suites.extend(found)
+                continue
             document = _open(path)
         except InvalidSuite as error:
             (problems if _is_called_suite(path) or _reads_like_suite(path) else passed_over).extend(error.problems)

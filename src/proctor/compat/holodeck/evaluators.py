@@ -27,7 +27,7 @@ from proctor.evaluators.evaluation import (
 from proctor.evaluators.judged_evaluator import too_late
 from proctor.evaluators.registry import shipped
 from proctor.judging.context import WaitTimer, in_own_time
-from proctor.running.engine.ask import is_transient
+from proctor.running.engine.broken_turn import is_transient
 
 
 class EvaluationError(ProctorError):

@@ -30,12 +30,12 @@ from proctor.compat.holodeck.result_builder import NOTHING_SEEN, Tally, framed, 
 from proctor.compat.holodeck.test_results import TestReport
 from proctor.results.run import Run
 from proctor.results.verdict import RunVerdict
+from proctor.running.engine.deadline import limits_of
 from proctor.running.engine.judges import judge_identity
-from proctor.running.engine.plan import limits_of
 from proctor.running.options import RunOptions
 from proctor.version import __version__
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # what drives agents is not needed to write down what came of it
     from proctor.compat.holodeck.driven_agent import Seen
 
 UNFILLED = ("env", "headers")

@@ -10,8 +10,8 @@ from proctor.reporting.failing_cases import WORST_FIRST, DistinctReason, failing
 from proctor.reporting.html.escaping import GLYPHS, badge, code, facts, gauge, inline, percent
 from proctor.reporting.wording import count_parts, counted, flaky_text, informing, reliability_text
 from proctor.results.run import Outcome, Run, ScoreRow, SuiteInfo, TrialSummary
-from proctor.results.statistics import Estimate, mean
-from proctor.results.verdict import CaseVerdict, EvaluatorSummary, RunVerdict, SuiteVerdict
+from proctor.results.statistics import Estimate, EvaluatorSummary, mean
+from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict
 
 CASES_WITH_REASONS = 200
 REASONS_SHOWN = 5

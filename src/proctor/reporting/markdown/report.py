@@ -32,7 +32,8 @@ from proctor.reporting.wording import (
 )
 from proctor.results.judge_calls import judge_name
 from proctor.results.run import Outcome, Run, Score, TrialResult
-from proctor.results.verdict import CaseVerdict, EvaluatorSummary, RunVerdict, SuiteVerdict
+from proctor.results.statistics import EvaluatorSummary
+from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict
 
 PASSING_TEXT = 500
 FAILING_TEXT = 10_000

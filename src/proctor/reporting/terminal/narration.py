@@ -22,7 +22,8 @@ from proctor.reporting.wording import (
     trial_name,
 )
 from proctor.results.run import Outcome, Run, TrialResult, TrialSummary
-from proctor.results.verdict import CaseVerdict, EvaluatorSummary, RunVerdict, SuiteVerdict
+from proctor.results.statistics import EvaluatorSummary
+from proctor.results.verdict import CaseVerdict, RunVerdict, SuiteVerdict
 
 if TYPE_CHECKING:  # a run in which everything passes explains nothing, and starts sooner without
     from proctor.reporting.explain import Detail, Fact
@@ -287,9 +288,9 @@ def _tell_suite(screen: Screen, suite: SuiteVerdict, informs: set[tuple[str, str
 
 def _tell_names(screen: Screen, suite: SuiteVerdict) -> None:
     """Every case that did not pass: with repeats, on a line of its own with how many of its trials."""
-    told = [case for case in suite.cases if not case.quarantined]
-    bad = [case for outcome in (Outcome.FAILED, Outcome.ERROR) for case in told if case.outcome is outcome]
-    flaky = [case for case in suite.cases if case.is_flaky and case not in bad]
+    wrong = [case for case in suite.cases if case.outcome in (Outcome.FAILED, Outcome.ERROR) and not case.quarantined]
+    bad = sorted(wrong, key=lambda case: case.outcome is Outcome.ERROR)
+    flaky = [case for case in suite.cases if case.is_flaky and case not in bad] if suite.repeats > 1 else []
     if suite.repeats > 1:
         shown = [*bad, *flaky][:NAMES_SHOWN]
         names = [_fitted(screen, case.case_id, BESIDE_SHARE) for case in shown]

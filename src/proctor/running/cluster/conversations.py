@@ -19,7 +19,7 @@ from proctor.base.references import describe, place_of
 from proctor.base.reply_size import LIMIT
 from proctor.cases.suite import Case, Turn
 from proctor.running.cluster.messages import TrialOrder, unpacked
-from proctor.running.engine.ask import is_transient
+from proctor.running.engine.broken_turn import is_transient
 from proctor.running.engine.isolate import AgentElsewhere, SessionElsewhere, answered, packed
 from proctor.running.engine.plan import PlannedTrial
 from proctor.running.options import Limits

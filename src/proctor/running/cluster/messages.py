@@ -13,8 +13,9 @@ from typing import Any
 from proctor.base.errors import UsageError
 from proctor.base.records import record
 from proctor.base.references import is_reference
+from proctor.cases.evaluator_specs import spec_key
 from proctor.cases.suite import Case, EvaluatorSpec, Suite, Turn
-from proctor.running.engine.plan import Plan, PlannedSuite, spec_key
+from proctor.running.engine.plan import Plan, PlannedSuite, PlannedTrial
 from proctor.running.options import ClusterOptions, Limits
 from proctor.version import __version__
 
@@ -92,6 +93,16 @@ def _suite_order(item: PlannedSuite) -> SuiteOrder:
     thin = replace(item.suite, cases=(), evaluators=(), warnings=())
     code = tuple((bound.spec, bound.fingerprint) for bound in bounds.values())
     return SuiteOrder(thin, item.given_agent, item.agent_fingerprint, item.limits, code)
+
+
+def can_be_scored_there(planned: PlannedTrial) -> bool:
+    """Whether no evaluator of a trial asks a judge, and nothing is added to its answer in the process of the run."""
+    suite, case = planned.suite, planned.case
+    if suite.suite.reexecute is not None or any(turn.attachments for turn in case.turns):
+        return False
+    lists = (suite.suite.evaluators_of(case, turn) for turn in case.turns)
+    bounds = [bound for specs in (suite.suite.evaluators_of(case), *lists) for bound in suite.evaluators(specs)]
+    return not any(bound.needs_judge or bound.judged for bound in bounds)
 
 
 def unpacked(data: bytes) -> Any:

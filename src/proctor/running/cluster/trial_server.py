@@ -16,7 +16,7 @@ import threading
 import time
 import zipfile
 from collections import deque
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,14 +28,18 @@ from proctor.base.environment import environment_from
 from proctor.base.errors import AgentFailed, ProctorError, UnreadableReply, UsageError
 from proctor.base.references import describe
 from proctor.base.threads import CLOCK
-from proctor.evaluators.registry import build
+from proctor.cases.evaluator_specs import spec_key
+from proctor.cases.suite import Case, EvaluatorSpec, Suite
+from proctor.evaluators.registry import Bound, build, told_apart
 from proctor.results.run import Outcome
 from proctor.running.cluster.conversations import Talk
 from proctor.running.cluster.messages import RunOrder, SuiteOrder, TrialOrder, unpacked
-from proctor.running.cluster.scoring import SuiteOnWorker, WorkerScoring
 from proctor.running.engine.ask import Answer, WrittenUser, ask
 from proctor.running.engine.deadline import Watchdog, problem_of_step, unforeseen
 from proctor.running.engine.isolate import packed
+from proctor.running.engine.plan import PlannedSuite
+from proctor.running.engine.score import ScoringContext, score
+from proctor.running.engine.tool_reruns import answering_for_tools
 from proctor.running.suite_hooks import hooks_of
 from proctor.tracing.watching import carry_context_into_threads, instrumenting
 from proctor.version import __version__
@@ -319,3 +323,36 @@ def _moved(path: Path | None, there: Path, here: Path) -> Path | None:
 
 def _broken(reason: str) -> Answer:
     return Answer((), Outcome.ERROR, reason, 0, CLOCK.time(), 0.0)
+
+
+class SuiteOnWorker(PlannedSuite):
+    """A suite whose evaluators are made when a case first names them: its cases come one by one."""
+
+    def __init__(self, suite: Suite, agent: BaseAgent, order: SuiteOrder) -> None:
+        super().__init__(suite, agent, order.fingerprint, order.limits, None)
+        self._lists: dict[tuple[str, ...], list[Bound]] = {}
+
+    def evaluators(self, specs: Iterable[EvaluatorSpec]) -> list[Bound]:
+        wanted = list(specs)
+        key = tuple(spec_key(spec) for spec in wanted)
+        if key not in self._lists:
+            made: list[Bound] = []
+            for spec in wanted:
+                made.append(told_apart(build(spec, self.suite.base), {bound.title for bound in made}))
+            self._lists[key] = made
+        return self._lists[key]
+
+
+class WorkerScoring:
+    """All scoring on one worker."""
+
+    def __init__(self, watchdog: Watchdog, parallel: int) -> None:
+        self._context = ScoringContext(asyncio.Semaphore(parallel), watchdog, fast=False)
+
+    async def scored(self, suite: PlannedSuite, case: Case, answer: Answer) -> Answer:
+        """The answer with its scores; one that was not given has none."""
+        if answer.outcome is not None:
+            return answer
+        with answering_for_tools(case) if case.doubles else contextlib.nullcontext():
+            scores, warnings = await score(suite, case, answer, self._context)
+        return replace(answer, scores=scores, warnings=(*answer.warnings, *warnings))

@@ -22,9 +22,8 @@ from proctor.base.references import describe
 from proctor.base.threads import CLOCK
 from proctor.cases.suite import Turn
 from proctor.results.run import Outcome
-from proctor.running.cluster.messages import TrialOrder, unpacked
+from proctor.running.cluster.messages import TrialOrder, can_be_scored_there, unpacked
 from proctor.running.cluster.placement import Job, Lane, empty_lane, lane_with_room
-from proctor.running.cluster.scoring import can_be_scored_there
 from proctor.running.cluster.trial_server import STOP_SECONDS, TrialServer
 from proctor.running.engine.ask import Answer, ConversationSpoiled, RunStopped, User
 from proctor.running.engine.plan import Plan, PlannedTrial

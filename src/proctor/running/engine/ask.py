@@ -13,11 +13,11 @@ from proctor.agents.agent import Agent, BaseAgent, Reply, Session, ToolCall, Usa
 from proctor.agents.toolbox import DOUBLES, Doubles
 from proctor.base.errors import AgentFailed, UnreadableReply
 from proctor.base.records import record
-from proctor.base.references import describe, place_of
 from proctor.base.reply_size import LIMIT, UNDERWAY, ReplyTooLarge, Underway, check_size
 from proctor.base.threads import CLOCK, end_fork_of
 from proctor.cases.suite import Case, NamedData, Turn
 from proctor.results.run import Outcome, Score
+from proctor.running.engine.broken_turn import OpenTurn, is_transient, pause_before, told, wish_of
 from proctor.running.engine.deadline import Cancelled, TooLate, Watchdog, in_time
 from proctor.running.options import Limits
 from proctor.tracing.capture import capturing
@@ -67,16 +67,8 @@ class WrittenUser:
 if TYPE_CHECKING:
     from proctor.tracing.spans import Span
 
-TRANSIENT_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
-TRANSIENT_KINDS = frozenset(
-    """ConnectionError APIConnectionError APITimeoutError NetworkError ConnectError ReadError WriteError
-    RemoteProtocolError Timeout TimeoutException ConnectTimeout ReadTimeout WriteTimeout PoolTimeout""".split()
-)
-"""What libraries that are not imported here call a network that failed."""
 MOST_BROKEN = 2
 """After so many turns in a row for which the session broke, the rest of a conversation is not tried."""
-LONGEST_PAUSE_SECONDS = 120.0
-"""A service may ask to be left alone for this long; a run does not wait for longer."""
 
 
 @record
@@ -159,26 +151,11 @@ class _Retries:
     async def pause(self, reason: str, wish: float, turn: int = 0) -> None:
         """Wait before the next try, for as long as the service wishes where it has a wish."""
         self.left -= 1
-        pause = wish or _pause(self._backoff, self.attempts)
+        pause = wish or pause_before(self._backoff, self.attempts)
         self.attempts += 1
         asked = f"turn {turn + 1} was sent again" if turn else "the agent was asked again"
         self.told.append(f"{asked} (attempt {self.attempts}), since {reason}")
         await asyncio.sleep(pause)
-
-
-def _said(error: BaseException) -> str:
-    """What went wrong, as a sentence about the agent."""
-    if not isinstance(error, AgentFailed):
-        return f"the agent raised {describe(error)}{place_of(error)}"
-    return f"the agent {error}" if str(error).startswith("raised ") else str(error)
-
-
-def _pause(backoff: float, attempt: int) -> float:
-    """Longer each time, and never the same for two trials that met the same obstacle."""
-    import random
-
-    factor: float = 2.0 ** (attempt - 1) * random.uniform(0.8, 1.2)  # noqa: S311
-    return min(30.0, backoff * factor)
 
 
 async def _attempt(talk: _Conversation, timeout: float, watchdog: Watchdog) -> tuple[Outcome | None, str, float | None]:
@@ -196,14 +173,14 @@ async def _attempt(talk: _Conversation, timeout: float, watchdog: Watchdog) -> t
     except MissingInput as error:
         return Outcome.ERROR, str(error), None
     except Exception as error:
-        reason = _said(error)
+        reason = told(error)
         if is_transient(error):
-            return Outcome.ERROR, reason, _wish(error)
+            return Outcome.ERROR, reason, wish_of(error)
         return Outcome.FAILED, reason, None
     except asyncio.CancelledError:
         raise
     except BaseException as error:  # such as GeneratorExit: whatever an agent raises is its own trial's
-        return Outcome.FAILED, _said(error), None
+        return Outcome.FAILED, told(error), None
     return None, "", None
 
 
@@ -255,7 +232,7 @@ class _Conversation:
             if doubles is not None and DOUBLES.get() is doubles:
                 self.warnings += doubles.unasked(call.name for reply in self.replies for call in reply.tool_calls)
         except (SystemExit, KeyboardInterrupt) as error:
-            raise AgentFailed(f"the agent raised {describe(error)}{place_of(error)}") from error
+            raise AgentFailed(told(error)) from error
 
     async def _answered(self, session: Session, turn: Turn) -> Reply:
         """The reply to one turn, which is sent again where that may help and others were answered before."""
@@ -278,7 +255,7 @@ class _Conversation:
 
     async def _pause(self, error: Exception) -> None:
         self._pause_began = CLOCK.perf_counter()
-        await self._retries.pause(_said(error), _wish(error), len(self.replies))
+        await self._retries.pause(told(error), wish_of(error), len(self.replies))
         self._paused, self._pause_began = self.waited - self._user.seconds, None
 
     def _failed(self, error: Exception) -> Reply:
@@ -286,7 +263,7 @@ class _Conversation:
         transient = is_transient(error)
         breaks_session = getattr(error, "breaks_session", False) or isinstance(error, ConnectionError)
         self._broken = self._broken + 1 if breaks_session else 0
-        reason = _said(error)
+        reason = told(error)
         self._note_failure(reason, Outcome.ERROR if transient else Outcome.FAILED)
         return self.broken(reason) or Reply(error=reason)
 
@@ -294,8 +271,6 @@ class _Conversation:
         """What there is of the answer to a turn that was sent and not answered, if there is anything of it."""
         if self._open is None:
             return None
-        from proctor.running.engine.broken_turn import OpenTurn
-
         session, recording, seen, clock, before = self._open
         self._open, spans = None, self._spans[before:]
         sees_calls = isinstance(self._agent, BaseAgent) and self._agent.sees_calls
@@ -419,30 +394,5 @@ def _measured(usage: Any) -> Usage:
         raise UnreadableReply(f"the usage of the reply is not in numbers: {usage!r:.200}")
     tokens_in, tokens_out, cost, calls = numbers
     model = usage.model if isinstance(usage.model, str) else None
-    return Usage(_whole(tokens_in), _whole(tokens_out), cost, _whole(calls), model, usage.estimated is True)
-
-
-def _whole(number: float | None) -> int | None:
-    return None if number is None else int(number)
-
-
-def _wish(error: BaseException) -> float:
-    """How many seconds the service asked to be left alone, where that can be understood; 0 is no wish."""
-    wish = getattr(error, "retry_after", None)
-    return min(float(wish), LONGEST_PAUSE_SECONDS) if isinstance(wish, (int, float)) and wish > 0 else 0.0
-
-
-def is_transient(error: BaseException) -> bool:
-    """Whether the fault lies with the network or an overloaded service, and asking again may help."""
-    marked = getattr(error, "transient", None)
-    if isinstance(marked, bool):
-        return marked
-    if isinstance(error, BaseExceptionGroup):
-        return all(is_transient(inner) for inner in error.exceptions)
-    if isinstance(error, (ConnectionError, TimeoutError)):
-        return True
-    for owner, name in ((error, "status_code"), (error, "code"), (getattr(error, "response", None), "status_code")):
-        status = getattr(owner, name, None)
-        if isinstance(status, int) and status in TRANSIENT_STATUS:
-            return True
-    return any(kind.__name__ in TRANSIENT_KINDS for kind in type(error).__mro__)
+    whole = [None if number is None else int(number) for number in (tokens_in, tokens_out, calls)]
+    return Usage(whole[0], whole[1], cost, whole[2], model, usage.estimated is True)

@@ -1,4 +1,4 @@
-"""What is kept of a turn that broke off: tool calls, outputs, tokens, the part of the answer, and where it broke."""
+"""What is kept of a turn that broke off: tool calls, outputs, tokens, part of the answer, where and why it broke."""
 
 from __future__ import annotations
 
@@ -11,10 +11,25 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from proctor.agents.agent import NOT_BACK, Reply, ToolCall, Usage
+from proctor.base.errors import AgentFailed
 from proctor.base.records import record
-from proctor.base.references import is_users_file
+from proctor.base.references import describe, is_users_file, place_of
 from proctor.base.reply_size import HEAD_BYTES, ReplyTooLarge, Underway, check_size
 from proctor.tracing.trial_recording import Recording
+
+TRANSIENT_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
+
+
+TRANSIENT_KINDS = frozenset(
+    """ConnectionError APIConnectionError APITimeoutError NetworkError ConnectError ReadError WriteError
+    RemoteProtocolError Timeout TimeoutException ConnectTimeout ReadTimeout WriteTimeout PoolTimeout""".split()
+)
+"""What libraries that are not imported here call a network that failed."""
+
+
+LONGEST_PAUSE_SECONDS = 120.0
+"""A service may ask to be left alone for this long; a run does not wait for longer."""
+
 
 FRAMES_KEPT = 20
 
@@ -127,3 +142,40 @@ def _limited(reply: Reply) -> Reply:
         calls = tuple(ToolCall(call.name, error="left out: too large") for call in reply.tool_calls[:100])
         return Reply(reply.text[:HEAD_BYTES], calls, reply.usage, duration_ms=reply.duration_ms, error=reply.error)
     return reply
+
+
+def told(error: BaseException) -> str:
+    """What went wrong, as a sentence about the agent."""
+    if not isinstance(error, AgentFailed):
+        return f"the agent raised {describe(error)}{place_of(error)}"
+    return f"the agent {error}" if str(error).startswith("raised ") else str(error)
+
+
+def pause_before(backoff: float, attempt: int) -> float:
+    """Longer each time, and never the same for two trials that met the same obstacle."""
+    import random
+
+    factor: float = 2.0 ** (attempt - 1) * random.uniform(0.8, 1.2)  # noqa: S311
+    return min(30.0, backoff * factor)
+
+
+def wish_of(error: BaseException) -> float:
+    """How many seconds the service asked to be left alone, where that can be understood; 0 is no wish."""
+    wish = getattr(error, "retry_after", None)
+    return min(float(wish), LONGEST_PAUSE_SECONDS) if isinstance(wish, (int, float)) and wish > 0 else 0.0
+
+
+def is_transient(error: BaseException) -> bool:
+    """Whether the fault lies with the network or an overloaded service, and asking again may help."""
+    marked = getattr(error, "transient", None)
+    if isinstance(marked, bool):
+        return marked
+    if isinstance(error, BaseExceptionGroup):
+        return all(is_transient(inner) for inner in error.exceptions)
+    if isinstance(error, (ConnectionError, TimeoutError)):
+        return True
+    for owner, name in ((error, "status_code"), (error, "code"), (getattr(error, "response", None), "status_code")):
+        status = getattr(owner, name, None)
+        if isinstance(status, int) and status in TRANSIENT_STATUS:
+            return True
+    return any(kind.__name__ in TRANSIENT_KINDS for kind in type(error).__mro__)

@@ -1,4 +1,6 @@
-"""Timeouts for agents and evaluators, which hold also for code that ignores cancellation or blocks the event loop.
+"""Limits of a run: which are in force, timeouts, how often a service is asked, and signals that stop it.
+
+Timeouts hold also for code that ignores cancellation or blocks the event loop.
 
 An async agent that calls blocking code keeps every timer of the loop from firing. A signal still arrives: if the task
 that is running at that moment has used up its time, it is interrupted on the spot. No other task could run meanwhile,
@@ -10,16 +12,26 @@ behind many blocking ones.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 import signal
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from dataclasses import fields
 from types import FrameType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from proctor.agents.agent import BaseAgent
+from proctor.base.errors import UsageError
 from proctor.base.guard import CHILD, tell_alive
 from proctor.base.records import mutable_record
 from proctor.base.references import describe
 from proctor.base.threads import CLOCK
+from proctor.cases.suite import Case, Settings, Suite
+from proctor.running.options import DEFAULTS, JUDGED_SECONDS, NO_SETTINGS, Limits, RunOptions
+
+if TYPE_CHECKING:
+    from proctor.running.engine.plan import PlannedSuite
 
 T = TypeVar("T")
 
@@ -242,3 +254,111 @@ def unforeseen(error: BaseException) -> str:
     import traceback
 
     return f"the trial could not be made: {traceback.format_exception_only(error)[-1].strip()}"
+
+
+class RateLimit:
+    """At most so many turns a second to each endpoint, whichever agent, suite or worker sends them.
+
+    A trial counts with all its turns when it begins; what is sent again after a failure does not count.
+    """
+
+    def __init__(self, turns_a_second: float) -> None:
+        self._seconds = 1.0 / turns_a_second
+        self._free_at: dict[str, float] = {}
+
+    async def wait(self, agent: BaseAgent, turns: int) -> None:
+        """Return when a trial with so many turns may begin; those that wait begin in the order in which they came."""
+        endpoint, now = agent.endpoint or agent.identity, CLOCK.monotonic()
+        begins = max(now, self._free_at.get(endpoint, now))
+        self._free_at[endpoint] = begins + turns * self._seconds
+        if begins > now:
+            await asyncio.sleep(begins - now)
+
+
+@contextlib.contextmanager
+def handling_signals(handle: Callable[[signal.Signals], None]) -> Iterator[None]:
+    """Ctrl-C and SIGTERM are told to `handle` instead of ending the process. Signals that others handle stay theirs."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    before = {}
+    for number in (signal.SIGINT, signal.SIGTERM):
+        handler = signal.getsignal(number)
+        if handler not in (signal.SIG_DFL, signal.default_int_handler):
+            continue
+        with contextlib.suppress(NotImplementedError, ValueError):
+            loop.add_signal_handler(number, handle, number)
+            before[number] = handler
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            loop.remove_signal_handler(number)
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, handler)
+
+
+def limits_of(options: RunOptions, suite: Suite, case: Case | None = None) -> Limits:
+    """The first who says something wins: caller, case, suite, configuration, default."""
+    own = NO_SETTINGS if case is None else Settings(repeat=case.repeat, timeout=case.timeout)
+    sources = (options.given, own, suite.settings, options.fallback, DEFAULTS)
+    said = {f.name: next(v for s in sources if (v := getattr(s, f.name)) is not None) for f in fields(Settings)}
+    for name, least in (("repeat", 1), ("parallel", 1), ("retries", 0), ("max_reply_bytes", 1)):
+        if said[name] < least:
+            raise UsageError(f"{name} must be at least {least}, not {said[name]}")
+    for name in ("timeout", "evaluator_timeout"):
+        if not said[name] > 0:
+            raise UsageError(f"{name} must be more than 0 seconds, not {said[name]:g}")
+    own_wish = any(source.evaluator_timeout is not None for source in sources[:-1])
+    return Limits(**said, judged_timeout=said["evaluator_timeout"] if own_wish else JUDGED_SECONDS)
+
+
+STOP_SECONDS = 10.0
+"""How long an agent may take to shut down."""
+
+
+async def start_agents(agents: Mapping[BaseAgent, PlannedSuite], broken: dict[BaseAgent, str]) -> None:
+    """An agent that cannot start leaves its own suites unmeasured, and no others: `broken` says why."""
+    for agent, item in agents.items():
+        broken[agent] = f"the agent {agent.name} was not started"
+        problem = await problem_of_step(agent.start, max(item.limits.timeout, agent.start_seconds))
+        if problem is None:
+            del broken[agent]
+        else:
+            broken[agent] = f"the agent {agent.name} could not start: {problem}"
+
+
+async def stop_agents(agents: Iterable[BaseAgent]) -> list[str]:
+    """What went wrong when agents were stopped."""
+    told = [(agent.name, await problem_of_step(agent.stop, STOP_SECONDS)) for agent in agents]
+    return [f"the agent {name} could not stop: {problem}" for name, problem in told if problem is not None]
+
+
+@contextlib.contextmanager
+def loaded_code_uncollected() -> Iterator[None]:
+    """While trials run, garbage is not looked for in what was there before: a framework is a million such objects."""
+    import gc
+
+    frozen_before = gc.get_freeze_count()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        if not frozen_before:
+            gc.unfreeze()
+
+
+@contextlib.contextmanager
+def working_folder_kept() -> Iterator[None]:
+    """The folder in which the run began is the one in which its reports are written, wherever an agent went."""
+    try:
+        folder = os.getcwd()  # noqa: PTH109  starting a run should not take longer for what is hardly ever needed
+    except OSError:
+        folder = ""
+    try:
+        yield
+    finally:
+        if folder:
+            with contextlib.suppress(OSError):
+                os.chdir(folder)

@@ -28,8 +28,8 @@ from proctor.base.references import describe, place_of
 from proctor.base.reply_size import LIMIT, UNDERWAY, ReplyTooLarge, Underway, check_size
 from proctor.base.threads import CLOCK, run_sync
 from proctor.cases.suite import Case, NamedData, Turn
-from proctor.running.engine.ask import ConversationSpoiled, complete_reply, is_transient, traced_calls, traced_usage
-from proctor.running.engine.broken_turn import OpenTurn
+from proctor.running.engine.ask import ConversationSpoiled, complete_reply, traced_calls, traced_usage
+from proctor.running.engine.broken_turn import OpenTurn, is_transient
 from proctor.running.engine.plan import Plan
 from proctor.tracing.capture import SCOPE, capturing
 from proctor.tracing.trial_recording import CURRENT, MissingInput, Recording
@@ -47,7 +47,8 @@ def isolated(plan: Plan) -> Iterator[None]:
     if not hasattr(os, "fork"):
         raise UsageError("--isolate needs a system that can fork, which this one cannot")
     agents = [item.agent for item in plan.suites]
-    cases = {id(trial.case): trial.case for trial in plan.trials}
+    numbers = {id(item): number for number, item in enumerate(plan.suites)}
+    cases = {(numbers[id(trial.suite)], trial.case.id): trial.case for trial in plan.trials}
     ours, theirs = socket.socketpair()
     pid = os.fork()
     if pid == 0:
@@ -146,7 +147,7 @@ class IsolatedSession(SessionElsewhere):
 
     def __init__(self, control: socket.socket, agent: int, case: Case) -> None:
         self._control = control
-        self._asked = (agent, id(case), LIMIT.get())
+        self._asked = (agent, case.id, LIMIT.get())
         self._mark = new_mark()
         self._pid = 0
 
@@ -203,7 +204,7 @@ def _add_spans(spans: tuple[Any, ...]) -> None:
             capture.add(span)
 
 
-def _serve_forks(control: socket.socket, agents: list[BaseAgent], cases: dict[int, Case]) -> NoReturn:
+def _serve_forks(control: socket.socket, agents: list[BaseAgent], cases: dict[tuple[int, str], Case]) -> NoReturn:
     """Fork a process for every request, until the run is over; then end all that is left."""
     try:
         signal.set_wakeup_fd(-1)
@@ -220,7 +221,7 @@ def _serve_forks(control: socket.socket, agents: list[BaseAgent], cases: dict[in
             agent, case, limit, mark = pickle.loads(_exactly(control, length))  # noqa: S301  from our own process
             if os.fork() == 0:
                 control.close()
-                _serve_session(socket.socket(fileno=fds[0]), agents[agent], cases[case], limit, mark)
+                _serve_session(socket.socket(fileno=fds[0]), agents[agent], cases[agent, case], limit, mark)
             os.close(fds[0])
     finally:
         kill_children(os.getpid())

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from array import array
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,32 +15,40 @@ from proctor.agents.agent import BaseAgent
 from proctor.agents.resolving import resolve_agent
 from proctor.base.environment import environment_from
 from proctor.base.errors import InvalidSuite, Problem, UsageError
-from proctor.base.json_data import canonical, fingerprint, plain
-from proctor.base.records import mutable_record, record
+from proctor.base.json_data import fingerprint
+from proctor.base.records import changed, mutable_record, record
 from proctor.base.references import without_loading
-from proctor.cases.evaluator_specs import with_implied
-from proctor.cases.suite import NOTHING, Case, EvaluatorSpec, Settings, Suite
-from proctor.evaluators.registry import Bound, build
-from proctor.results.run import QuarantinedCase, SuiteInfo
+from proctor.cases.evaluator_specs import spec_key, with_implied_evaluators
+from proctor.cases.suite import NOTHING, Case, EvaluatorSpec, Quarantine, Suite, ambiguities
+from proctor.evaluators.registry import Bound, build, told_apart
+from proctor.results.run import QuarantinedCase, SuiteInfo, dated_quarantines
+from proctor.running.engine.deadline import limits_of
 from proctor.running.engine.judges import judge_problems, line_of_complaint, line_with, with_judge
-from proctor.running.options import (
-    DEFAULTS,
-    EMBEDDED,
-    GIVEN,
-    JUDGED_SECONDS,
-    NO_SETTINGS,
-    VARIABLE,
-    Choice,
-    Limits,
-    RunOptions,
-    written_judge,
-)
+from proctor.running.options import EMBEDDED, GIVEN, NO_OPTIONS, VARIABLE, Choice, Limits, RunOptions, written_judge
 from proctor.running.suite_hooks import agent_hint, hooks_of
 
 if TYPE_CHECKING:
     from proctor.cases.files import Contents
 
-NO_OPTIONS = RunOptions()
+
+@dataclass(slots=True)
+class CaseSurvey:
+    """What a plan knows of the cases of a suite after going through them once: a large file is read for each pass."""
+
+    specs: dict[tuple[int, ...], tuple[EvaluatorSpec, ...]] = field(default_factory=dict)
+    """The lists of evaluators that there are, by the identities of their specs."""
+    scored_alike: dict[tuple[tuple[int, ...], ...], array[int]] = field(default_factory=dict)
+    """By the lists of their turns: the places of the cases in the suite."""
+    chosen: array[int] | None = None
+    """The places of the cases that are to be run, where these are not all."""
+    repeats: array[int] | None = None
+    """How many trials each of these has, where cases say so themselves."""
+    simulated: bool = False
+    """Whether the user of a case is simulated."""
+    contents: Contents | None = None
+    """The files of cases that have some."""
+    quarantined: list[tuple[str, Quarantine]] = field(default_factory=list)
+    misfits: list[Problem] = field(default_factory=list)
 
 
 @mutable_record
@@ -54,6 +63,7 @@ class PlannedSuite:
     """Who judges for evaluators that name no judge of their own."""
     bound: dict[int, Bound] = field(default_factory=dict)
     """By the identity of the spec, which lives as long as the suite: looked up for every turn of every trial."""
+    cases: CaseSurvey = field(default_factory=CaseSurvey)
     planned: int = 0
     asked_anew: str = ""
     """Why earlier answers are not reused, where that was asked for."""
@@ -84,11 +94,21 @@ class PlannedSuite:
     @property
     def asks_models(self) -> bool:
         """Whether an evaluator asks a judge, or a model plays the user."""
-        judged = any(bound.needs_judge and not bound.inline for bound in self.bound.values())
-        return judged or any(case.scenario is not None for case in self.suite.cases)
+        return self.cases.simulated or any(b.needs_judge and not b.inline for b in self.bound.values())
 
     def evaluators(self, specs: Iterable[EvaluatorSpec]) -> list[Bound]:
         return [self.bound[id(spec)] for spec in specs]
+
+    def trials(self, first: int) -> Iterator[PlannedTrial]:
+        """The trials of the cases that are chosen, from position `first` on; each case is made ready when it is due."""
+        survey, suite = self.cases, self.suite
+        cases = suite.cases if survey.chosen is None else (suite.cases[at] for at in survey.chosen)
+        for at, case in enumerate(cases):
+            whole = case if case.evaluators is not None else changed(case, evaluators=suite.evaluators)
+            whole = whole if survey.contents is None else survey.contents.of(whole)
+            for number in range(1, (survey.repeats[at] if survey.repeats else self.limits.repeat) + 1):
+                yield PlannedTrial(self, whole, number, first)
+                first += 1
 
 
 @record
@@ -100,77 +120,54 @@ class PlannedTrial:
     number: int
     position: int
 
+    @property
+    def address(self) -> tuple[str, str, int]:
+        return self.suite.suite.name, self.case.id, self.number
+
 
 @record
 class Plan:
     """All trials, in the order of reports."""
 
     suites: tuple[PlannedSuite, ...]
-    trials: Sequence[PlannedTrial]
+    trials: Collection[PlannedTrial]
     key: str
     """Equal for two runs of the same thing, so that one can continue the other."""
 
-
-def scoring_key(suites: Iterable[PlannedSuite]) -> str:
-    """Changes when the same answers could get other scores or another verdict: evaluators, thresholds, criteria."""
-    return fingerprint(
-        [
-            [
-                item.suite.name,
-                plain(item.suite.criteria),
-                sorted({(b.fingerprint, b.threshold) for b in item.bound.values()}),
-            ]
-            for item in suites
-        ]
-    )
+    def queues(self) -> dict[int, Iterator[PlannedTrial]]:
+        """The trials of each suite, by its identity."""
+        return self.trials.queues() if isinstance(self.trials, PlannedTrials) else queues_of(self.trials)
 
 
-def evaluator_keys(plan: Plan, *, fast: bool) -> dict[str, dict[str, str]]:
-    """By suite and case: changes when the same answer could get another outcome. The case "" stands for the others."""
-    found = {item.suite.name: {"": _evaluators_key(item, (item.suite.evaluators,), fast)} for item in plan.suites}
-    made: dict[tuple[int, ...], str] = {}
-    for planned in plan.trials:
-        suite, case = planned.suite.suite, planned.case
-        lists = tuple([suite.evaluators_of(case, turn) for turn in case.as_planned.turns])
-        known = (id(planned.suite), *map(id, lists))
-        if known not in made:
-            made[known] = _evaluators_key(planned.suite, lists, fast)
-        if made[known] != found[suite.name][""]:
-            found[suite.name][case.id] = made[known]
-    return found
+class PlannedTrials(Collection[PlannedTrial]):
+    """The trials of suites, made while they are iterated: a million of them are never in memory together."""
+
+    def __init__(self, suites: Sequence[PlannedSuite]) -> None:
+        self._suites = suites
+        self._first = [0, *itertools.accumulate(item.planned for item in suites)]
+
+    def __len__(self) -> int:
+        return self._first[-1]
+
+    def __iter__(self) -> Iterator[PlannedTrial]:
+        return itertools.chain.from_iterable(self.queues().values())
+
+    def __contains__(self, trial: object) -> bool:
+        return any(planned == trial for planned in self)
+
+    def queues(self) -> dict[int, Iterator[PlannedTrial]]:
+        return {id(item): item.trials(first) for item, first in zip(self._suites, self._first, strict=False)}
 
 
-def _evaluators_key(item: PlannedSuite, lists: Iterable[tuple[EvaluatorSpec, ...]], fast: bool) -> str:
-    return fingerprint(
-        item.suite.criteria.threshold,
-        item.suite.criteria.trials == "mean",
-        [
-            [
-                [bound.title, bound.fingerprint, bound.threshold, bound.spec.gates]
-                for bound in item.evaluators(specs)
-                if not (fast and bound.needs_judge)
-            ]
-            for specs in lists
-        ],
-    )
+def queues_of(trials: Iterable[PlannedTrial]) -> dict[int, Iterator[PlannedTrial]]:
+    """Trials that are there already, by the identity of their suite."""
+    found: dict[int, list[PlannedTrial]] = {}
+    for trial in trials:
+        found.setdefault(id(trial.suite), []).append(trial)
+    return {suite: iter(own) for suite, own in found.items()}
 
 
 Selection = Callable[[Suite, Case], bool]
-
-
-def limits_of(options: RunOptions, suite: Suite, case: Case | None = None) -> Limits:
-    """The first who says something wins: caller, case, suite, configuration, default."""
-    own = NO_SETTINGS if case is None else Settings(repeat=case.repeat, timeout=case.timeout)
-    sources = (options.given, own, suite.settings, options.fallback, DEFAULTS)
-    said = {f.name: next(v for s in sources if (v := getattr(s, f.name)) is not None) for f in fields(Settings)}
-    for name, least in (("repeat", 1), ("parallel", 1), ("retries", 0), ("max_reply_bytes", 1)):
-        if said[name] < least:
-            raise UsageError(f"{name} must be at least {least}, not {said[name]}")
-    for name in ("timeout", "evaluator_timeout"):
-        if not said[name] > 0:
-            raise UsageError(f"{name} must be more than 0 seconds, not {said[name]:g}")
-    own_wish = any(source.evaluator_timeout is not None for source in sources[:-1])
-    return Limits(**said, judged_timeout=said["evaluator_timeout"] if own_wish else JUDGED_SECONDS)
 
 
 def judge_of(options: RunOptions, suite: Suite | None = None) -> Choice:
@@ -200,83 +197,59 @@ def make_plan(
     `agents`, by name, are asked instead of the suites' own, each of them every case.
     """
     asked = [item for suite in suites for item in _for_each_agent(suite, agent, agents)]
-    problems = _ambiguities([item.suite for item in asked])
-    planned = [_plan_suite(item, options, problems) for item in asked]
+    problems = ambiguities([item.suite for item in asked])
+    planned = [_plan_suite(item, options, problems, select) for item in asked]
     if problems:
         raise InvalidSuite(problems)
     ready = [item for item in planned if item is not None]
-    trials: list[PlannedTrial] = []
-    for item in ready:
-        before, with_attachments = len(trials), _attachments(item.suite)
-        for case in item.suite.cases:
-            if select is not None and not select(item.suite, case):
-                continue
-            whole = case if case.evaluators is not None else replace(case, evaluators=item.suite.evaluators)
-            whole = whole if with_attachments is None else with_attachments.of(whole)
-            repeat = item.limits.repeat if case.repeat is None else limits_of(options, item.suite, case).repeat
-            first = len(trials)
-            trials.extend(PlannedTrial(item, whole, n + 1, first + n) for n in range(repeat))
-        item.planned = len(trials) - before
-        item.quarantined = _quarantined(trials[before:])
     kept = tuple(item for item in ready if item.planned)
-    return Plan(kept, trials, fingerprint(key, [[item.suite.name, str(item.suite.path)] for item in ready]))
+    key = fingerprint(key, [[item.suite.name, str(item.suite.path)] for item in ready])
+    return Plan(kept, PlannedTrials(kept), key)
 
 
-def _quarantined(trials: Sequence[PlannedTrial]) -> tuple[QuarantinedCase, ...]:
-    """Those that run; whether a date has passed is decided now, and kept with the run."""
-    cases = {trial.case.id: trial.case.quarantine for trial in trials if trial.case.quarantine is not None}
-    if not cases:
-        return ()
-    from proctor.cases.quarantine_file import is_over
-
-    return tuple(
-        QuarantinedCase(case, item.reason, item.until, item.owner, is_over(item))
-        for case, item in cases.items()
-        if item is not None
-    )
-
-
-def _attachments(suite: Suite) -> Contents | None:
-    if not any(turn.attachments for case in suite.cases for turn in case.turns):
-        return None
-    from proctor.cases.files import Contents
-
-    return Contents(suite.base)
-
-
-def _ambiguities(suites: Sequence[Suite]) -> list[Problem]:
-    """What a file cannot say but a program can: nothing to ask, or two things under one address."""
-    problems: list[Problem] = []
-    for name, count in Counter(suite.name for suite in suites).items():
-        if count > 1:
-            problems.append(Problem(f"more than one suite is called {name!r}; give each a name of its own"))
-    for suite in suites:
-        place = f"suite {suite.name!r}"
-        if not suite.cases:
-            problems.append(Problem("has no cases", suite.path, where=place))
-        for case_id, count in Counter(case.id for case in suite.cases).items():
-            if count > 1 or not case_id.strip():
-                wrong = "is given more than once" if count > 1 else "is blank"
-                problems.append(Problem(f"has the case id {case_id!r}, which {wrong}", suite.path, where=place))
-        problems.extend(
-            Problem(f"has the case {case.id!r}, which has no turns", suite.path, where=place)
-            for case in suite.cases
-            if not case.turns
-        )
-    return problems
+def _survey(
+    suite: Suite, options: RunOptions = NO_OPTIONS, agent: BaseAgent | None = None, select: Selection | None = None
+) -> CaseSurvey:
+    chosen = array("Q")
+    found = CaseSurvey(chosen=None if select is None else chosen)
+    _add_list(found, suite.evaluators)
+    for place, case in enumerate(suite.cases):
+        _add_list(found, suite.evaluators_of(case))
+        lists = tuple([_add_list(found, suite.evaluators_of(case, turn)) for turn in case.turns])
+        if case.scenario is not None:
+            found.simulated = True
+            lists = tuple([_add_list(found, suite.evaluators_of(case, turn)) for turn in case.as_planned.turns])
+        if agent is not None and case.skip is None and (reason := agent.check(case)):
+            line = line_with(suite.path, case.description or case.id)
+            found.misfits.append(Problem(reason, suite.path, line, f"case {case.id!r}"))
+        if select is not None and not select(suite, case):
+            continue
+        chosen.append(place)
+        found.scored_alike.setdefault(lists, array("Q")).append(place)
+        if case.quarantine is not None:
+            found.quarantined.append((case.id, case.quarantine))
+        if any(turn.attachments for turn in case.turns):
+            _look_at_files(found, suite, case)
+        if case.repeat is not None or found.repeats is not None:
+            usual = limits_of(options, suite).repeat
+            found.repeats = found.repeats or array("Q", [usual] * (len(chosen) - 1))
+            found.repeats.append(limits_of(options, suite, case).repeat)
+    return found
 
 
-def _scored(suite: Suite) -> Suite:
-    """Cases without an evaluator are scored by what they expect, as in files."""
-    if suite.evaluators or all(case.evaluators is not None for case in suite.cases):
-        return suite
-    cases = (
-        case
-        if case.evaluators is not None
-        else replace(case, evaluators=with_implied((), case.turns, final_state=case.final_state is not None))
-        for case in suite.cases
-    )
-    return replace(suite, cases=tuple(cases))
+def _add_list(survey: CaseSurvey, specs: tuple[EvaluatorSpec, ...]) -> tuple[int, ...]:
+    ids = tuple([id(spec) for spec in specs])
+    survey.specs.setdefault(ids, specs)
+    return ids
+
+
+def _look_at_files(survey: CaseSurvey, suite: Suite, case: Case) -> None:
+    """What a file says is taken down before anything runs: an agent may change it."""
+    if survey.contents is None:
+        from proctor.cases.files import Contents
+
+        survey.contents = Contents(suite.base)
+    survey.contents.of(case)
 
 
 def unresolved(suite: Suite, options: RunOptions = NO_OPTIONS, *, load: bool = False) -> list[Problem]:
@@ -289,13 +262,13 @@ def unresolved(suite: Suite, options: RunOptions = NO_OPTIONS, *, load: bool = F
             return unresolved(suite, options, load=True)
     problems: list[Problem] = []
     with environment_from(hooks_of(suite).env_files(suite)) if suite.hooks else nullcontext():
-        _bind_all(suite, options, problems)
+        _bind_all(suite, _survey(suite), options, problems)
         problems.extend(_unknown_tools(suite))
         for asked in _for_each_agent(suite, None, NOTHING):
             if asked.suite.agent is None and not hooks_of(suite).describes_agent(suite):
                 continue
             agent = _agent_of(asked.suite, None, problems)
-            problems.extend([] if agent is None else _misfits(suite, agent))
+            problems.extend([] if agent is None else _survey(suite, agent=agent).misfits)
     return problems
 
 
@@ -322,18 +295,23 @@ def _for_each_agent(suite: Suite, agent: Any, agents: Mapping[str, Any]) -> Iter
         yield _AskedSuite(own, reference if agents else None, name, suite.name if len(chosen) > 1 else "")
 
 
-def _plan_suite(asked: _AskedSuite, options: RunOptions, problems: list[Problem]) -> PlannedSuite | None:
-    suite = _scored(asked.suite)
+def _plan_suite(
+    asked: _AskedSuite, options: RunOptions, problems: list[Problem], select: Selection | None
+) -> PlannedSuite | None:
+    suite = with_implied_evaluators(asked.suite)
     found = _agent_of(suite, asked.agent, problems)
-    bound = _bind_all(suite, options, problems)
+    survey = _survey(suite, options, found, select)
+    bound = _bind_all(suite, survey, options, problems)
     problems.extend(_unknown_tools(suite))
     if found is None:
         return None
-    judge = judge_of(options, suite).judge
+    problems.extend(survey.misfits)
     limits = limits_of(options, suite)
-    planned = PlannedSuite(suite, found, found.identity, limits, judge, bound)
+    planned = PlannedSuite(suite, found, found.identity, limits, judge_of(options, suite).judge, bound, survey)
+    chosen = len(suite.cases) if survey.chosen is None else len(survey.chosen)
+    planned.planned = chosen * limits.repeat if survey.repeats is None else sum(survey.repeats)
+    planned.quarantined = dated_quarantines(survey.quarantined)
     planned.agent_name, planned.source, planned.given_agent = asked.agent_name, asked.source, asked.agent
-    problems.extend(_misfits(suite, found))
     return planned
 
 
@@ -375,12 +353,12 @@ def _described(suite: Suite, problems: list[Problem]) -> BaseAgent | None:
         return None
 
 
-def _bind_all(suite: Suite, options: RunOptions, problems: list[Problem]) -> dict[int, Bound]:
+def _bind_all(suite: Suite, survey: CaseSurvey, options: RunOptions, problems: list[Problem]) -> dict[int, Bound]:
     """Every evaluator of the suite, made once however many cases name it."""
     choice = judge_of(options, suite)
     made: dict[str, Bound | None] = {}
     bound: dict[int, Bound] = {}
-    for specs in _spec_lists(suite):
+    for specs in survey.specs.values():
         taken = {bound[id(spec)].title for spec in specs if id(spec) in bound}
         for spec in specs:
             if id(spec) in bound:
@@ -397,20 +375,12 @@ def _bind_all(suite: Suite, options: RunOptions, problems: list[Problem]) -> dic
         problems.extend(
             found for found in judge_problems(suite, judged, choice, fast=options.fast) if found not in problems
         )
-    if any(case.scenario is not None for case in suite.cases):
+    if survey.simulated:
         from proctor.running.simulation.simulated_user import player_problems
 
         told = {problem.message for problem in problems}
         problems.extend(found for found in player_problems(suite, options) if found.message not in told)
     return bound
-
-
-def told_apart(bound: Bound, taken: set[str]) -> Bound:
-    """Two evaluators of one list have two names: scores are summed up by name."""
-    title, number = bound.title, 2
-    while title in taken:
-        title, number = f"{bound.title} #{number}", number + 1
-    return bound if title == bound.title else replace(bound, title=title)
 
 
 def _bind(spec: EvaluatorSpec, suite: Suite, choice: Choice, problems: list[Problem]) -> Bound | None:
@@ -424,41 +394,3 @@ def _bind(spec: EvaluatorSpec, suite: Suite, choice: Choice, problems: list[Prob
         )
         problems.append(Problem(str(error), suite.path, line))
         return None
-
-
-def _spec_lists(suite: Suite) -> Iterable[tuple[EvaluatorSpec, ...]]:
-    yield suite.evaluators
-    for case in suite.cases:
-        if case.evaluators is not None:
-            yield case.evaluators
-        for turn in case.turns:
-            if turn.evaluators is not None:
-                yield turn.evaluators
-
-
-def _misfits(suite: Suite, agent: BaseAgent) -> list[Problem]:
-    """Cases whose input the agent itself says it cannot take."""
-    misfits = ((case, agent.check(case)) for case in suite.cases if case.skip is None)
-    return [
-        Problem(reason, suite.path, line_with(suite.path, case.description or case.id), f"case {case.id!r}")
-        for case, reason in misfits
-        if reason
-    ]
-
-
-def spec_key(spec: EvaluatorSpec) -> str:
-    return canonical(
-        [
-            spec.name,
-            plain(spec.arguments),
-            spec.threshold,
-            spec.label,
-            spec.gates,
-            spec.scope,
-            spec.output,
-            spec.timeout,
-            spec.path,
-            spec.retries,
-            spec.optional,
-        ]
-    )

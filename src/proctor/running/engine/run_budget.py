@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from proctor.results.run import Run, TrialResult
-from proctor.running.engine.judges import RunJudges
+from proctor.running.engine.judges import RunJudges, judge_names
 from proctor.running.engine.plan import Plan
 from proctor.running.engine.store_writer import OpenRun
 from proctor.running.options import RunOptions
@@ -38,6 +38,10 @@ class RunCosts:
         return RunJudges(
             SharedJudges(call_store=self._call_store, budget=uncapped), JudgeCache(self._call_store), uncapped
         )
+
+    def judged_by(self, plan: Plan, options: RunOptions) -> str:
+        """Who is going to be asked, for a person to read."""
+        return judge_names(((item.bound.values(), item.judge) for item in plan.suites), fast=options.fast)
 
     def unknown(self, plan: Plan) -> str:
         """Which agents the budget cannot count, as far as that is known before they answer; empty without a budget."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from proctor.agents.agent import Reply, Usage
 from proctor.base.errors import JudgeFailed, NeedsModel, ProctorError
 from proctor.base.json_data import Json, plain
-from proctor.base.records import record
+from proctor.base.records import changed, record
 from proctor.base.references import describe, place_of, shortened
 from proctor.base.threads import CLOCK, call_in_thread
 from proctor.cases.evaluator_specs import TOOL_EVALUATORS
@@ -93,7 +93,7 @@ def settled(suite: Suite, answer: Answer, scores: tuple[Score, ...]) -> Answer:
         return replace(answer, outcome=Outcome.FAILED if failed else Outcome.ERROR)
     if reason == NOTHING_SCORES:
         outcome = hooks_of(suite).outcome_unscored()
-    return replace(answer, outcome=outcome, reason=reason)
+    return changed(answer, outcome=outcome, reason=reason)
 
 
 def needs_only_a_judge(suite: PlannedSuite, case: Case) -> bool:

@@ -8,25 +8,30 @@ import heapq
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import field, replace
 from typing import Any
 
 from proctor.base.errors import StoreError
 from proctor.base.guard import CHILD, allow_at_least
+from proctor.base.json_data import fingerprint, plain
 from proctor.base.processes import FileLock
 from proctor.base.records import record
 from proctor.base.threads import CLOCK, end_fork_of
+from proctor.cases.suite import Case, EvaluatorSpec
 from proctor.results.case_encoding import planned_key
 from proctor.results.database import BUSY_SECONDS
 from proctor.results.encoding import TrialMasker, mask_case
-from proctor.results.run import Outcome, TrialResult, TrialSummary
+from proctor.results.run import Outcome, Score, TrialResult, TrialSummary, no_summaries
 from proctor.results.run_info import RunInfo, RunRow
-from proctor.results.store import Store
-from proctor.running.engine.plan import Plan, scoring_key
+from proctor.results.store import Store, TrialKey
+from proctor.running.engine.ask import Answer
+from proctor.running.engine.plan import Plan, PlannedSuite, PlannedTrial
 from proctor.running.options import Listener
 from proctor.version import __version__
 
+Address = tuple[str, str, int]
+"""Suite, case and number of a trial."""
 SPACING_SECONDS = 0.002
 """Writes come at least this far apart: one alone goes out at once, many share a transaction."""
 
@@ -43,7 +48,7 @@ class TrialWriter:
         *,
         keep_secrets: bool = False,
     ) -> None:
-        self.summaries: list[TrialSummary] = []
+        self.summaries = no_summaries()
         self.listener_error: BaseException | None = None
         self._store = store
         self._masker = None if keep_secrets else TrialMasker()
@@ -96,6 +101,15 @@ class TrialWriter:
             self.listener_error = error
             self._on_failure(error)
 
+    def check(self) -> str:
+        """What to tell where results that were kept are gone, so that the verdict is all that is left of the run."""
+        try:
+            if self._store is not None:
+                self._store.check_present()
+        except StoreError as error:
+            return f"{error}; the results are only in this report"
+        return ""
+
     def trials(self) -> Any:
         """All trials in the order of the plan, as often as one likes."""
         return _Trials(self._store, self._run, self._unsaved)
@@ -127,8 +141,9 @@ class OpenRun:
     started_at: float
     store: Store | None = None
     no: int = 0
-    kept: frozenset[tuple[str, str, int]] = frozenset()
-    answers: Mapping[tuple[str, str, int], TrialResult] = field(default_factory=dict)
+    kept: Collection[int] = frozenset()
+    """The positions in the plan of trials that are there already."""
+    answers: Mapping[Address, TrialResult] = field(default_factory=dict)
     """Answers that are there already, but must be scored anew."""
     lock: FileLock | None = None
     """Held from the start, so that no other process takes the run for an interrupted one."""
@@ -157,25 +172,51 @@ def resume_run(plan: Plan, store: Store) -> OpenRun | None:
     if adopted is None:
         return None
     row, lock = adopted
-    stored = store.trial_keys(row.no)
-    keep: dict[tuple[str, str, int], tuple[int, int]] = {}
-    for planned in plan.trials:
-        address = (planned.suite.suite.name, planned.case.id, planned.number)
-        found = stored.get(address)
-        if found is None:
-            continue
+    kept: dict[int, int] = {}
+    moves: list[tuple[int, int]] = []
+    left: dict[Address, TrialKey] = {}
+    dropped: list[int] = []
+    for planned, found in _pairs(plan, store.iterate_keys(row.no), left):
         keys = {planned_key(case) for case in (planned.case, mask_case(planned.case))}
         unchanged = found.case_key in keys and found.agent == planned.suite.agent_fingerprint
-        if unchanged and found.outcome != Outcome.ERROR:
-            keep[address] = (planned.position, found.no)
-    answers: dict[tuple[str, str, int], TrialResult] = {}
+        if not unchanged or found.outcome == Outcome.ERROR:
+            dropped.append(found.no)
+            continue
+        kept[planned.position] = found.no
+        if found.position != planned.position:
+            moves.append((planned.position, found.no))
+    answers: dict[Address, TrialResult] = {}
     if row.info.scoring != scoring_key(plan.suites):
-        answers = {address: store.trial(no) for address, (_, no) in keep.items()}
-        keep.clear()
-    store.drop_trials(row.no, [found.no for address, found in stored.items() if address not in keep])
-    store.move_trials(list(keep.values()))
+        heard = (store.trial(no) for no in kept.values())
+        answers = {(trial.suite, trial.case.id, trial.number): trial for trial in heard}
+        dropped += kept.values()
+        kept, moves = {}, []
+    store.drop_trials(row.no, [*dropped, *(key.no for key in left.values())])
+    store.move_trials(moves)
     store.reopen_run(row.no)
-    return OpenRun(row.id, row.started_at, store, row.no, frozenset(keep), answers, lock, row.name)
+    return OpenRun(row.id, row.started_at, store, row.no, kept, answers, lock, row.name)
+
+
+def _pairs(
+    plan: Plan, stored: Iterator[tuple[Address, TrialKey]], left: dict[Address, TrialKey]
+) -> Iterator[tuple[PlannedTrial, TrialKey]]:
+    """Each planned trial that is there already, with its key; `left` keeps those that are not planned any more.
+
+    In an unchanged plan both come in the same order, so that a million need not be held to be paired.
+    """
+    stood = next(stored, None)
+    for planned in plan.trials:
+        while stood is not None and stood[1].position <= planned.position:
+            if stood[1].position == planned.position and stood[0] == planned.address:
+                yield planned, stood[1]
+            else:
+                left[stood[0]] = stood[1]
+            stood = next(stored, None)
+    left.update([] if stood is None else [stood, *stored])
+    for planned in plan.trials if left else ():
+        moved = left.pop(planned.address, None)
+        if moved is not None:
+            yield planned, moved
 
 
 @contextlib.contextmanager
@@ -240,3 +281,77 @@ def environment() -> Mapping[str, str]:
         "python_version": ".".join(map(str, sys.version_info[:3])),
         "os": f"{os.uname().sysname} {os.uname().machine}" if hasattr(os, "uname") else sys.platform,
     }
+
+
+def scoring_key(suites: Iterable[PlannedSuite]) -> str:
+    """Changes when the same answers could get other scores or another verdict: evaluators, thresholds, criteria."""
+    return fingerprint(
+        [
+            [
+                item.suite.name,
+                plain(item.suite.criteria),
+                sorted({(b.fingerprint, b.threshold) for b in item.bound.values()}),
+            ]
+            for item in suites
+        ]
+    )
+
+
+def evaluator_keys(plan: Plan, *, fast: bool) -> dict[str, dict[str, str]]:
+    """By suite and case: changes when the same answer could get another outcome. The case "" stands for most."""
+    found: dict[str, dict[str, str]] = {}
+    for item in plan.suites:
+        alike = sorted(item.cases.scored_alike.items(), key=lambda pair: -len(pair[1]))
+        keys = [_evaluators_key(item, [item.cases.specs[ids] for ids in lists], fast) for lists, _ in alike]
+        own = found[item.suite.name] = {"": keys[0]}
+        for key, (_, places) in zip(keys, alike, strict=True):
+            if key != keys[0]:
+                own |= {item.suite.cases[at].id: key for at in places}
+    return found
+
+
+def _evaluators_key(item: PlannedSuite, lists: Iterable[tuple[EvaluatorSpec, ...]], fast: bool) -> str:
+    return fingerprint(
+        item.suite.criteria.threshold,
+        item.suite.criteria.trials == "mean",
+        [
+            [
+                [bound.title, bound.fingerprint, bound.threshold, bound.spec.gates]
+                for bound in item.evaluators(specs)
+                if not (fast and bound.needs_judge)
+            ]
+            for specs in lists
+        ],
+    )
+
+
+def result_of(
+    planned: PlannedTrial,
+    answer: Answer,
+    scores: tuple[Score, ...] = (),
+    warnings: tuple[str, ...] = (),
+    *,
+    reused: bool = False,
+) -> TrialResult:
+    return TrialResult(
+        suite=planned.suite.suite.name,
+        case=case_of(planned, answer),
+        number=planned.number,
+        position=planned.position,
+        outcome=answer.outcome or Outcome.ERROR,
+        reason=answer.reason,
+        replies=answer.replies,
+        scores=scores,
+        started_at=answer.started_at,
+        duration_ms=answer.duration_ms,
+        attempts=answer.attempts,
+        agent=planned.suite.agent_fingerprint,
+        warnings=(*answer.warnings, *warnings),
+        reused=reused,
+        spans=answer.spans,
+    )
+
+
+def case_of(planned: PlannedTrial, answer: Answer) -> Case:
+    """The case with what was said, where a simulated user said it."""
+    return planned.case if answer.turns is None else replace(planned.case, turns=answer.turns)

@@ -20,7 +20,7 @@ from proctor.cases.suite import Case, passes
 from proctor.evaluators.registry import Bound
 from proctor.results.run import Outcome
 from proctor.running.engine.deadline import Watchdog
-from proctor.running.engine.execute import answer_of
+from proctor.running.engine.earlier_answers import answer_of, still_asked
 from proctor.running.engine.judges import RunJudges, needs_model
 from proctor.running.engine.plan import PlannedSuite, PlannedTrial
 from proctor.running.mutation.findings import Controls, Fate, MutationReport, SuiteFindings, Tried, sum_up
@@ -28,7 +28,7 @@ from proctor.running.mutation.mutants import Made, Material, Mutant, answer_in, 
 from proctor.running.mutation.proposals import Subject, propose
 from proctor.running.mutation.scoring import Scorer, Verdict, asks_models, failed_by, judges_within, said_of, sight
 from proctor.running.options import RunOptions
-from proctor.running.run_suites import PlannedAgain, address, planned_again, still_asked
+from proctor.running.run_suites import PlannedAgain, planned_again
 
 AT_ONCE = 64
 """Mutants that are scored beside each other; most evaluators take no time in which others could run."""
@@ -159,7 +159,7 @@ class _Examination:
         found: list[Subject] = []
         seen: dict[str, list[object]] = {}
         for planned in self._trials:
-            past = still_asked(planned, self._again.answers[address(planned)])
+            past = still_asked(planned, self._again.answers[planned.address])
             if past.outcome is not Outcome.PASSED or planned.case.skip is not None:
                 self._left_out[_why_left_out(planned.case, past.outcome)] += 1
                 continue

@@ -277,7 +277,7 @@ async def _tried(
         plan = make_plan([alone], replace(options, fast=True))
     except (InvalidSuite, UsageError):
         return None
-    planned = plan.trials[0]
+    planned = next(iter(plan.trials))
     for subject in subjects:
         verdict = await scorer.score(planned.suite, planned.case, subject.answer, subject.answer.replies)
         if verdict.outcome is not Outcome.PASSED:

@@ -18,7 +18,7 @@ from proctor.results.encoding import mask_trial
 from proctor.results.run import TrialResult
 from proctor.results.run_info import RunInfo, git_state
 from proctor.results.store import Store
-from proctor.running.engine.execute import broke_down
+from proctor.running.engine.earlier_answers import broke_down
 
 FOLDER = "answers"
 """Inside the store's folder: what single tests asked. They score it themselves, so it is no part of any run."""

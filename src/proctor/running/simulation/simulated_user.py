@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from proctor.agents.agent import Reply
 from proctor.base.errors import JudgeFailed, Problem
 from proctor.base.json_data import Json
-from proctor.cases.suite import SIMULATED, Case, Scenario, Suite, Turn
+from proctor.cases.scenario import SIMULATED, Scenario
+from proctor.cases.suite import Case, Suite, Turn
 from proctor.running.engine.ask import ConversationSpoiled, User, WrittenUser
 from proctor.running.engine.judges import NAMING, RunJudges, line_with, refusal
 from proctor.running.engine.plan import judge_of
@@ -139,3 +140,10 @@ def _played_by(run_judges: RunJudges, player: Any) -> Judge:
     """The first of those named who can speak."""
     judges: Sequence[Judge] = run_judges.judges.panel(player).judges
     return next((judge for judge in judges if judge.name != EMBEDDED), judges[0])
+
+
+def why_unplayable(case: Case, options: RunOptions, suite: Suite) -> str:
+    """Why the user of a case cannot be simulated in a run; empty where it can."""
+    if options.fast:
+        return "its user is simulated, which needs a language model (--fast)"
+    return WITHOUT_MODEL if cannot_play(player_of(case, options, suite)) else ""

@@ -53,6 +53,12 @@ def _resembles(path: Path, text: str) -> bool:
     return path.suffix in JSON_AND_YAML and mentions_key(text, "cases")
 
 
+def _read_lines(path: Path) -> list[Suite] | None:
+    from proctor.cases.formats.native.json_lines import read_lines
+
+    return read_lines(path)
+
+
 DECLARED = Declaration(
     endings=(*JSON_AND_YAML, *LINES),
     own_keys=frozenset({"cases"}),
@@ -62,4 +68,5 @@ DECLARED = Declaration(
     resembles=_resembles,
     agent_hint="add `agent: app.py:agent`, or ",
     edit=_edit,
+    line_readers=dict.fromkeys(LINES, _read_lines),
 )

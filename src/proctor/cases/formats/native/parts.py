@@ -17,7 +17,8 @@ from proctor.base.json_data import Json
 from proctor.base.source import Pointer, lines_of, parse_json
 from proctor.cases.formats.native import LINES
 from proctor.cases.matchers import BadForm, Matcher, parse, parse_state
-from proctor.cases.suite import LONGEST, NOTHING, STOP, USUAL_TURNS, Case, Double, Quarantine, Scenario, Waiver
+from proctor.cases.scenario import LONGEST, STOP, USUAL_TURNS, Scenario
+from proctor.cases.suite import NOTHING, Case, Double, Quarantine, Waiver
 
 
 def parse_lines(path: Path, text: str) -> list[Json]:
@@ -46,32 +47,45 @@ def whole(document: Document) -> Document:
 
 def _join(document: Document) -> Document:
     """One object out of many lines: a line that holds nothing but `suite` says what is true of all cases."""
-    head: dict[str, Json] = {}
-    head_lines: dict[str, int] = {}
+    head = Head(document.path)
     cases: list[Json] = []
     case_lines: list[int] = []
-    problems: list[Problem] = []
     for (number, _), row in zip(_filled(document.text), document.data, strict=True):
-        if not (isinstance(row, Mapping) and set(row) == {"suite"} and isinstance(row["suite"], Mapping)):
+        if not head.takes(row, number):
             cases.append(row)
             case_lines.append(number)
-            continue
-        for key, value in row["suite"].items():
-            if key == "cases" or key in head:
-                reason = "stand on lines of their own" if key == "cases" else "is given on an earlier line already"
-                problems.append(Problem(reason, document.path, number, f"suite.{key}"))
-            head[key] = value
-            head_lines[key] = number
 
     def line(pointer: Pointer) -> int | None:
         first, second = (*pointer, None, None)[:2]
         if first == "cases":
             return case_lines[second] if isinstance(second, int) and second < len(case_lines) else None
-        return head_lines.get(str(first))
+        return head.lines.get(str(first))
 
-    joined = Document(document.path, document.text, head | {"cases": cases}, line)
-    joined.problems.extend(problems)
+    joined = Document(document.path, document.text, head.data | {"cases": cases}, line)
+    joined.problems.extend(head.problems)
     return joined
+
+
+class Head:
+    """What the lines of a file say of all its cases, which need not stand first."""
+
+    def __init__(self, path: Path) -> None:
+        self.data: dict[str, Json] = {}
+        self.lines: dict[str, int] = {}
+        self.problems: list[Problem] = []
+        self._path = path
+
+    def takes(self, row: Json, number: int) -> bool:
+        """Whether a line is about the suite and not a case; its keys are then part of the head."""
+        if not (isinstance(row, Mapping) and set(row) == {"suite"} and isinstance(row["suite"], Mapping)):
+            return False
+        for key, value in row["suite"].items():
+            if key == "cases" or key in self.data:
+                reason = "stand on lines of their own" if key == "cases" else "is given on an earlier line already"
+                self.problems.append(Problem(reason, self._path, number, f"suite.{key}"))
+            if key != "cases":
+                self.data[key], self.lines[key] = value, number
+        return True
 
 
 def _filled(text: str) -> list[tuple[int, str]]:

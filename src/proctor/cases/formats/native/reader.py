@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from proctor.base.fields import Document, Fields, kind, nearest
@@ -21,6 +21,7 @@ from proctor.cases.formats.native.parts import (
     refuse_turns,
     whole,
 )
+from proctor.cases.scenario import Scenario
 from proctor.cases.suite import (
     NO_EXPECTATION,
     NOTHING,
@@ -32,7 +33,6 @@ from proctor.cases.suite import (
     ExpectedCall,
     Keywords,
     NamedData,
-    Scenario,
     Settings,
     Suite,
     Turn,
@@ -46,17 +46,18 @@ UNSCORED = "is scored by nothing; give it an expectation or an evaluator"
 def read_document(document: Document) -> list[Suite]:
     if document.path.suffix in LINES or isinstance(document.data, list):
         document = whole(document)
-    suite = _read_suite(document)
+    suite = read_suite(document, _read_cases)
     document.finish(suite)
     return [suite]
 
 
-def _read_suite(document: Document) -> Suite:
+def read_suite(document: Document, read_cases: Callable[[Fields, tuple[EvaluatorSpec, ...]], Sequence[Case]]) -> Suite:
+    """The suite of a document; `read_cases` is given the evaluators that cases inherit."""
     fields = Fields(document, document.data)
     fields.text("$schema")
     specs = fields.take("evaluators")
     defaults = read_specs(document, specs, fields.at("evaluators"), defaults=None) if specs is not None else ()
-    cases = _read_cases(fields, defaults)
+    cases = read_cases(fields, defaults)
     suite = Suite(
         name=fields.text("name", document.path.stem, blank=False),
         description=fields.text("description", ""),
