@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import tempfile
+import warnings
 
-from proctor.compat.adk import AgentEvaluator
+warnings.simplefilter("ignore")
+logging.disable(logging.CRITICAL)  # as for the peer: ADK warns of every answer that tells no tokens
+
+from proctor.compat.adk import AgentEvaluator  # noqa: E402
 
 
 def main(agent: str, path: str) -> None:

@@ -80,11 +80,11 @@ def _peer_contenders(folder: Path, sizes: Sequence[int]) -> tuple[list[Contender
             missing.append(name)
             continue
         title = f"{name} {installed_version(interpreter, name)}"
-        found += [_peer_contender(name, f"{title}|{size}", interpreter, folder, size) for size in sizes]
+        found += [peer_contender(name, f"{title}|{size}", interpreter, folder, size) for size in sizes]
     return found, missing
 
 
-def _peer_contender(name: str, title: str, interpreter: Interpreter, folder: Path, cases: int) -> Contender:
+def peer_contender(name: str, title: str, interpreter: Interpreter, folder: Path, cases: int) -> Contender:
     place = folder / f"{name}-{cases}"
     place.mkdir(exist_ok=True)
     suite = write_jsonl(place / "cases.jsonl", cases, "echo")
@@ -133,7 +133,7 @@ def _with_cache(folder: Path) -> list[Row]:
         return []
     contenders = []
     for cases in (CACHED_CASES, 2 * CACHED_CASES):
-        plain = _peer_contender("deepeval", f"deepeval|{cases}", interpreter, folder, cases)
+        plain = peer_contender("deepeval", f"deepeval|{cases}", interpreter, folder, cases)
         contenders.append(Contender(plain.name, [*plain.command, "cached"], plain.folder, plain.environment))
     try:
         costs = compare(contenders, 1, warm_up=False)

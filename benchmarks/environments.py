@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -20,6 +21,9 @@ PEERS = {
     "pydantic-evals": ("pydantic-evals", "rapidfuzz"),
 }
 """What each peer's environment gets; those without a fast edit distance get the library that Proctor uses."""
+TABLE_PEERS = {"inspect-ai": ("inspect-ai", "rapidfuzz")}
+NODE_PEERS = ("promptfoo",)
+"""Peers of the table with all of them alone: a case takes them too long for thousands, and npm installs 1.4 GB."""
 ON_REQUEST = {"google-adk": ("google-adk[eval]",), "holodeck-ai": ("holodeck-ai", "exceptiongroup")}
 """Peers too large to be installed unless somebody asks for them."""
 HOSTS = {"pytest": ("pytest",)}
@@ -60,7 +64,7 @@ def base_install() -> Interpreter:
 def peer(name: str) -> Interpreter | None:
     """The environment of a peer, or `None` when it cannot be installed."""
     mark = VENVS / f"{name}.state"
-    packages = (PEERS | ON_REQUEST | HOSTS)[name]
+    packages = (PEERS | TABLE_PEERS | ON_REQUEST | HOSTS)[name]
     wanted = " ".join(packages)
     if not mark.is_file() or mark.read_text() != wanted:
         try:
@@ -69,6 +73,23 @@ def peer(name: str) -> Interpreter | None:
             return None
         mark.write_text(wanted)
     return _venv(name)
+
+
+def node_peer(name: str) -> Path | None:
+    """The program of a peer that npm installs, or `None` when it cannot be installed."""
+    folder, mark = VENVS / name, VENVS / f"{name}.state"
+    if not mark.is_file():
+        try:
+            subprocess.run(["npm", "install", "--prefix", str(folder), name], check=True, capture_output=True)
+        except (OSError, subprocess.CalledProcessError):
+            return None
+        mark.write_text(name)
+    return folder / "node_modules" / ".bin" / name
+
+
+def node_version(name: str) -> str:
+    described = VENVS / name / "node_modules" / name / "package.json"
+    return str(json.loads(described.read_text(encoding="utf-8"))["version"])
 
 
 def install_here(interpreter: Interpreter, project: Path) -> None:

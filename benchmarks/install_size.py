@@ -1,8 +1,10 @@
-"""What the base install brings: distributions and megabytes, Proctor included, pip and setuptools not."""
+"""What an install brings: distributions, megabytes and files; of the base install, Proctor included."""
 
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from environments import Interpreter
@@ -12,21 +14,71 @@ TOOLS = ("pip", "setuptools", "pkg_resources", "_distutils_hack", "distutils-pre
 """What `python -m venv` puts there by itself."""
 
 
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """What a package manager put on the disk; compiled files count where it made them."""
+
+    packages: int
+    mebibytes: float
+    files: int
+
+    def __str__(self) -> str:
+        return f"{self.packages} packages, {self.mebibytes:,.0f} MB, {self.files:,} files"
+
+
 def measure_install(proctor: Interpreter) -> list[Row]:
-    code = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    packages = Path(
-        subprocess.run([str(proctor.python), "-c", code], capture_output=True, text=True, check=True).stdout.strip()
-    )
-    distributions = sorted(path.name for path in packages.glob("*.dist-info") if not path.name.startswith(TOOLS))
-    files = (path for path in packages.rglob("*") if path.is_file() and not path.is_symlink())
-    size = sum(path.stat().st_size for path in files if not path.relative_to(packages).parts[0].startswith(TOOLS))
-    mebibytes = size / 2**20  # as `du -m` counts
+    found = installed_by_pip(proctor)
     return [
+        Row("base install: distributions, Proctor included", f"{found.packages}", "at most 25", found.packages <= 25),
         Row(
-            "base install: distributions, Proctor included",
-            f"{len(distributions)}",
-            "at most 25",
-            len(distributions) <= 25,
+            "base install: size with compiled files",
+            f"{found.mebibytes:.1f} MB",
+            "at most 50 MB",
+            found.mebibytes <= 50,
         ),
-        Row("base install: size with compiled files", f"{mebibytes:.1f} MB", "at most 50 MB", mebibytes <= 50),
+        Row("- base install: files", f"{found.files:,}"),
+        *(Row(f"- base install: {name}", size) for name, size in _largest(_site_packages(proctor))),
     ]
+
+
+def installed_by_pip(interpreter: Interpreter) -> Installed:
+    """Without pip and setuptools."""
+    packages = _site_packages(interpreter)
+    distributions = [path for path in packages.glob("*.dist-info") if not path.name.startswith(TOOLS)]
+    top = [path for path in packages.iterdir() if not path.name.startswith(TOOLS)]
+    return _counted(len(distributions), (file for path in top for file in _files(path)))
+
+
+def installed_by_npm(program: Path) -> Installed:
+    """`program` is in `node_modules/.bin`."""
+    modules = program.parent.parent
+    packages = {path.parent for path in modules.rglob("node_modules/*/package.json")}
+    packages |= {path.parent for path in modules.rglob("node_modules/@*/*/package.json")}
+    packages |= {path.parent for pattern in ("*/package.json", "@*/*/package.json") for path in modules.glob(pattern)}
+    return _counted(len(packages), _files(modules))
+
+
+def _counted(packages: int, files: Iterable[Path]) -> Installed:
+    sizes = [path.stat().st_size for path in files]
+    return Installed(packages, sum(sizes) / 2**20, len(sizes))  # as `du -m` counts
+
+
+def _largest(packages: Path) -> list[tuple[str, str]]:
+    """What takes a megabyte or more, the largest first."""
+    sizes = {
+        path.name: sum(file.stat().st_size for file in _files(path)) / 2**20
+        for path in packages.iterdir()
+        if not path.name.startswith(TOOLS)
+    }
+    return [(name, f"{size:.1f} MB") for name, size in sorted(sizes.items(), key=lambda it: -it[1]) if size >= 1]
+
+
+def _files(path: Path) -> Iterable[Path]:
+    found = path.rglob("*") if path.is_dir() else [path]
+    return (file for file in found if file.is_file() and not file.is_symlink())
+
+
+def _site_packages(interpreter: Interpreter) -> Path:
+    code = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    done = subprocess.run([str(interpreter.python), "-c", code], capture_output=True, text=True, check=True)
+    return Path(done.stdout.strip())

@@ -33,12 +33,13 @@ class Spent:
         difference = (self.many.cpu - self.one.cpu) * 1000
         return difference / (self.cases - 1) if difference > 0 else float("nan")
 
-    def told(self, what: str) -> Row:
-        return Row(
-            f"- {self.cases} {what}: {self.title}",
-            f"{self.case_ms:.2f} ms a case, {self.one.cpu:.2f} s to start with one case, "
+    def told(self, what: str, *more: str) -> Row:
+        spent = (
+            f"{self.case_ms:.2f} ms a case",
+            f"{self.one.cpu:.2f} s to start with one case",
             f"{self.many.peak_kb / 1024:.0f} MB at most",
         )
+        return Row(f"- {self.cases} {what}: {self.title}", ", ".join([*spent, *more]))
 
     def against(self, other: Spent, what: str) -> list[Row]:
         start, memory = self.one.cpu / other.one.cpu, self.many.peak_kb / other.many.peak_kb

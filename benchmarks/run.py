@@ -5,6 +5,7 @@ python benchmarks/run.py --quick             small numbers and no peers
 python benchmarks/run.py --only engine       one group of rows
 python benchmarks/run.py --only adk          beside google-adk[eval], which takes a gigabyte; only if named
 python benchmarks/run.py --only holodeck     beside holodeck-ai, which takes 1.6 GB; only if named
+python benchmarks/run.py --only peers        all peers in one table, among them promptfoo (1.4 GB); only if named
 python benchmarks/run.py --only view         the pages of `proctor view`; needs its extra; only if named
 """
 
@@ -28,6 +29,7 @@ from install_size import measure_install
 from measuring import Broken
 from mutants import measure_mutants
 from pytest_run import measure_pytest
+from side_by_side import measure_side_by_side
 from startup import measure_startup
 from table import Row, as_text
 from viewing import measure_view
@@ -35,7 +37,7 @@ from workers import measure_workers
 from wrapping import measure_wrap
 
 GROUPS = ("startup", "engine", "wrap", "growth", "gated", "mutants", "concurrency", "workers", "install", "pytest")
-ON_REQUEST = ("adk", "holodeck", "view")
+ON_REQUEST = ("adk", "holodeck", "peers", "view")
 """Groups that are measured only if they are named: what they need takes minutes and a gigabyte to install."""
 
 
@@ -69,6 +71,7 @@ def _measured(name: str, proctor: Interpreter, options: argparse.Namespace) -> l
         "pytest": lambda: measure_pytest(proctor if options.here else None, folder, rounds, peers=not quick),
         "holodeck": lambda: measure_holodeck(proctor, folder, cases, rounds, peers=not quick),
         "view": lambda: measure_view(folder, [options.cases] if options.cases else [100, 10_000, 50_000]),
+        "peers": lambda: measure_side_by_side(proctor, folder, options.cases or 500, rounds, peers=not quick),
         "adk": lambda: measure_adk(proctor, folder, options.cases or 500, rounds, peers=not quick),
     }
     try:

@@ -1,10 +1,12 @@
 """Measures the embedded judge as users meet it, and prints the tables of `docs/judges.md`.
 
     python scripts/judge_figures.py FOLDER
+    python scripts/judge_figures.py FOLDER --margins
 
 FOLDER holds rows that people labelled: `faithfulness.jsonl` (context, answer) and `answer_correctness.jsonl`
 (reference, answer). Rows are parted by their ids into a half that the rules were written with and a half that was held
 out; so are the families of made rows. An abstention is neither right nor wrong, and lowers the share that is answered.
+With `--margins` the first half of the rows with a context is judged with other margins of evidence than the judge has.
 """
 
 from __future__ import annotations
@@ -105,21 +107,44 @@ def tell_totals(half: str, labelled: list[tuple[Row, bool | None]], made: list[t
         tell(f"all pairs, {half}: {kind}", [(row, said) for row, said in made if kind_of(row) == kind])
 
 
+def tell_margins(rows: list[Row], folder: Path) -> None:
+    """How the margins trade what is answered for what is right; each is moved while the other stays."""
+    from proctor.judging.rule_judge import support
+
+    new, own = support.NEW, support.OWN
+    for words in (0, 1, 2, 3, 100):
+        support.OWN = (words, own[1])
+        tell(f"own words up to {words}", judged(rows, folder))
+    support.OWN = own
+    for shift in (-0.2, -0.1, 0.0, 0.1, 0.2):
+        support.NEW = tuple((share + shift, least) for share, least in new)
+        tell("not said below " + " and ".join(f"{share:.0%}" for share, _ in support.NEW), judged(rows, folder))
+    support.NEW = new
+
+
+def rows_of(path: Path, *, held_out: bool) -> list[Row]:
+    rows = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    return [row for row in rows if is_held_out(row) == held_out]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--margins", action="store_true", help="try other margins on the half that was seen")
     options = parser.parse_args()
     import tempfile
 
     print("| rows | count | answered | right | of those passed | of those failed | good ones failed |")  # noqa: T201
     print("|---|---|---|---|---|---|---|")  # noqa: T201
     with tempfile.TemporaryDirectory() as temporary:
+        if options.margins:
+            tell_margins(rows_of(options.folder / "faithfulness.jsonl", held_out=False), Path(temporary))
+            return
         for held_out, half in ((False, "seen"), (True, "held out")):
             labelled, changed = [], []
             for name, file in (("BEGIN", "faithfulness"), ("EVOUNA", "answer_correctness")):
-                lines = (options.folder / f"{file}.jsonl").read_text(encoding="utf-8").splitlines()
-                rows = [row for row in map(json.loads, lines) if is_held_out(row) == held_out]
+                rows = rows_of(options.folder / f"{file}.jsonl", held_out=held_out)
                 labelled += (found := judged(rows, Path(temporary)))
                 tell(f"{name}, {half}", found)
                 changed += (found := judged(pairs(rows, options.seed), Path(temporary)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from typing import NoReturn
@@ -17,13 +18,15 @@ def main() -> NoReturn:
         complete(os.environ["_PROCTOR_COMPLETE"])
         sys.exit(0)
     if len(sys.argv) < 2 or any(word in _RUNS_NOTHING for word in sys.argv[1:]):
-        _work()
+        work()
     from proctor.base.guard import run_guarded
 
-    run_guarded(_work)
+    run_guarded(work)
 
 
-def _work() -> NoReturn:
+def work() -> NoReturn:
+    """The command line in this process. What it imports stays to the end: looking for garbage in it finds nothing."""
+    gc.disable()  # until the command is loaded
     from proctor.cli import main as command_line
 
     command_line()

@@ -5,7 +5,8 @@ import inspect
 import math
 import pickle
 import tracemalloc
-from dataclasses import FrozenInstanceError, asdict, field, fields, is_dataclass, replace
+from dataclasses import FrozenInstanceError, asdict, dataclass, field, fields, is_dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 from unittest.mock import patch
 
@@ -14,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proctor.base import records
-from proctor.base.records import Packed, record
+from proctor.base.records import Packed, mutable_record, record
 
 
 @record
@@ -158,3 +159,84 @@ def test_packed_records_take_less_than_half_of_the_memory() -> None:
     assert len(held) == len(packed)
     assert math.isclose(packed[7].seconds, 1.0)
     assert small < large / 2
+
+
+def test_a_mutable_record_can_be_changed_and_cannot_be_hashed() -> None:
+    @mutable_record
+    class Counter:
+        count: int = 0
+        names: list[str] = field(default_factory=list)
+
+    counter = Counter()
+    counter.count += 1
+    counter.names.append("a")
+
+    assert counter == Counter(1, ["a"]) != Counter()
+    assert repr(counter).endswith("Counter(count=1, names=['a'])")
+    assert copy.deepcopy(counter) == counter
+    with pytest.raises(TypeError):
+        hash(counter)
+    with pytest.raises(AttributeError):
+        counter.other = 1  # type: ignore[attr-defined]
+
+
+def test_a_record_computes_a_cached_property_once() -> None:
+    computed = []
+
+    @record
+    class Square:
+        side: int
+
+        @cached_property
+        def area(self) -> int:
+            computed.append(self.side)
+            return self.side**2
+
+    square = Square(3)
+
+    assert (square.area, square.area, computed) == (9, 9, [3])
+    assert square == Square(3)
+    with pytest.raises(FrozenInstanceError):
+        square.side = 4  # type: ignore[misc]
+
+
+def test_the_first_instance_and_the_hundredth_are_made_alike() -> None:
+    made = [Point(number, tags=["a"]) for number in range(100)]
+
+    assert [(point.x, point.y, point.tags, point.cached) for point in made] == [(n, 0, ["a"], n) for n in range(100)]
+    for _ in range(2):  # before and after its `__init__` is compiled
+        with pytest.raises(TypeError, match="multiple values"):
+            Point(1, x=2)  # type: ignore[misc]
+
+
+def test_a_dataclass_can_be_derived_from_a_record() -> None:
+    @dataclass
+    class Pin(Point):
+        label: str = ""
+
+    assert [item.name for item in fields(Pin)] == ["x", "y", "tags", "cached", "label"]
+
+
+def test_a_default_that_all_instances_would_share_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"Shared\.names: all instances would share \[\]"):
+
+        @record
+        class Shared:
+            names: list[str] = []  # noqa: RUF012
+
+
+def test_a_record_matches_by_position() -> None:
+    match Point(1, 2):
+        case Point(x, y):
+            assert (x, y) == (1, 2)
+
+
+@record
+class Wider(Single):
+    more: int = 1
+
+
+def test_a_record_may_have_more_fields_than_the_one_it_extends() -> None:
+    wider = Wider("a", more=2)
+    assert (wider.value, wider.more, isinstance(wider, Single)) == ("a", 2, True)
+    assert replace(wider, value="b") == Wider("b", 2) != Wider("b", 3)

@@ -15,6 +15,7 @@ CASES = 12
 
 ROWS = {
     "adk": ["- 12 EvalSet cases: proctor, a function"],
+    "peers": ["- 12 trivial cases: proctor"],
     "holodeck": ["- 12 tests with BLEU and ROUGE: proctor", "- what came of them: proctor"],
     "engine": [
         "engine / bare loop, sync agent",

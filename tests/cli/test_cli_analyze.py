@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from proctor.cli.analyze import show_markdown
+from proctor.cli.show import show_markdown
 
 Command = Callable[..., Any]
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -34,3 +36,14 @@ def test_importing_proctor_loads_few_modules() -> None:
 
 def test_naming_one_thing_loads_only_where_it_lives() -> None:
     assert _modules("from proctor import Suite, Case, Turn, Expected").isdisjoint(HEAVY)
+
+
+def test_garbage_is_collected_while_an_agent_runs(tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text("import gc\n\n\ndef agent(question):\n    return str(gc.isenabled())\n")
+    suite = {"agent": "agent.py:agent", "evaluators": ["ExactMatch"], "cases": [{"input": "On?", "expected": "True"}]}
+    (tmp_path / "suite.json").write_text(json.dumps(suite))
+
+    command = [sys.executable, "-m", "proctor", "test", "suite.json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path)
+
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -25,8 +25,9 @@ from proctor.evaluators.rag import (
 from proctor.evaluators.rubric.marks import GEval
 from proctor.judging.context import JudgeContext, judge_context
 from proctor.judging.judge_factory import SharedJudges
-from proctor.judging.local_judge import HELPS, SAID, scale_of
-from proctor.judging.small_model_prompts import short_prompt_of
+from proctor.judging.local_judge import HELPS, MEETS, SAID, evidence, scale_of
+from proctor.judging.prompts import short_prompt_of
+from proctor.judging.questions import claims
 
 QUESTION = "How long do refunds take, and what does shipping cost?"
 ANSWER = "Hello! Refunds take 5 days. Shipping to Norway costs 90 euros."
@@ -98,19 +99,27 @@ def test_one_word_is_asked_for_by_grammar_with_examples_before_it() -> None:
     assert ANSWER not in json.dumps(asked.body)
 
 
-def test_statements_of_one_answer_are_asked_about_with_the_same_beginning() -> None:
+def test_whatever_all_questions_of_a_kind_share_comes_first_so_that_it_is_read_once() -> None:
     with judge_server(reluctant(lambda statement: True)) as server:
         evaluated(Faithfulness(), server)
-        prompts = [each.last for each in server.requests if about(each) in (FIVE_DAYS, NORWAY)]
-    beginnings = {prompt[: prompt.index("<statement-")] for prompt in prompts}
-    assert len(prompts) == 2
+        beginnings = {json.dumps(each.messages[:-1]) for each in server.requests}
     assert len(beginnings) == 1
 
 
-def test_a_text_that_a_rule_made_readable_cannot_hold_its_own_mark() -> None:
+def test_a_model_is_shown_the_sentences_that_speak_of_the_statement_and_no_others() -> None:
+    passages = [
+        "The shop is in Bergen. It was opened in 1998. Refunds take 5 days.",
+        "Gift cards are valid for a year. Nobody likes rain. A refund goes back to the card.",
+    ]
+    found = evidence("Refunds take 5 days and go back to the card.", passages).splitlines()
+    assert evidence("It was opened in 1998.", passages) == "It was opened in 1998."
+    assert found == ["Refunds take 5 days.", "Gift cards are valid for a year.", "A refund goes back to the card."]
+    assert evidence("Cats sleep.", ["One.", "Two.", "Three.", "Four."]) == "One.\nTwo.\nThree."
+
+
+def test_a_statement_stands_between_marks_that_it_cannot_hold() -> None:
     every = [f"{number:04x}" for number in range(0x10000)]
-    material = {"passage": ["So."], "statement": " ".join(every)}
-    prompt = short_prompt_of(SAID.about(material, ("So.",)))
+    prompt = short_prompt_of(SAID.about({"passage": "So.", "statement": " ".join(every)}))
     (mark,) = set(re.findall(r"<statement-(\w+)>", prompt.user))
     assert mark not in every
 
@@ -121,8 +130,6 @@ def test_known_answers_are_asked_for_once() -> None:
     async def twice(server: JudgeServer) -> None:
         judge = judges.panel({"model": f"local:{server.root}"}).judges[0]
         for text in ("One.", "Two."):
-            from proctor.judging.questions import claims
-
             await judge.ask(claims([text], ["One."]))
 
     with judge_server(reluctant(lambda statement: True)) as server:
@@ -187,15 +194,43 @@ def test_an_expected_answer_is_split_by_rule_too() -> None:
     assert correct.details["factuality"] < 0.5
 
 
-def test_the_criteria_are_the_only_step_of_a_local_model() -> None:
-    criteria = "The answer is polite and names a price."
-    with judge_server(json.dumps({"mark": "7", "reason": ""})) as server:
-        found = evaluated(GEval(criteria=criteria), server)
+CRITERIA = "The answer is polite and names a price."
+
+
+def test_the_criteria_are_the_only_step_of_a_local_model_and_are_asked_for_by_a_word() -> None:
+    def script(asked: Asked) -> Any:
+        known = re.findall(r"<answer-\w+>\n(.*?)\n</answer-", asked.last)[-1]
+        is_right = known in [each.material["answer"] for each in MEETS.known if each.word == "yes"]
+        return with_logits(("no", {"no": 0.6, "yes": 0.3} if is_right or known == ANSWER else {"no": 0.8, "yes": 0.1}))
+
+    with judge_server(script) as server:
+        found = evaluated(GEval(criteria=CRITERIA), server)
+        asked = server.requests[0]
+    assert found.details["steps"] == [CRITERIA]
+    assert found.reasoning == "whether the criteria are met, the model answers yes"
+    assert (found.score, found.details["mark"]) == pytest.approx((0.9, 9.0), abs=0.1)
+    assert asked.last.startswith(f"The criteria: {CRITERIA}\n")
+    assert asked.body["grammar"] == 'root ::= "yes" | "no"'
+    assert len(server.requests) == 1 + len(MEETS.known)
+
+
+@pytest.mark.parametrize(("word", "score"), [("yes", 1.0), ("no", 0.0)])
+@pytest.mark.parametrize("given", [{"criteria": CRITERIA}, {"evaluation_steps": ("Be polite.", "Name a price.")}])
+@pytest.mark.parametrize("strict_mode", [True, False])
+def test_a_word_without_probabilities_is_all_or_nothing(word: str, score: float, given: Any, strict_mode: bool) -> None:
+    with judge_server(word) as server:
+        assert evaluated(GEval(**given, strict_mode=strict_mode), server).score == score
+
+
+def test_a_rubric_is_marked_within_a_grammar() -> None:
+    bands = ({"score_range": (0, 4), "expected_outcome": "rude"}, {"score_range": (5, 9), "expected_outcome": "polite"})
+    with judge_server(json.dumps({"mark": "9", "reason": ""})) as server:
+        found = evaluated(GEval(criteria=CRITERIA, rubric=bands), server)
         (asked,) = server.requests
-    assert (found.score, found.details["steps"]) == (0.7, [criteria])
-    assert asked.system.count(criteria) == 1
+    assert (found.score, found.details["steps"]) == (1.0, [CRITERIA])
+    assert asked.system.count(CRITERIA) == 1
     schema = asked.body["response_format"]["json_schema"]["schema"]
-    assert schema["properties"]["mark"] == {"enum": [str(mark) for mark in range(11)]}
+    assert schema["properties"]["mark"] == {"enum": [str(mark) for mark in range(10)]}
 
 
 def test_a_model_that_is_sure_of_itself_is_believed_as_it_is() -> None:

@@ -166,20 +166,20 @@ def scored(evaluator: Any, rows: list[tuple[str, str, bool]]) -> list[Evaluation
             ]
 
     found = asyncio.run(work())
-    name = type(evaluator).__name__
+    name, threshold = type(evaluator).__name__, evaluator.default_threshold
     for (_, answer, is_good), evaluation in zip(rows, found, strict=True):
         print(f"{name} {evaluation.score:.2f} ({'good' if is_good else 'bad'}): {answer}")
-    print(f"{name}, {JUDGE.name}: {len(found)} of {len(rows)} answers scored, {told(rows, found)}")
+    print(f"{name}, {JUDGE.name}: {len(found)} of {len(rows)} answers scored, {told(rows, found, threshold)}")
     return found
 
 
-def told(rows: list[tuple[str, str, bool]], found: list[Evaluation]) -> str:
-    """How good the scores are: by the middle of the scale, and by their order alone."""
+def told(rows: list[tuple[str, str, bool]], found: list[Evaluation], threshold: float) -> str:
+    """How good the scores are: by the threshold that holds where the user sets none, and by their order alone."""
     good = [evaluation.score for row, evaluation in zip(rows, found, strict=True) if row[2]]
     bad = [evaluation.score for row, evaluation in zip(rows, found, strict=True) if not row[2]]
-    right = sum(score >= 0.5 for score in good) + sum(score < 0.5 for score in bad)
+    right = sum(score >= threshold for score in good) + sum(score < threshold for score in bad)
     pairs = [(one > other) + (one == other) / 2 for one in good for other in bad]
-    return f"{right} of {len(found)} right at 0.5, AUC {sum(pairs) / len(pairs):.2f}"
+    return f"{right} of {len(found)} right at {threshold:g}, AUC {sum(pairs) / len(pairs):.2f}"
 
 
 @with_judge

@@ -22,15 +22,16 @@ from proctor.judging.judge import Prompt, Question
 from proctor.judging.judge_factory import SharedJudges
 from proctor.judging.judge_replies import read_reply
 from proctor.judging.logprobs import with_partial_credit
-from proctor.judging.prompts import prompt_of, schema_of
-from proctor.judging.questions import choose, claims, statements
-from proctor.judging.small_model_prompts import (
+from proctor.judging.prompts import (
+    prompt_of,
+    schema_of,
     short_prompt_of,
     short_prompt_with_reason_first,
     short_schema_of,
     verdict_first,
     with_short_reasons,
 )
+from proctor.judging.questions import choose, claims, statements
 
 Wording = Callable[[Question[Any]], Prompt]
 

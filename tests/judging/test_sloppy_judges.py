@@ -16,10 +16,9 @@ from proctor.evaluators.rag import AnswerRelevancy, Faithfulness, Hallucination
 from proctor.evaluators.rubric.marks import GEval
 from proctor.judging.context import JudgeContext, judge_context
 from proctor.judging.judge_factory import SharedJudges
-from proctor.judging.prompts import prompt_of
+from proctor.judging.prompts import prompt_of, short_prompt_of, short_schema_of
 from proctor.judging.questions import statements
 from proctor.judging.reply_sources import said_in
-from proctor.judging.small_model_prompts import short_prompt_of, short_schema_of
 
 QUESTION = "How long do refunds take, and what does shipping cost?"
 ANSWER = "Refunds take 5 days. Shipping to Norway costs 12 euros."

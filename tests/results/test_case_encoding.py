@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from native_documents import CASES, MATCHERS
 
 from proctor.cases.matchers import Equals, Fuzzy, Matcher, OneOf, Predicate, Subset
+from proctor.cases.scenario import Scenario
 from proctor.cases.suite import (
     Attachment,
     Case,
@@ -24,7 +25,6 @@ from proctor.cases.suite import (
     Keywords,
     NamedData,
     Quarantine,
-    Scenario,
     Turn,
 )
 from proctor.results.case_encoding import VERSION, decode_case, decode_matcher, encode_case, encode_matcher, planned_key

@@ -19,6 +19,7 @@ import pytest
 
 from proctor.base.errors import StoreError
 from proctor.cases.matchers import Approx, Equals, Regex
+from proctor.cases.scenario import Scenario
 from proctor.cases.suite import (
     Attachment,
     Case,
@@ -28,7 +29,6 @@ from proctor.cases.suite import (
     ExpectedCall,
     Keywords,
     NamedData,
-    Scenario,
     Turn,
 )
 from proctor.results.case_encoding import encode_case

@@ -12,6 +12,7 @@ from proctor.base.json_data import UNSET
 from proctor.cases.evaluator_specs import with_implied
 from proctor.cases.matchers import Approx, Equals, Ignore, OneOf, Regex
 from proctor.cases.matchers.value_matchers import has_forms
+from proctor.cases.scenario import Scenario
 from proctor.cases.suite import (
     NO_EXPECTATION,
     NOTHING,
@@ -23,7 +24,6 @@ from proctor.cases.suite import (
     ExpectedCall,
     Keywords,
     NamedData,
-    Scenario,
     Settings,
     Suite,
     Turn,

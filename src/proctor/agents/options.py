@@ -83,7 +83,11 @@ class NotInInput(Exception):
 
 @record
 class Template:
-    """A checked template."""
+    """JSON with placeholders, checked: `{"question": "{{input}}", "user": "{{state.user}}"}`.
+
+    A text that is one placeholder becomes the value itself, with its type; inside a longer text the value is written
+    out. Values that were filled in are not searched for placeholders again.
+    """
 
     data: Json
     selectors: Mapping[str, Selector]

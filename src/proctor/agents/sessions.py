@@ -41,6 +41,8 @@ _DATA = (list, tuple, bool, int, float)
 def to_reply(value: Any, asked: Json = None) -> Reply:
     """The reply that `value` means; raises `UnreadableReply` when it means none.
 
+    The text is looked for under the usual names, so that `{"answer": ..., "tool_calls": [...]}`, a chat completion and
+    a framework's result object all read the same. A value without text is data, and data is an answer too.
     `asked` is what the agent was given, so that the answer to it is found in a record of a whole conversation.
     """
     if isinstance(value, str):

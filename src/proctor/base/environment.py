@@ -18,11 +18,8 @@ from proctor.base.source import Pointer
 
 NAME = ".env"
 LARGEST = 1_000_000
-_LINE = re.compile(
-    r"""[ \t]*(?:export[ \t]+)?(?P<name>[A-Za-z_][A-Za-z0-9_.]*)[ \t]*=[ \t]*
-    (?:'(?P<literal>[^']*)'|"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<plain>[^\r\n]*))""",
-    re.VERBOSE | re.DOTALL,
-)
+_LINE = r"""[ \t]*(?:export[ \t]+)?(?P<name>[A-Za-z_][A-Za-z0-9_.]*)[ \t]*=[ \t]*
+    (?:'(?P<literal>[^']*)'|"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<plain>[^\r\n]*))"""
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
 
@@ -41,7 +38,8 @@ def env_files(*folders: Path) -> list[Path]:
 def environment_from(files: Iterable[Path]) -> Iterator[None]:
     """The variables of files that the environment does not have, in it while the context lasts.
 
-    The first file that has a variable wins. Contexts may overlap: a variable goes with the last of them.
+    The first file that has a variable wins. Contexts may overlap: a variable goes with the last of them. Nothing stays
+    in the environment of the process, but values are remembered, to be masked wherever they turn up.
     """
     taken = _take(_read_all(files))
     try:
@@ -96,8 +94,9 @@ def read_env_file(path: Path) -> dict[str, str]:
         raise UsageError(f"{path}: cannot be read: {reason}") from None
     found: dict[str, str] = {}
     position = 0
+    line = re.compile(_LINE, re.VERBOSE | re.DOTALL)
     while position < len(text):
-        match = _LINE.match(text, position)
+        match = line.match(text, position)
         if match is not None:
             found[match["name"]] = _value(match, found)
             position = match.end()

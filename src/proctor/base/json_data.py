@@ -236,7 +236,11 @@ EVERY = _Every()
 
 @record
 class Selector:
-    """A parsed path; it never raises on data, it only finds nothing."""
+    """A parsed path into data, such as `$.choices[0].message.content`; it never raises, it only finds nothing.
+
+    A subset of JSONPath: keys (`a.b`, `['a b']`), indices (`[0]`, `[-1]`) and `[*]` for every item, which makes the
+    result a list. A `?` at the end says that there may be nothing.
+    """
 
     text: str
     steps: tuple[Any, ...]

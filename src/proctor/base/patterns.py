@@ -19,7 +19,7 @@ LONGEST_PATTERN = 10_000
 LARGEST_REPEAT = 100_000
 """How often a part may be asked for, nested repeats multiplied: `((a{1000}){1000}){1000}` would fill the memory."""
 
-_BRACE = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(\{)(?!\d*,?\d*\})", re.DOTALL)
+_BRACE = r"(?s)\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(\{)(?!\d*,?\d*\})"
 
 
 class PatternTooSlow(ProctorError):
@@ -85,7 +85,7 @@ def _compiled(pattern: str, ignore_case: bool) -> Any:
 
 def _without_fuzzy_braces(pattern: str) -> str:
     """A brace that is no repeat is the character itself, as in `re`; `regex` would read `x{e}` as "with errors"."""
-    return _BRACE.sub(lambda found: r"\{" if found.group(1) else found.group(), pattern)
+    return re.sub(_BRACE, lambda found: r"\{" if found.group(1) else found.group(), pattern)
 
 
 def _largest_repeat(text: str) -> int:

@@ -1,8 +1,9 @@
-"""`@record`: a frozen dataclass with slots whose class takes a third of the time to make; `Packed`: many of one class.
+"""`@record`: a frozen dataclass with slots whose class is cheap to make. `@mutable_record` is not frozen.
+`Packed` holds many of one class in little memory.
 
 Most of a short run is start-up, and a third of that was the standard decorator compiling six methods for each of some
-seventy classes. Here only `__init__` is compiled; the others are shared. `dataclasses.fields`, `replace` and
-`is_dataclass` work as usual, and so do `copy` and `pickle`.
+seventy classes. Here only `__init__` is compiled, once a class has had a few instances; the others are shared.
+`dataclasses.fields`, `replace` and `is_dataclass` work as usual, and so do `copy` and `pickle`.
 """
 
 from __future__ import annotations
@@ -11,27 +12,84 @@ import itertools
 import math
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields
+from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields, is_dataclass, replace
+from functools import cached_property
 from operator import attrgetter, eq, itemgetter
 from typing import Any, Generic, TypeVar, dataclass_transform, overload
 
 T = TypeVar("T")
+COMPILED_FROM = 20
+"""Compiling takes as long as making so many instances without: most classes of a short run have fewer."""
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def record(cls: type[T]) -> type[T]:
     """Make `cls` a frozen dataclass with slots; fields and defaults are written as for `@dataclass`."""
-    made: Any = dataclass(init=False, repr=False, eq=False, slots=True)(cls)
-    own = fields(made)
-    made._compared = staticmethod(_values_of([item.name for item in own if item.compare]))
-    made._names = [item.name for item in own if item.init]
-    made._given = staticmethod(_values_of(made._names))
-    made.__signature__ = _Late(made, own)
-    for method in (_eq, _hash, _repr, _reduce, _setattr, _delattr):
-        name = f"_{method.__name__}__"
-        if name not in cls.__dict__:
-            setattr(made, name, method)
-    return made  # type: ignore[no-any-return]
+    return _made(cls, _FROZEN)
+
+
+@dataclass_transform(field_specifiers=(field,))
+def mutable_record(cls: type[T]) -> type[T]:
+    """Make `cls` a dataclass with slots whose fields can be changed; like any such, it cannot be hashed."""
+    return _made(cls, _MUTABLE)
+
+
+def _made(cls: type[T], methods: dict[str, Any]) -> type[T]:
+    """The class with slots, made at once with its methods: one set later makes Python go through its slots again."""
+    own = _own_fields(cls)
+    names = tuple(item.name for item in own)
+    inherited = [item for base in cls.__bases__ if is_dataclass(base) for item in fields(base)]
+    every = [item for item in inherited if item.name not in names] + own
+    init = _Init(every)
+    namespace = methods | vars(cls)
+    cached = any(isinstance(value, cached_property) for value in namespace.values())
+    for name in ("__dict__", "__weakref__", *names):
+        namespace.pop(name, None)
+    namespace |= {
+        "__qualname__": cls.__qualname__,
+        "__slots__": (*names, "__dict__") if cached else names,
+        "__match_args__": tuple(init.names),
+        "__dataclass_fields__": _Described(cls),
+        "__dataclass_params__": _Described(cls),
+        "__init__": init.first,
+        "__signature__": init,
+        "_compared": staticmethod(_values_of([item.name for item in every if item.compare])),
+        "_names": init.names,
+        "_given": staticmethod(_values_of(init.names)),
+    }
+    make_class: Any = type(cls)
+    init.made = make_class(cls.__name__, cls.__bases__, namespace)
+    return init.made  # type: ignore[no-any-return]
+
+
+def _own_fields(cls: type) -> list[Field[Any]]:
+    """One for each annotation that is no `ClassVar`, as far as they are needed to make instances."""
+    found = []
+    for name, annotation in cls.__annotations__.items():
+        if str(annotation).startswith(("ClassVar", "typing.ClassVar")):
+            continue
+        default = cls.__dict__.get(name, MISSING)
+        if default.__class__.__hash__ is None:
+            raise ValueError(f"{cls.__qualname__}.{name}: all instances would share {default!r}; use default_factory")
+        item = default if isinstance(default, Field) else field(default=default)
+        item.name = name
+        found.append(item)
+    return found
+
+
+class _Described:
+    """What `dataclasses` notes on a class, once it is asked for: noting it takes as long as making the class."""
+
+    def __init__(self, cls: type) -> None:
+        self._cls = cls
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        if self._name not in self._cls.__dict__:
+            dataclass(init=False, repr=False, eq=False)(self._cls)
+        return self._cls.__dict__[self._name]
 
 
 def changed(instance: T, **changes: Any) -> T:
@@ -47,22 +105,43 @@ def _values_of(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
     return lambda instance: tuple(getattr(instance, name) for name in names)
 
 
-class _Late:
-    """Compiles the real `__init__` when it is first needed: most classes that a short run imports have no instance."""
+class _Init:
+    """Fills the first instances field by field, and compiles the real `__init__` for a class that has more."""
 
-    def __init__(self, made: Any, own: tuple[Field[Any], ...]) -> None:
-        self._made, self._own, self._compiled = made, own, None
+    def __init__(self, own: list[Field[Any]]) -> None:
+        self.made: Any = None
+        self.names = [item.name for item in own if item.init]
+        self._own, self._compiled, self._count = own, None, 0
 
         def first(instance: Any, *values: Any, **named: Any) -> None:
-            self.compile()(instance, *values, **named)
+            self._count += 1
+            if self._count > COMPILED_FROM or not self._fill(instance, values, named):
+                self.compile()(instance, *values, **named)
 
-        self._first = made.__init__ = first
+        self.first = first
+
+    def _fill(self, instance: Any, values: tuple[Any, ...], named: dict[str, Any]) -> bool:
+        """Whether the arguments were those of the class; the compiled `__init__` says what is wrong with others."""
+        given = dict(zip(self.names, values, strict=False))
+        if len(values) > len(self.names) or named.keys() & given or named.keys() - self.names:
+            return False
+        given |= named
+        for item in self._own:
+            value = given.get(item.name, item.default)
+            if value is MISSING:
+                if item.default_factory is MISSING:
+                    return False
+                value = item.default_factory()  # type: ignore[operator]
+            object.__setattr__(instance, item.name, value)
+        if hasattr(instance, "__post_init__"):
+            instance.__post_init__()
+        return True
 
     def compile(self) -> Any:
         if self._compiled is None:
-            self._compiled = _init(self._made, self._own)
-        if self._made.__init__ is self._first:  # and not wrapped by the class since
-            self._made.__init__ = self._compiled
+            self._compiled = _init(self.made, self._own)
+        if self.made.__init__ is self.first:  # and not wrapped by the class since
+            self.made.__init__ = self._compiled
         return self._compiled
 
     def __get__(self, instance: object, owner: Any) -> Any:
@@ -71,7 +150,7 @@ class _Late:
         raise AttributeError("__signature__")
 
 
-def _init(made: Any, own: tuple[Field[Any], ...]) -> Any:
+def _init(made: Any, own: list[Field[Any]]) -> Any:
     """Sets each slot through its descriptor: the one way in that does not pass `__setattr__`."""
     scope: dict[str, Any] = {"_MISSING": MISSING}
     parameters, lines = [], []
@@ -115,12 +194,22 @@ def _reduce(self: Any) -> Any:
     return type(self), self._given(self)
 
 
+def _replace(self: Any, /, **changes: Any) -> Any:
+    return replace(self, **changes)
+
+
 def _setattr(self: Any, name: str, value: Any) -> None:
     raise FrozenInstanceError(f"cannot assign to field {name!r}")
 
 
 def _delattr(self: Any, name: str) -> None:
     raise FrozenInstanceError(f"cannot delete field {name!r}")
+
+
+_MUTABLE: dict[str, Any] = {"__eq__": _eq, "__hash__": None, "__repr__": _repr, "__replace__": _replace}
+_FROZEN: dict[str, Any] = {
+    f"_{method.__name__}__": method for method in (_eq, _hash, _repr, _reduce, _replace, _setattr, _delattr)
+}
 
 
 FEW = 5_000

@@ -102,7 +102,9 @@ _LOOSE_SHAPES: tuple[tuple[str, str, str], ...] = (
 
 def find_shapes(text: str) -> Iterator[tuple[str, int, int]]:
     """Kind, start and end of each token, and of each private key."""
-    numbers = tuple(range(len(_SHAPES))) if len(text) < LONG_TEXT else _possible(text)
+    numbers = _possible(text)
+    if numbers and len(text) < LONG_TEXT:  # one pattern for all short texts: compiling takes longer than looking
+        numbers = tuple(range(len(_SHAPES)))
     for match in _shapes(numbers).finditer(text) if numbers else ():
         kind = _SHAPES[int((match.lastgroup or "s0")[1:])][0]
         yield kind, match.start(), _pem_end(text, match.end()) if kind == "private key" else match.end()
@@ -123,7 +125,12 @@ def _pem_end(text: str, start: int) -> int:
 
 def _possible(text: str) -> tuple[int, ...]:
     """Numbers of the shapes whose first characters are in a text: looking for these is much quicker than for shapes."""
-    return tuple(number for number, (_, shape) in enumerate(_SHAPES) if _head(shape) in text)
+    return tuple(number for number, head in enumerate(_heads()) if head in text)
+
+
+@functools.cache
+def _heads() -> tuple[str, ...]:
+    return tuple(_head(shape) for _, shape in _SHAPES)
 
 
 def _head(shape: str) -> str:

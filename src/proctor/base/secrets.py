@@ -37,16 +37,16 @@ SECRET_NAMES = tuple(
 """How the name of a secret ends, in lower case and with underscores."""
 UNCERTAIN_NAMES = ("token", "auth")
 """Also names of ordinary things: a value under one is a secret only if it looks random."""
-_WIDE = re.compile(
-    r"api[_-]?key|passw(or)?d|secret|credential|authorization|connection[_-]?string|token$|cookie$|(^|[_-])key$",
-    re.IGNORECASE,
-)
-_NOT_A_VALUE = re.compile(r"(file|path|dir|folder|name|url|uri|endpoint|region|type|count|limit|size|sock)$")
+_WIDE = r"(?i)api[_-]?key|passw(or)?d|secret|credential|authorization|connection[_-]?string|token$|cookie$|(^|[_-])key$"
+_NOT_A_VALUE = r"(file|path|dir|folder|name|url|uri|endpoint|region|type|count|limit|size|sock)$"
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_MASKED = re.compile(r"\[secret: [^\[\]]{1,80}, [0-9]{1,12} characters\]")
-_UUID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
+_MASKED = r"\[secret: [^\[\]]{1,80}, [0-9]{1,12} characters\]"
+_UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
+_compiled = functools.cache(re.compile)
+"""When a pattern is first needed: most texts need none, and compiling all of them delays every start."""
 _LETTERS_LENGTH = 20
-_HINTS = tuple("passw pwd passphrase secret token key auth cookie credential bearer connection".split())
+_HINTS = tuple("passw pwd passphrase secret token key auth cookie credential bearer basic connection".split())
+"""One of these stands in every name of a secret and in every scheme of authorization."""
 
 
 @record
@@ -81,7 +81,7 @@ def mask_data(value: Json, known: Iterable[str] = (), *, wide: bool = False) -> 
 
 def is_masked(text: str) -> bool:
     """Whether a secret was masked in it."""
-    return "[secret: " in text and _MASKED.search(text) is not None
+    return "[secret: " in text and _compiled(_MASKED).search(text) is not None
 
 
 @functools.lru_cache(maxsize=4096)
@@ -91,7 +91,7 @@ def is_secret_name(name: str, *, wide: bool = False) -> bool:
     for ending in SECRET_NAMES:
         if last.endswith(ending) and ("_" not in ending or last == ending or last.endswith("_" + ending)):
             return True
-    return wide and _WIDE.search(last) is not None and _NOT_A_VALUE.search(last) is None
+    return wide and _compiled(_WIDE).search(last) is not None and _compiled(_NOT_A_VALUE).search(last) is None
 
 
 def find_secrets(text: str, known: Iterable[str] = ()) -> list[Secret]:
@@ -105,7 +105,8 @@ def _find(text: str, values: list[tuple[str, str]]) -> list[Secret]:
         from proctor.base.secret_patterns import find_by_name, find_shapes
 
         found += [Secret(*shape) for shape in find_shapes(text)]
-        found += find_by_name(text)
+        if _has_hint(text.lower()):
+            found += find_by_name(text)
     return _merged(found)
 
 
@@ -115,6 +116,8 @@ class Masker:
     def __init__(self, known: Iterable[str] = (), *, wide: bool = False) -> None:
         self._values = _environment_values() + _named_values(known)
         self._wide = wide
+        self._known_texts: dict[str, str] = {}
+        """What texts became; those of a trial come again in its spans."""
 
     def may_be_in(self, texts: Iterable[str]) -> bool:
         """Whether any of the texts, names of values included, is worth a closer look; quick for ordinary text."""
@@ -122,7 +125,10 @@ class Masker:
         return _may_hold_secrets(whole) or any(value in whole for _, value in self._values)
 
     def text(self, text: str) -> str:
-        return _replaced(text, _find(text, self._values))
+        masked = self._known_texts.get(text)
+        if masked is None:
+            masked = self._known_texts[text] = _replaced(text, _find(text, self._values))
+        return masked
 
     def data(self, value: Json, name: str = "") -> Json:
         """`name` is that under which the value stands."""
@@ -234,7 +240,7 @@ def looks_random(value: str) -> bool:
     sample = value[:LONGEST_VALUE]
     counts = Counter(sample)
     entropy = -sum(count / len(sample) * math.log2(count / len(sample)) for count in counts.values())
-    return entropy >= _RANDOM_ENTROPY and " " not in sample and not _UUID.fullmatch(value)
+    return entropy >= _RANDOM_ENTROPY and " " not in sample and not _compiled(_UUID).fullmatch(value)
 
 
 def _may_hold_secrets(text: str) -> bool:
@@ -247,7 +253,10 @@ def _may_hold_secrets(text: str) -> bool:
         long = [word for word in words if len(word) >= RANDOM_LENGTH]
         if any(len(word) >= _LETTERS_LENGTH or not word.isalpha() for word in long):
             return True
-    lowered = text.lower()
+    return _has_hint(text.lower())
+
+
+def _has_hint(lowered: str) -> bool:
     for hint in _HINTS:  # noqa: SIM110  a generator takes twice as long, and this is asked of every trial
         if hint in lowered:
             return True
@@ -321,7 +330,7 @@ def is_value(text: str, name: str) -> bool:
     """No placeholder, variable or mask; `pwd` may also name the working folder."""
     if name.lower() == "pwd" and text.startswith(("/", "~", "C:")):
         return False
-    if text.startswith(("${", "$", "<", "[secret: ")) and (text[0] != "[" or _MASKED.fullmatch(text)):
+    if text.startswith(("${", "$", "<", "[secret: ")) and (text[0] != "[" or _compiled(_MASKED).fullmatch(text)):
         return False
     return any(character.isalnum() for character in text[:LONGEST_VALUE])
 

@@ -1,7 +1,8 @@
-"""The command line: one module per command, loaded when it is called."""
+"""The command line: one module per command or few that belong together, loaded when one is called."""
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
@@ -41,6 +42,9 @@ COMMANDS = {
 }
 
 HOMES = {
+    "view": ("show", "view_command"),
+    "analyze": ("show", "analyze_command"),
+    "quarantine": ("flaky", "quarantine_command"),
     "export": ("runs", "export_command"),
     "import": ("runs", "import_command"),
     "evaluators": ("listings", "evaluators"),
@@ -64,6 +68,9 @@ class LazyGroup(click.Group):
             return None
         home, name = HOMES.get(cmd_name, (cmd_name, "command"))
         command: click.Command = getattr(importlib.import_module(f"proctor.cli.{home}"), name)
+        if not gc.isenabled():  # `__main__` switched it off; what is loaded now lives as long as the process
+            gc.freeze()
+            gc.enable()
         return _with_help_page(command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

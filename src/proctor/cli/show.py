@@ -1,15 +1,17 @@
-"""`proctor show RUN`: one run again, in any form."""
+"""`proctor show`, `proctor view` and `proctor analyze`: a run again, in any form, in the browser, or summed up."""
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -18,12 +20,14 @@ from proctor.cases.suite import Suite
 from proctor.cli.configuration import read_configuration
 from proctor.cli.options_and_output import (
     case_option,
+    json_option,
     report_options,
     report_targets,
     say,
     store_option,
     write_documents,
 )
+from proctor.reporting.terminal.screen import Outlet, is_terminal, is_unicode, visible
 from proctor.results.run import Outcome, Run, TrialResult
 from proctor.results.run_files import read_named_run
 from proctor.results.store import Store
@@ -176,3 +180,82 @@ def _fits(trial: TrialResult, chosen: set[tuple[str, str]] | None, words: Predic
     if failed and trial.outcome in (Outcome.PASSED, Outcome.SKIPPED):
         return False
     return words is None or CaseFilter(words)(Suite(trial.suite, ()), trial.case)
+
+
+@click.command("view")
+@click.argument("named", metavar="[RUN|STORE|FILE]...", nargs=-1)
+@click.option("--host", default="127.0.0.1", metavar="ADDRESS", help="Listen elsewhere; every page then needs a token.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="The port (default: any free one).")
+@click.option("--no-open", is_flag=True, help="Open no browser.")
+@store_option
+def view_command(named: tuple[str, ...], host: str, port: int, no_open: bool, store: str | None) -> int:
+    """Show runs in the browser: of the store, of other stores, exported runs (.jsonl) and baselines.
+
+    Serves this machine alone unless --host names another address. Ctrl-C ends it.
+    """
+    from proctor.cli.grade import person_named
+    from proctor.viewer.library import open_library
+
+    try:
+        from proctor.viewer.server import serve
+    except ImportError as error:
+        raise UsageError(f"the viewer needs more packages: pip install 'proctor[view]' ({error})") from None
+    library = open_library(named, read_configuration().store(store))
+    try:
+        serve(library, host, port, open_browser=not no_open, say=say, person=person_named(None))
+    except KeyboardInterrupt:
+        pass
+    finally:
+        library.close()
+    return 0
+
+
+SCHEMA = "proctor.analysis/1"
+
+
+@click.command("analyze")
+@click.argument("run_id", metavar="[RUN]", default="last")
+@click.option("-o", "--output", metavar="FILE", help="Write to this file instead of the terminal.")
+@json_option
+@store_option
+def analyze_command(run_id: str, output: str | None, as_json: bool, store: str | None) -> int:
+    """Analyse a run: what failures have in common, how scores spread, what varies and what costs most.
+
+    On a terminal it is laid out; in a pipe or a file it is Markdown. RUN is an id, the beginning of one, a name,
+    `last`, `last~1`, or an exported file. Exits 0 whatever the verdict was.
+    """
+    if output is not None and not output.strip():
+        raise UsageError("-o must name a file, or - for the terminal")
+    text = _as_text(read_configuration().store(store), run_id, as_json)
+    if output is None or output == "-":
+        if as_json or not show_markdown(text, sys.stdout):
+            say(text)
+        return 0
+    write_documents({"md": output}, {"md": lambda out: out.write(f"{text}\n")}, "the analysis", told_as="analysis")
+    return 0
+
+
+def show_markdown(text: str, stream: TextIO) -> bool:
+    """Lay Markdown out on a terminal; False where the stream is none that can show it."""
+    if not (is_terminal(stream) and is_unicode(stream)) or os.environ.get("TERM") == "dumb":
+        return False
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    outlet: Any = Outlet(stream)
+    console = Console(file=outlet, force_terminal=True, highlight=False, markup=False, emoji=False)
+    console.print(Markdown(visible(text), hyperlinks=False))
+    return True
+
+
+def _as_text(folder: Path, run_id: str, as_json: bool) -> str:
+    from proctor.base.json_data import plain
+    from proctor.reporting.analysis import analyse, write_markdown
+
+    _, run = read_named_run(folder, run_id)
+    analysis = analyse(run, judge(run))
+    if as_json:
+        return json.dumps({"schema": SCHEMA, **plain(analysis)}, indent=2)
+    out = io.StringIO()
+    write_markdown(analysis, out)
+    return out.getvalue().rstrip("\n")

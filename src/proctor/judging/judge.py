@@ -47,6 +47,8 @@ class Question(Generic[ReplyT]):
     """Whether the asker looks at the mark `unclear` of each item; otherwise one such item makes the judge abstain."""
     unread: frozenset[str] = frozenset()
     """Fields of each item that the asker does not look at: a judge that asks for each by itself leaves them out."""
+    criteria: str = ""
+    """What the user asks of an answer, where that is all the question is about: local models are asked in short."""
     ready_reply: ReplyT | None = None
     """The reply of a judge that cannot write one: a local model chooses among words, and writes no text to rely on."""
 

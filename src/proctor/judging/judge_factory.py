@@ -15,9 +15,14 @@ from proctor.judging.limits import Budget, Limits, RateLimiter
 from proctor.judging.local_model import LocalEndpoint, LocalSpec
 from proctor.judging.model_judge import ModelJudge, PromptBuilder, SchemaBuilder
 from proctor.judging.panel import Panel
-from proctor.judging.prompts import prompt_of, schema_of
+from proctor.judging.prompts import (
+    prompt_of,
+    schema_of,
+    short_prompt_of,
+    short_prompt_with_reason_first,
+    short_schema_of,
+)
 from proctor.judging.providers import ProviderEndpoint
-from proctor.judging.small_model_prompts import short_prompt_of, short_prompt_with_reason_first, short_schema_of
 
 
 class SharedJudges:

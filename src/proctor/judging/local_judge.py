@@ -15,10 +15,11 @@ from typing import Annotated, Any, Literal
 from proctor.base.errors import JudgeFailed
 from proctor.base.records import record
 from proctor.judging.judge import Judge, Question, ReplyT, Texts, as_list
+from proctor.judging.prompts import Example, WordQuestion
 from proctor.judging.questions import BARE, Graded, YesNo
+from proctor.judging.reply_sources import shared_words
 from proctor.judging.rule_judge.relevance import makes_claim
 from proctor.judging.rule_judge.statements import statements, without_courtesy
-from proctor.judging.small_model_prompts import WordQuestion
 
 Material = Mapping[str, Texts]
 
@@ -32,26 +33,18 @@ class YesNoUnclearReply(Graded):
 
 
 @record
-class Sample:
-    """Material with the right word."""
-
-    material: Material
-    word: str
-
-
-@record
 class WordKind:
     """A kind of question that is answered by one word."""
 
     name: str
     instructions: str
     words: tuple[str, ...]
-    shown: tuple[Sample, ...]
+    shown: tuple[Example, ...]
     """Examples in every prompt."""
-    known: tuple[Sample, ...]
+    known: tuple[Example, ...]
     """Asked once, to find out how likely the model makes a yes where it is right, and where it is wrong."""
 
-    def about(self, material: Material, among: tuple[str, ...] = ()) -> WordQuestion[Any]:
+    def about(self, material: Material, criteria: str = "") -> WordQuestion[Any]:
         return WordQuestion(
             kind=self.name,
             version=1,
@@ -59,13 +52,13 @@ class WordKind:
             material=material,
             reply=YesNoReply if len(self.words) == 2 else YesNoUnclearReply,
             words=self.words,
-            examples=tuple((sample.material, sample.word) for sample in self.shown),
-            among=among,
+            examples=self.shown,
+            criteria=criteria,
         )
 
 
-def _said(word: str, passage: str, statement: str) -> Sample:
-    return Sample({"passage": [passage], "statement": statement}, word)
+def _said(word: str, passage: str, statement: str) -> Example:
+    return Example({"passage": passage, "statement": statement}, word)
 
 
 _TICKETS = "Tickets cost 8 pounds. The lift is out of order until Friday."
@@ -76,8 +69,8 @@ _STORAGE = "Our plan includes 20 GB of storage. Support is by e-mail only."
 
 SAID = WordKind(
     "said",
-    "Say whether the passages say what the statement says: yes if they do, no if they say otherwise, unclear if they "
-    "do not say.",
+    "Say whether the passage says what the statement says: yes if it does, no if it says otherwise, unclear if it does "
+    "not say.",
     ("yes", "no", "unclear"),
     (
         _said("yes", _TICKETS, "Tickets cost 8 pounds."),
@@ -96,8 +89,8 @@ SAID = WordKind(
 )
 
 
-def _helps(word: str, question: str, statement: str) -> Sample:
-    return Sample({"question": question, "statement": statement}, word)
+def _helps(word: str, question: str, statement: str) -> Example:
+    return Example({"question": question, "statement": statement}, word)
 
 
 HELPS = WordKind(
@@ -117,6 +110,31 @@ HELPS = WordKind(
         _helps("no", "How long may I keep a book?", "Our support is by e-mail only."),
         _helps("no", "Is the Alder bridge open?", "Apples are sold by weight."),
         _helps("no", "How much storage do I get?", "The library is in King Street."),
+    ),
+)
+
+
+def _meets(word: str, criteria: str, question: str, answer: str) -> Example:
+    return Example({"question": question, "answer": answer}, word, criteria)
+
+
+MEETS = WordKind(
+    "meets",
+    "Say whether the answer meets the criteria: yes or no.",
+    ("yes", "no"),
+    (
+        _meets("yes", "The answer is friendly.", "Do you sell stamps?", "Yes, we do, and we are happy to help!"),
+        _meets("no", "The answer is friendly.", "Do you sell stamps?", "Stop wasting my time."),
+        _meets("no", "It says what tickets cost.", "What do tickets cost?", "Thank you for asking about the choir."),
+        _meets("yes", "It says what tickets cost.", "What do tickets cost?", "A ticket is 8 pounds."),
+    ),
+    (
+        _meets("yes", "It is about the question.", "How long may I keep a book?", "You may keep it for 4 weeks."),
+        _meets("yes", "The answer is kind.", "Is the bridge open?", "Good morning! Yes, it is. Have a safe trip."),
+        _meets("yes", "It says how much storage there is.", "How much storage do I get?", "You get 20 GB."),
+        _meets("no", "It is about the question.", "How long may I keep a book?", "The sea is blue."),
+        _meets("no", "The answer is kind.", "Is the bridge open?", "Use your eyes, you fool."),
+        _meets("no", "It says how much storage there is.", "How much storage do I get?", "Please ask somebody else."),
     ),
 )
 
@@ -167,6 +185,7 @@ class Heard:
 
 
 Ask = Callable[[WordKind, Sequence[Material]], Awaitable[list[Heard]]]
+"""Asks for a word about each material."""
 
 
 class LocalJudge:
@@ -180,12 +199,12 @@ class LocalJudge:
     async def ask(self, question: Question[ReplyT], *, sample: int = 0) -> ReplyT:
         if question.ready_reply is not None:
             return question.ready_reply
-        plan = PLANS.get(question.kind)
+        plan = _by_criteria if question.criteria else PLANS.get(question.kind)
         if plan is None:
             return await self._model.ask(question, sample=sample)
 
         async def ask(kind: WordKind, items: Sequence[Material]) -> list[Heard]:
-            return await self._words(kind, items, question.material, sample)
+            return await self._words(kind, [kind.about(item, question.criteria) for item in items], sample)
 
         reply = question.reply.model_validate(await plan(question, ask))
         complaint = question.check(reply) if question.check else None
@@ -193,9 +212,7 @@ class LocalJudge:
             raise JudgeFailed(f"{self.name}: what was asked item by item does not fit: {complaint}")
         return reply
 
-    async def _words(self, kind: WordKind, items: Sequence[Material], whole: Material, sample: int) -> list[Heard]:
-        among = tuple(text for material in (whole, *items) for texts in material.values() for text in as_list(texts))
-        asked = [kind.about(material, among) for material in items]
+    async def _words(self, kind: WordKind, asked: Sequence[WordQuestion[Any]], sample: int) -> list[Heard]:
         replies = await asyncio.gather(*(self._model.ask(each, sample=sample) for each in asked))
         if not any(reply.partial_credit is not None for reply in replies):
             return [Heard(reply.word, None) for reply in replies]
@@ -212,7 +229,8 @@ class LocalJudge:
     async def _scale(self, kind: WordKind, sample: int) -> Scale:
         known = self._scales.get((kind.name, sample))
         if known is None:
-            asked = [self._model.ask(kind.about(each.material), sample=sample) for each in kind.known]
+            questions = [kind.about(each.material, each.criteria) for each in kind.known]
+            asked = [self._model.ask(each, sample=sample) for each in questions]
             sure = [reply.partial_credit or 0.0 for reply in await asyncio.gather(*asked)]
             found = scale_of(sure, [each.word for each in kind.known])
             if found is None:
@@ -224,11 +242,23 @@ class LocalJudge:
         return known
 
 
+async def _by_criteria(question: Question[Any], ask: Ask) -> dict[str, Any]:
+    """A mark on the scale of the question, or its yes or no."""
+    (heard,) = await ask(MEETS, [question.material])
+    reason = f"whether the criteria are met, the model answers {heard.word}"
+    if "mark" not in question.reply.model_fields:
+        return {"reason": reason, "verdict": heard.word}
+    marks = [float(mark) for mark in question.reply.choice_scores]
+    share = float(heard.word == "yes") if heard.credit is None else heard.credit
+    mark = min(marks) + share * (max(marks) - min(marks))
+    return {"reason": reason, "mark": mark, "partial_credit": heard.credit}
+
+
 async def _statements(question: Question[Any], ask: Ask) -> dict[str, Any]:
     """The answer split by rule; relevance is asked only of what is more than courtesy."""
     asked, texts = _text(question, "question"), _split(_text(question, "answer"))
     saying = [] if "relevant" in question.unread else [text for text in texts if without_courtesy(text)]
-    heard = await ask(HELPS, [{"question": asked, "statement": text} for text in saying]) if saying else []
+    heard = await ask(HELPS, [{"question": asked, "statement": text} for text in saying])
     by_text = dict(zip(saying, heard, strict=True))
     return {"statements": [_statement(text, by_text.get(text), bool(question.unread)) for text in texts]}
 
@@ -297,7 +327,22 @@ async def _comparison(question: Question[Any], ask: Ask) -> dict[str, Any]:
 
 
 async def _supported(texts: Sequence[str], passages: Sequence[str], ask: Ask) -> list[Heard]:
-    return await ask(SAID, [{"passage": list(passages), "statement": text} for text in texts]) if texts else []
+    return await ask(SAID, [{"passage": evidence(text, passages), "statement": text} for text in texts])
+
+
+MOST_SENTENCES = 3
+
+
+def evidence(statement: str, passages: Sequence[str]) -> str:
+    """The sentences of the passages that have most words in common with a statement, in their order.
+
+    The longer the passages, the readier is a small model to find anything in them; so it is shown only these.
+    """
+    sentences = [text for passage in passages for text in statements(passage) or [passage]]
+    shared = [shared_words(statement, text) for text in sentences]
+    ranked = sorted(range(len(sentences)), key=lambda number: -shared[number])[:MOST_SENTENCES]
+    telling = [number for number in sorted(ranked) if shared[number]]
+    return "\n".join(sentences[number] for number in telling or sorted(ranked))
 
 
 PLANS: Mapping[str, Callable[[Question[Any], Ask], Awaitable[dict[str, Any]]]] = {

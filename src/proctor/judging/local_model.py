@@ -27,7 +27,7 @@ from proctor.base.secrets import mask
 from proctor.base.threads import call_in_thread
 from proctor.judging.judge import Completion, EndpointFailed, Prompt
 from proctor.judging.logprobs import Token, choice_probabilities
-from proctor.judging.small_model_prompts import verdict_first, with_short_reasons
+from proctor.judging.prompts import verdict_first, with_short_reasons
 
 if TYPE_CHECKING:
     import ssl

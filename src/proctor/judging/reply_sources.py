@@ -107,7 +107,12 @@ def echoes(text: str, prompt: str, own: str = "") -> bool:
 
 def shares_word(text: str, others: str) -> bool:
     """Whether two texts have a telling word in common."""
-    return not _keys(_telling(text)).isdisjoint(_keys(_words(others)))
+    return shared_words(text, others) > 0
+
+
+def shared_words(text: str, others: str) -> int:
+    """How many telling words of a text another one has too."""
+    return len(_keys(_telling(text)) & _keys(_words(others)))
 
 
 def _telling(text: str) -> list[str]:

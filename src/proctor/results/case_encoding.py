@@ -14,6 +14,7 @@ from typing import Any
 
 from proctor.base.json_data import UNSET, Json, fingerprint, plain
 from proctor.cases.matchers import Approx, Equals, Fuzzy, Ignore, Matcher, OneOf, Predicate, Regex, Subset, parse
+from proctor.cases.scenario import Scenario
 from proctor.cases.suite import (
     NO_EXPECTATION,
     NOTHING,
@@ -26,7 +27,6 @@ from proctor.cases.suite import (
     Keywords,
     NamedData,
     Quarantine,
-    Scenario,
     Turn,
 )
 

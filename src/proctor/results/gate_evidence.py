@@ -69,7 +69,13 @@ COMPONENTS = (*CERTAIN, *VARYING, (1.0, 1.0))
 
 
 class UsualRates:
-    """The beliefs about all cases of a suite, learned from all their recorded trials together."""
+    """The beliefs about all cases of a suite, learned from all their recorded trials together.
+
+    The rates of a suite are modelled as a mixture: a share of nearly certain cases, a share of cases that vary, and a
+    few that follow neither. Which mixture it is, is not known: every one of a grid of mixtures is weighed by how well
+    it explains the recorded trials of the whole suite. A case's own rate is never taken for known, however often it was
+    recorded.
+    """
 
     def __init__(self, pasts: Iterable[tuple[int, int]]) -> None:
         """`pasts`: passes and trials of each case."""

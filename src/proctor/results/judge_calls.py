@@ -14,7 +14,7 @@ from typing import Any
 from proctor.base.json_data import Json
 from proctor.base.records import record
 from proctor.base.secrets import mask_data
-from proctor.cases.suite import SIMULATED
+from proctor.cases.scenario import SIMULATED
 from proctor.results.case_encoding import dumps
 from proctor.results.database import Database
 from proctor.results.encoding import encode_text

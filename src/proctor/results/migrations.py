@@ -12,6 +12,7 @@ from typing import Any
 
 from proctor.base.json_data import UNSET, Json
 from proctor.cases.matchers import Equals, Matcher, parse
+from proctor.cases.scenario import Scenario
 from proctor.cases.suite import (
     NO_EXPECTATION,
     NOTHING,
@@ -23,7 +24,6 @@ from proctor.cases.suite import (
     ExpectedCall,
     Keywords,
     NamedData,
-    Scenario,
     Turn,
 )
 from proctor.results.case_encoding import case_key, decode_case, encode_case, planned_key

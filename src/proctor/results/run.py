@@ -6,13 +6,13 @@ import enum
 import functools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 from proctor.agents.agent import Reply, Usage
 from proctor.base.json_data import Json
 from proctor.base.lazy_exports import late_value
-from proctor.base.records import Packed, record
+from proctor.base.records import Packed, mutable_record, record
 from proctor.cases.suite import NOTHING, Case, Criteria, Quarantine, passes
 
 if TYPE_CHECKING:  # a run in which nothing is observed does without spans
@@ -210,7 +210,7 @@ class SuiteInfo:
     """What its file calls the suite, where a run asks several agents and names it once for each."""
 
 
-@dataclass(slots=True)
+@mutable_record
 class Run:
     """One execution of one or more suites. `trials` reads the whole results in the order of the plan."""
 

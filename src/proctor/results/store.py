@@ -132,11 +132,11 @@ class Store:
                 (status, time.time(), dumps(run_info_to_json(info)), no),
             )
 
-    def add_trials(self, run: int, trials: Sequence[TrialResult]) -> None:
-        """Keep finished trials, all or none."""
+    def add_trials(self, run: int, trials: Sequence[TrialResult], *, masked: bool = False) -> None:
+        """Keep finished trials, all or none; secrets are not looked for again in traces of `masked` ones."""
         with self._database.writing():
             for trial in trials:
-                self._add_trial(run, trial)
+                self._add_trial(run, trial, masked)
 
     def drop_trials(self, run: int, numbers: Sequence[int]) -> None:
         """Forget trials that a resumed run makes anew."""
@@ -277,13 +277,13 @@ class Store:
             self._decoded = content, decode_case(content)
         return self._decoded[1]
 
-    def _add_trial(self, run: int, trial: TrialResult) -> None:
+    def _add_trial(self, run: int, trial: TrialResult, masked: bool = False) -> None:
         usage = trial.usage
         kept = self._case(trial.case)
         content = trial_content(trial)
         if trial.spans:
             about = {"suite": trial.suite, "case": trial.case.id, "number": trial.number}
-            content["trace"] = self.traces.insert(run, trial.spans, about)
+            content["trace"] = self.traces.insert(run, trial.spans, about, masked)
         self._database.execute(
             "INSERT INTO trials (run, position, suite, case_id, number, case_no, case_key, agent, outcome,"
             " started_at, duration_ms, tokens, cost_usd, content, scores)"

@@ -70,11 +70,11 @@ class Traces:
                     self._insert(None, packed, columns, info)
         return kept
 
-    def insert(self, run: int, spans: Sequence[Span], info: Mapping[str, Json]) -> int:
+    def insert(self, run: int, spans: Sequence[Span], info: Mapping[str, Json], masked: bool = False) -> int:
         """Keep the trace of a trial, inside the transaction in which the trial is kept; its number."""
         if isinstance(spans, StoredSpans) and spans.database.path == self._database.path:
             return spans.no
-        return self._insert(run, *_packed(spans), info)
+        return self._insert(run, *_packed(spans, masked), info)
 
     def _insert(self, run: int | None, packed: Any, columns: tuple[Any, ...], info: Mapping[str, Json]) -> int:
         rest = {"cut": packed.cut} if packed.cut else {}
@@ -161,11 +161,11 @@ class StoredSpans(Sequence["Span"]):
         return tuple, (self._read(),)
 
 
-def _packed(spans: Sequence[Span]) -> tuple[Any, tuple[Any, ...]]:
+def _packed(spans: Sequence[Span], masked: bool = False) -> tuple[Any, tuple[Any, ...]]:
     """A trace as it is kept, and what a list of traces says of it."""
     from proctor.tracing.trace_packing import pack
 
-    packed = pack(spans)
+    packed = pack(spans, masked=masked)
     kept = packed.spans
     started_at = min(span.started_at for span in kept)
     duration_ms = max(0.0, (max(span.ended_at for span in kept) - started_at) * 1000)

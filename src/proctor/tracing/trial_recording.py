@@ -12,7 +12,7 @@ import inspect
 import time
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, ParamSpec, TypeVar, cast, overload
 
 from proctor.agents.agent import ToolCall
@@ -20,6 +20,7 @@ from proctor.agents.toolbox import MARK, Tool, answer, answer_async, is_doubled,
 from proctor.base.errors import ProctorError
 from proctor.base.fields import nearest
 from proctor.base.json_data import Json, plain
+from proctor.base.records import mutable_record
 from proctor.base.references import describe
 from proctor.cases.suite import NamedData
 from proctor.tracing.capture import SCOPE, joined, wanted
@@ -29,7 +30,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-@dataclass(slots=True)
+@mutable_record
 class Recording:
     """What one turn brings to light, in the order it happened, and the inputs that wait to be asked for."""
 

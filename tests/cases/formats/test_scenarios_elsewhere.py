@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from proctor.cases.formats.loading import writable_formats
-from proctor.cases.suite import PERSONAS, Case, Double, EvaluatorSpec, Scenario, Suite, Turn, persona_text
+from proctor.cases.scenario import PERSONAS, Scenario, persona_text
+from proctor.cases.suite import Case, Double, EvaluatorSpec, Suite, Turn
 
 SCENARIO = Scenario("Hi.", "Ask for a refund.")
 CASE = Case(

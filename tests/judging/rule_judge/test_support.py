@@ -275,3 +275,26 @@ def test_a_number_of_things_is_not_compared_with_an_amount() -> None:
     told = ['{"monthly_payment": 1498.54, "users": 3}']
     assert support("There are 36 monthly payments of $1,498.54.", told).verdict != "contradicted"
     assert support("There are 5 users.", told).verdict == "contradicted"
+
+
+def test_degrees_are_those_of_either_scale_and_of_nothing_else() -> None:
+    assert support("It was 5 degrees.", "It was 5 °C.").verdict == "supported"
+    assert support("It was 5 degrees.", "It was 5 km.").verdict != "supported"
+    assert support("It was 5 °F.", "It was 5 °C.").verdict != "supported"
+
+
+YEARS = [
+    json.dumps({"revenue": {"2022": "5 million", "2023": "7 million"}}),
+    "| year | revenue |\n|---|---|\n| 2022 | 5 million |\n| 2023 | 7 million |",
+    "Revenue was 5 million in 2022 and 7 million in 2023.",
+]
+
+
+@pytest.mark.parametrize("told", YEARS, ids=["json", "table", "prose"])
+def test_figures_of_two_years_that_changed_places_contradict(told: str) -> None:
+    assert support("Revenue was 5 million in 2022.", [told]).verdict == "supported"
+    assert support("Revenue was 7 million in 2022.", [told]).verdict == "contradicted"
+
+
+def test_one_other_letter_in_a_long_name_makes_no_other_name() -> None:
+    assert support("Dostoevsky wrote it.", "Dostoyevsky wrote it.").verdict == "supported"

@@ -13,7 +13,8 @@ import pytest
 from proctor.agents.agent import Reply, ToolCall, Usage
 from proctor.base.errors import InvalidSuite, JudgeFailed
 from proctor.cases.formats.loading import load
-from proctor.cases.suite import Case, EvaluatorSpec, Scenario, Settings, Suite, Turn
+from proctor.cases.scenario import Scenario
+from proctor.cases.suite import Case, EvaluatorSpec, Settings, Suite, Turn
 from proctor.judging.context import log_call
 from proctor.judging.judge import JudgeCall
 from proctor.results.run import Outcome, Run, TrialResult

@@ -102,8 +102,14 @@ class GoogleAdkSession(BaseSession):
         return AgentFailed(f"the run ended with {event.error_code}: {event.error_message}")
 
     async def _state(self) -> Any:
+        """Without the events, all of which would be copied."""
+        from google.adk.sessions.base_session_service import GetSessionConfig
+
         session = await self._runner.session_service.get_session(
-            app_name=self._runner.app_name, user_id=self._user, session_id=self._session.id
+            app_name=self._runner.app_name,
+            user_id=self._user,
+            session_id=self._session.id,
+            config=GetSessionConfig(num_recent_events=0),
         )
         return None if session is None else plain(dict(session.state))
 

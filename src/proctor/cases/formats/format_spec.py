@@ -16,35 +16,6 @@ from proctor.base.records import record
 from proctor.cases.matchers import Matcher, Predicate, parse
 from proctor.cases.suite import NOTHING, Attachment, Case, Double, EvaluatorSpec, ExpectedCall, Suite, Turn
 
-
-def slug(text: str, longest: int | None = 60) -> str:
-    """`"Asks for a refund!"` as `asks-for-a-refund`; empty when there is nothing to make one of."""
-    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:longest].rstrip("-")
-
-
-class UniqueIds:
-    """Hands out each id once; a taken one gets `-2`, `-3`, and so on at its end."""
-
-    def __init__(self) -> None:
-        self._taken: set[str] = set()
-        self._last: dict[str, int] = {}
-
-    def preview(self, wanted: str) -> str:
-        """The id that `claim` would give."""
-        number = self._last.get(wanted, 1)
-        candidate = wanted if number == 1 else f"{wanted}-{number}"
-        while candidate in self._taken:
-            number += 1
-            candidate = f"{wanted}-{number}"
-        self._last[wanted] = number
-        return candidate
-
-    def claim(self, wanted: str) -> str:
-        given = self.preview(wanted)
-        self._taken.add(given)
-        return given
-
-
 JSON_AND_YAML = (".json", ".yaml", ".yml")
 
 
@@ -274,3 +245,31 @@ class _Move:
         if isinstance(value.get("$predicate"), str):
             return {**value, "$predicate": self.reference(value["$predicate"])}
         return moved_parts
+
+
+def slug(text: str, longest: int | None = 60) -> str:
+    """`"Asks for a refund!"` as `asks-for-a-refund`; empty when there is nothing to make one of."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:longest].rstrip("-")
+
+
+class UniqueIds:
+    """Hands out each id once; a taken one gets `-2`, `-3`, and so on at its end."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+        self._last: dict[str, int] = {}
+
+    def preview(self, wanted: str) -> str:
+        """The id that `claim` would give."""
+        number = self._last.get(wanted, 1)
+        candidate = wanted if number == 1 else f"{wanted}-{number}"
+        while candidate in self._taken:
+            number += 1
+            candidate = f"{wanted}-{number}"
+        self._last[wanted] = number
+        return candidate
+
+    def claim(self, wanted: str) -> str:
+        given = self.preview(wanted)
+        self._taken.add(given)
+        return given

@@ -72,7 +72,11 @@ DECLARED = Declaration(
 
 
 def read(document: Document) -> list[Suite]:
-    """The one suite a dataset is."""
+    """The one suite a dataset is.
+
+    Generations are told apart by their keys: `items` (0.4), `entries` with a nested `test_case` (0.5), with
+    `entry_kwargs` (0.6), with `input_data` (0.7 and later).
+    """
     fields = Fields(document, document.data)
     name = fields.text("name", document.path.stem, blank=False)
     runnable = fields.text("runnable", blank=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -23,7 +22,7 @@ from proctor.cases.matchers.value_matchers import (
 )
 
 
-@dataclass(frozen=True)
+@record
 class OneOf:
     """Any one of several values."""
 
@@ -32,7 +31,7 @@ class OneOf:
 
     @cached_property
     def matchers(self) -> tuple[Matcher, ...]:
-        from proctor.cases.matchers.matcher_forms import parse
+        from proctor.cases.matchers import parse
 
         return tuple(parse(value, self.base) for value in self.values)
 
@@ -44,7 +43,7 @@ class OneOf:
     @property
     def listed(self) -> str:
         """The values as people would list them, without the forms that files need."""
-        from proctor.cases.matchers.matcher_forms import bare
+        from proctor.cases.matchers import bare
 
         words = ", ".join(bare(matcher) for matcher in self.matchers[:20])
         return f"[{words}{', …' if len(self.matchers) > 20 else ''}]"
@@ -85,7 +84,7 @@ class ObjectOf:
         return first_of(self.differences(actual, ""))
 
     def differences(self, actual: Json, path: str) -> Iterator[Difference]:
-        from proctor.cases.matchers.matcher_forms import describe
+        from proctor.cases.matchers import describe
 
         if not isinstance(actual, Mapping):
             yield Difference(path, f"expected an object, got {literal(actual)}")
@@ -156,7 +155,7 @@ class ListOf:
 
 
 def _lacking(path: str, missing: Sequence[Matcher]) -> Iterator[Difference]:
-    from proctor.cases.matchers.matcher_forms import describe
+    from proctor.cases.matchers import describe
 
     for matcher in missing:
         yield Difference(path, f"lacks {describe(matcher)}")
@@ -215,7 +214,7 @@ class Each:
         return form if self.at_most is None else form | {"at_most": self.at_most}
 
 
-@dataclass(frozen=True)
+@record
 class Subset:
     """An object or list that contains at least these parts, however deep; each part may be a matcher itself."""
 
@@ -224,7 +223,7 @@ class Subset:
 
     @cached_property
     def parts(self) -> Matcher:
-        from proctor.cases.matchers.matcher_forms import parse_open
+        from proctor.cases.matchers import parse_open
 
         return parse_open(self.value, self.base)
 

@@ -1,7 +1,7 @@
 """Matchers say what one value must look like: equal, a pattern, a range, a type; differences say where it does not.
 
 In files they are written as an object with one `$` key, so that a literal object is never mistaken for one:
-`{"$regex": "A-[0-9]+"}`, `{"$approx": 12.5, "tolerance": 0.1}`, `{"$ignore": true}`. `matcher_forms` reads them,
+`{"$regex": "A-[0-9]+"}`, `{"$approx": 12.5, "tolerance": 0.1}`, `{"$ignore": true}`. the package reads them,
 `container_matchers` has those whose parts are matchers again.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -123,7 +122,7 @@ class Equals:
         return {"$equals": self.value} if has_forms(self.value) else self.value
 
 
-@dataclass(frozen=True)
+@record
 class Regex:
     """Text that the pattern matches from end to end."""
 
@@ -246,7 +245,7 @@ def type_name(value: Json) -> str:
     return names.get(type(value), "string")
 
 
-@dataclass(frozen=True)
+@record
 class Predicate:
     """Whatever the named function, given the value, calls true."""
 
@@ -332,7 +331,7 @@ def unequal_items(wanted: Sequence[Matcher], actual: Sequence[Json], path: str) 
     for index in range(max(len(missing), len(extra))):
         place = f"{path}[{start + index}]"
         if index >= len(extra):
-            from proctor.cases.matchers.matcher_forms import describe
+            from proctor.cases.matchers import describe
 
             yield Difference(place, f"missing, expected {describe(missing[index])}")
         elif index >= len(missing):

@@ -35,7 +35,7 @@ from proctor.running.engine.judges import judge_identity
 from proctor.running.options import RunOptions
 from proctor.version import __version__
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # what drives agents is not needed to write down what came of it
     from proctor.compat.holodeck.driven_agent import Seen
 
 UNFILLED = ("env", "headers")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -87,14 +87,19 @@ class GEval(Judged):
             "criteria": f"The criteria:\n{self.criteria}\n\n" if self.criteria and steps != (self.criteria,) else "",
             "steps": "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1)),
         }
+        criteria = (
+            "" if self.rubric else (words["criteria"] + (steps[0] if len(steps) == 1 else words["steps"])).strip()
+        )
         if self.strict_mode:
-            reply = await judge.ask(yes_no_question("geval-strict", STRICT.format(**words), material))
+            strict = yes_no_question("geval-strict", STRICT.format(**words), material)
+            reply = await judge.ask(replace(strict, criteria=criteria))
             return Evaluation(float(reply.verdict == "yes"), reply.reason, details)
         lowest, highest = self.ends
         asked = MARKED.format(lowest=lowest, highest=highest, **words) + self._meaning()
         # 12 of 10 is meant as full marks; 85 of 10 is another scale, and is sent back.
         slack = (highest - lowest) / 2
-        marked = await judge.ask(mark_question("geval", asked, material, lowest, highest, slack))
+        question = mark_question("geval", asked, material, lowest, highest, slack)
+        marked = await judge.ask(replace(question, criteria=criteria))
         return Evaluation(marked.share(lowest, highest), marked.reason, {**details, "mark": marked.mark})
 
     @property

@@ -23,15 +23,12 @@ _IN_QUESTION = 0.25
 """What a word of the reference weighs that the question already says."""
 _LONG = 12
 """A reference with more telling words is a text of several statements rather than one answer."""
-_SURELY_SAME, _SURELY_OTHER = 0.95, 0.3
-_WORDY = 40
+_SURELY_SAME, _SURELY_OTHER, _WORDY = 0.95, 0.3, 40
+"""Between these shares of the reference, and beyond so many words of an answer that lacks it, rules cannot tell."""
 _ROUNDED = 0.05
-"""Between these shares of the reference, and beyond so many words of an answer, rules cannot tell."""
-_DENIED = 0.3
-_REPLACED = 0.5
+"""How far a rounded number may be from the exact one."""
+_DENIED, _REPLACED = 0.3, 0.5
 """What is left of the score of a denial, and the most that another name or number gets."""
-
-
 EMPTY = read("")
 
 
@@ -59,7 +56,7 @@ def agreement(question: str, reference: str, answer: str) -> Agreement:
         answer = "\n".join(text for text in statements(answer) if makes_claim(text)) or answer
     known = library(_unglued(answer))
     asked = read(question)
-    judged = [_judged(way, known, asked) for way in ways]
+    judged = [replace(_compared(way, read(way), known, asked), said=read(way)) for way in ways]
     best = max(judged, key=lambda found: found.score)
     doubt = _doubt_same(best, judged, asked, answer) if best.verdict == "same" else _doubt_other(best, ways, answer)
     if doubt:
@@ -154,7 +151,7 @@ def _span(facts: Sequence[Quantity | Day]) -> list[Span]:
 
 
 def _near(one: Quantity | Day | Span, other: Quantity | Day) -> bool:
-    """The year of a date or within a span, the decade or century of a year, a number that is rounded or cut."""
+    """The year of a date or within a span, the decade or century of a year, a number that is rounded."""
     if isinstance(one, Day) and isinstance(other, Day) and one.month and other.month and one.month != other.month:
         return False
     years = [one if isinstance(one, tuple) else _years(one), _years(other)]
@@ -173,7 +170,7 @@ def _years(fact: Quantity | Day) -> Span | None:
         return fact.value, fact.value + 9
     if fact.unit == "ordinal" and 10 <= fact.value <= 21:
         return fact.value * 100 - 100, fact.value * 100
-    return (fact.value, fact.value) if not fact.unit and 1000 <= fact.value < 2200 else None
+    return (fact.value, fact.value) if fact.is_year else None
 
 
 def alternatives(reference: str) -> list[str]:
@@ -194,11 +191,6 @@ def _unglued(answer: str) -> str:
     """Footnote marks lose their hold on words: `Tremblay123` and `[1]`, as answers with citations have them."""
     answer = re.sub(r"\[\d{1,3}\]|\[\^\d{1,3}\^?\]", " ", answer)
     return re.sub(r"(?<=[a-z]{3})(?=\d{1,4}(?:\W|$))", " ", answer)
-
-
-def _judged(way: str, known: Library, asked: Reading) -> Agreement:
-    said = read(way)
-    return replace(_compared(way, said, known, asked), said=said)
 
 
 def _compared(way: str, said: Reading, known: Library, asked: Reading) -> Agreement:

@@ -75,11 +75,9 @@ def _beside(terms: tuple[Term, ...], index: int) -> set[str]:
 def _swapped_roles(statement: Reading, evidence: Evidence) -> Iterator[str]:
     """`A beat B` where the evidence has `B beat A`, both in the active voice."""
     triple = _active(statement)
-    if triple is None:
+    if triple is None or triple[0] == triple[2]:
         return
     subject, verb, target = triple
-    if subject == target:
-        return
     for reading in evidence.readings:
         if _active(reading) == (target, verb, subject):
             yield f"“{_shown(subject, statement.terms)}” and “{_shown(target, statement.terms)}” have changed places"

@@ -77,12 +77,9 @@ def _read(match: re.Match[str]) -> Day | None:
         return _numeric(match)
     if kind == "month":
         # "may" and "march" are months alone only with a capital, and not where a sentence begins.
-        return Day(None, _month(match[0]), None, match[0], start, end) if _named(match[0]) else None
+        return Day(None, _month(match[0]), None, match[0], start, end) if match[0] not in ("may", "march") else None
     number = {"iso": "1", "mdy": "2", "dmy": "3", "my": "4"}[kind]
-    groups = match.groupdict()
-    year = groups.get(f"y{number}")
-    month = groups[f"m{number}"]
-    day = groups.get(f"d{number}")
+    year, month, day = (match.groupdict().get(f"{part}{number}") or "" for part in "ymd")
     known_month = int(month) if month.isdigit() else _month(month)
     known_day = int(re.sub(r"\D", "", day)) if day else None
     if not 1 <= known_month <= 12 or (known_day is not None and not 1 <= known_day <= 31):
@@ -105,7 +102,3 @@ def _numeric(match: re.Match[str]) -> Day | None:
 
 def _month(name: str) -> int:
     return next(number for number, month in enumerate(MONTHS, start=1) if month.startswith(name[:3].lower()))
-
-
-def _named(name: str) -> bool:
-    return name.lower() not in ("may", "march") or name[0].isupper()

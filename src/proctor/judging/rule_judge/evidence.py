@@ -64,7 +64,7 @@ class Evidence:
 
     @cached_property
     def years(self) -> set[int]:
-        plain = {int(item.value) for item in self.quantities if not item.unit and 1000 <= item.value < 2200}
+        plain = {int(item.value) for item in self.quantities if item.is_year}
         return plain | {day.year for day in self.days if day.year is not None}
 
     @cached_property
@@ -135,8 +135,13 @@ class Library:
         candidates = [index for index, _ in votes.most_common(_MOST_CANDIDATES)]
         chosen: list[int] = []
         missing = dict(told)
+
+        def gain(index: int) -> tuple[float, float]:
+            keys = self.readings[index].keys
+            return sum(weight for term_key, weight in missing.items() if term_key in keys), votes[index]
+
         while candidates and missing and len(chosen) < FEW:
-            best = max(candidates, key=lambda index: self._gain(index, missing, votes))
+            best = max(candidates, key=gain)
             if not any(term_key in self.readings[best].keys for term_key in missing):
                 break
             chosen.append(best)
@@ -144,10 +149,6 @@ class Library:
             for term_key in self.readings[best].keys:
                 missing.pop(term_key, None)
         return chosen
-
-    def _gain(self, index: int, missing: dict[str, float], votes: Counter[int]) -> tuple[float, float]:
-        keys = self.readings[index].keys
-        return sum(weight for term_key, weight in missing.items() if term_key in keys), votes[index]
 
 
 @lru_cache(maxsize=8)

@@ -63,19 +63,16 @@ def _counts(reading: Reading, index: int) -> bool:
     return bare and bool(after) and after[0].weight > GRAMMAR_WEIGHT and index + 1 not in reading.pauses
 
 
-def _is_whole(term: Term) -> bool:
-    return not isinstance(term.fact, Quantity) or term.fact.value == int(term.fact.value)
-
-
 def _label(reading: Reading, index: int) -> dict[str, float]:
     """Words up to the next value or pause on both sides count in full, those earlier in the sentence less.
 
-    A part that has no words of its own takes those of the sentence: `A costs 5 and B 7`.
+    A part without words of its own takes those of the sentence: `A costs 5 and B 7`. An only date says when anywhere.
     """
     own = reading.terms[index]
     near: set[str] = set()
     before: set[str] = set()
-    for step in (-1, 1):
+    only_date = sum(map(_is_date, reading.terms)) == 1
+    for step, far in ((-1, before), (1, set())):
         label = near
         position = index + step
         while 0 <= position < len(reading.terms):
@@ -83,22 +80,29 @@ def _label(reading: Reading, index: int) -> dict[str, float]:
             paused = (position if step > 0 else position + 1) in reading.pauses
             if term.text.lower() in _COMPARING:
                 break  # the rest is said of the other value
-            if paused or (_is_number(term) and _is_number(own) and _comparable(term, own)):
-                if step > 0:
-                    break
-                label = before
+            alike = _is_number(term) and _is_number(own) and _comparable(term, own)
+            if paused or (alike and _is_date(term) == _is_date(own)):
+                label = far
             if term.text.lower() in _SIDES and _is_number(own) and position == index - 1:
                 near.add(f"<{term.text.lower()}")
+            elif _is_date(term) and not _is_date(own):
+                (near if only_date else label).add(f"@{getattr(term.fact, 'year', None) or term.text.lower()}")
             elif term.weight > GRAMMAR_WEIGHT and not _is_number(term):
                 label.add(term.key)
             position += step
     if own.name:
         return dict.fromkeys(near - {own.key}, 1.0)
     names = {term.key for term in reading.terms if term.name and term.text[0].isupper()}
-    if names & near or not any(key[0] == "<" for key in near):
+    marks = {key[0] for key in near}
+    if names & near or "<" not in marks:
         before -= names
-    share = _BEFORE if any(key[0] != "<" and key not in names for key in near) else _INHERITED
+    share = _BEFORE if any(key[0] not in "@<" and key not in names for key in near) else _INHERITED
+    before = {key for key in before if key[0] != "@" or "@" not in marks}
     return dict.fromkeys(before, share) | dict.fromkeys(near, 1.0)
+
+
+def _is_date(term: Term) -> bool:
+    return isinstance(term.fact, Day) or _is_year(term)
 
 
 def _is_number(term: Term) -> bool:
@@ -115,7 +119,10 @@ def compared(statement: Reading, evidence: Sequence[Reading], repeatable: Sequen
             continue  # `one` is as often a pronoun as a number
         own = [other for other in lent if _comparable(value.term, other.term) and _same(value.term, other.term)]
         rivals = [other for other in known if _comparable(value.term, other.term)]
-        rivals = [other for other in rivals if not value.counts or _is_whole(other.term)]
+        if value.counts:
+            rivals = [other for other in rivals if getattr(other.term.fact, "value", 0) % 1 == 0]
+        elif _is_date(value.term):
+            rivals = [other for other in rivals if _is_date(other.term)]
         wrong = None if own or bounded else _mislabelled(value, rivals, statement.keys)
         yield wrong or _compared(value, rivals + own)
 
@@ -134,9 +141,7 @@ def _comparable(one: Term, other: Term) -> bool:
 
 
 def _is_year(term: Term) -> bool:
-    fact = term.fact
-    plain = isinstance(fact, Quantity) and not fact.unit and fact.text.isdigit()
-    return plain and isinstance(fact, Quantity) and 1000 <= fact.value < 2200
+    return isinstance(term.fact, Quantity) and term.fact.is_year and term.fact.text.isdigit()
 
 
 def _same(one: Term, other: Term) -> bool:
@@ -166,7 +171,7 @@ def _mislabelled(value: Value, known: Sequence[Value], said: frozenset[str]) -> 
 
 def _beside(value: Value) -> set[str]:
     """The words that stand directly beside a value and say what it is."""
-    return {word for word, weight in value.label.items() if weight == 1 and word[0] != "<"}
+    return {word for word, weight in value.label.items() if weight == 1 and word[0] not in "@<"}
 
 
 def _compared(value: Value, known: Sequence[Value]) -> Finding:

@@ -182,16 +182,13 @@ def entities(text: str) -> list[str]:
 def _named(reading: Reading) -> list[str]:
     """Neighbouring names are one: `Marie Curie`."""
     found: list[str] = []
-    run: list[Term] = []
+    beside = False
     for term in reading.terms:
-        if term.name or (run and term.text[:1].isupper() and term.weight > 0):
-            run.append(term)
-            continue
-        if run:
-            found.append(" ".join(part.text for part in run))
-            run = []
-        if term.fact is not None and not (term.weight < 1):
+        if beside and (term.name or (term.text[:1].isupper() and term.weight > 0)):
+            found[-1] += f" {term.text}"
+        elif term.name or (term.fact is not None and term.weight >= 1):
             found.append(term.text)
-    if run:
-        found.append(" ".join(part.text for part in run))
+            beside = term.name
+        else:
+            beside = False
     return found

@@ -44,8 +44,6 @@ SCALES = {
     "hundred": 1e2, "thousand": 1e3, "k": 1e3, "million": 1e6, "mn": 1e6, "mio": 1e6, "mln": 1e6, "billion": 1e9,
     "bn": 1e9, "trillion": 1e12, "tn": 1e12, "lakh": 1e5, "crore": 1e7, "dozen": 12.0,
 }  # fmt: skip
-_LOOSE = frozenset("ordinal medical degree".split())
-"""Units that texts mix with others: `20th` and `20`, `5 degrees` and `5 °C`."""
 MONEY = frozenset("usd eur gbp jpy inr".split())
 
 
@@ -97,6 +95,10 @@ class Quantity:
     def amount(self) -> float:
         return self.value * self.size
 
+    @property
+    def is_year(self) -> bool:
+        return not self.unit and 1000 <= self.value < 2200
+
 
 def quantities(text: str) -> list[Quantity]:
     """Every number in a folded text, in order."""
@@ -112,7 +114,9 @@ def quantities(text: str) -> list[Quantity]:
 def same(said: Quantity, known: Quantity) -> bool:
     """Whether two mentions are of one number: given units must agree, and hedged numbers may differ a little."""
     both = {said.unit, known.unit}
-    if "" not in both and len(both) > 1 and both.isdisjoint(_LOOSE):
+    # Texts mix `20th` with `20` and `5 degrees` with `5 °C`.
+    mixed = both & {"ordinal", "medical"} or both in ({"degree", "celsius"}, {"degree", "fahrenheit"})
+    if "" not in both and len(both) > 1 and not mixed:
         return False
     if said.unit and known.spelled and not known.unit:
         return False
@@ -207,10 +211,8 @@ def _with_suffix(text: str, end: int, value: float, unit: str, *, spelled: bool)
 
 
 def _preposition(text: str, end: int, word: str) -> bool:
-    """`in` after a number is a unit only when nothing follows; single letters only when written on to the number."""
-    if word == "in":
-        return True
-    return len(word) == 1 and text[end : end + 1].isspace() and word not in "hmgclf"
+    """`in` after a number is no unit, and most single letters are one only when written on to the number."""
+    return word == "in" or (len(word) == 1 and text[end : end + 1].isspace() and word not in "hmgclf")
 
 
 def _hedge(before: str) -> str:

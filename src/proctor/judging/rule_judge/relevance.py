@@ -54,8 +54,7 @@ _REMARK = re.compile(
 
 def noncommittal(text: str) -> bool:
     """Whether the text declines to answer: `I don't know`, `there is no information about that`."""
-    match = _DECLINING.search(text[:600].replace("’", "'"))
-    return match is not None
+    return _DECLINING.search(text[:600].replace("’", "'")) is not None
 
 
 _DECLINING = re.compile(

@@ -65,10 +65,7 @@ def _unclear(said: Reply) -> list[str]:
 
 
 def _size(question: Question[ReplyT]) -> int:
-    return sum(
-        len(texts) if isinstance(texts, str) else sum(len(text) for text in texts)
-        for texts in question.material.values()
-    )
+    return sum(len(text) for name in question.material for text in _several(question.material, name))
 
 
 Material: TypeAlias = Mapping[str, Texts]
@@ -179,13 +176,11 @@ def sentence_labels(material: Material) -> Reply:
     verdicts = []
     for number, text in enumerate(_several(material, "sentence"), 1):
         found = support(text, grounds, known)
-        label = _LABELS.get(found.verdict, "unsupported") if makes_claim(text) else "not_applicable"
+        label = {"supported": "supported", "contradicted": "contradictory"}.get(found.verdict, "unsupported")
+        label = label if makes_claim(text) else "not_applicable"
         unclear = found.verdict == "unclear" and label != "not_applicable"
         verdicts.append({"number": number, "label": label, "reason": found.reason, "unclear": unclear, "text": text})
     return {"verdicts": verdicts}
-
-
-_LABELS = {"supported": "supported", "contradicted": "contradictory"}
 
 
 def compared(material: Material) -> Reply:

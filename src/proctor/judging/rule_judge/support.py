@@ -19,10 +19,10 @@ from proctor.judging.rule_judge.words import GRAMMAR_WEIGHT, QUANTIFIERS, denied
 
 Verdict = Literal["supported", "contradicted", "unmentioned", "unclear"]
 
-_NEW = ((0.65, 1.0), (0.75, 2.0))
+NEW = ((0.65, 1.0), (0.75, 2.0))
 """Below these shares, and with at least so much weight missing, the evidence does not say a statement."""
-_OWN = 20
-"""One word in so many, and always one, may be the statement's own: more of them may change what it says."""
+OWN = (1, 20)
+"""So many words, or one in so many, may be the statement's own: more of them may change what it says."""
 
 
 @record
@@ -59,7 +59,7 @@ def support(statement: str, passages: str | Sequence[str], known: Sequence[str] 
 
 
 def _is_reworded(said: Reading, covered: Coverage) -> bool:
-    return covered.own > max(1, len(said.terms) // _OWN)
+    return covered.own > max(OWN[0], len(said.terms) // OWN[1])
 
 
 def weigh(said: Reading, grounds: Evidence, known: Sequence[Reading] = ()) -> Support:
@@ -80,7 +80,7 @@ def weigh(said: Reading, grounds: Evidence, known: Sequence[Reading] = ()) -> Su
     figures = [term for term in said.terms if term.fact is not None and _is_strong(term)]
     placed = bool(figures) and not any(_is_strong(term) and term is not said.terms[0] for term in covered.missing)
     weight = sum(term.weight for term in covered.missing)
-    is_new = any(covered.share < share and weight >= least for share, least in _NEW)
+    is_new = any(covered.share < share and weight >= least for share, least in NEW)
     if is_new and not placed and not (evidence.is_data and _borne_out(said, covered)):
         return Support("unmentioned", absent, covered.share)
     doubt = _doubt(said, evidence, found)
@@ -172,7 +172,9 @@ def credit_at(terms: Sequence[Term], index: int, evidence: Evidence) -> float:
 def _credit(term: Term, evidence: Evidence) -> float:
     """How far the evidence mentions a term: 1 as it is, a little less in another form, 0 not at all."""
     if isinstance(term.fact, Quantity):
-        return float(_number_known(term.fact, evidence))
+        parts = {part for day in evidence.days for part in (day.year, day.day)}
+        dated = term.fact.unit in ("", "ordinal") and term.fact.value in parts
+        return float(dated or any(same(term.fact, known) for known in evidence.quantities))
     if isinstance(term.fact, Day):
         return float(within(term.fact, evidence.days, evidence.years))
     if term.key in evidence.polarity:
@@ -181,7 +183,11 @@ def _credit(term: Term, evidence: Evidence) -> float:
     if 2 <= len(low) <= 5 and low in evidence.initials and (term.text.isupper() or term.name):
         return 1.0
     if term.name:
-        return 0.9 if len(term.key) >= 4 and root(term.key) in evidence.roots else 0.0
+        from rapidfuzz.distance import Levenshtein
+
+        alike = evidence.beginnings.get(term.key[:5], ()) if len(term.key) >= 7 else ()
+        misspelt = any(Levenshtein.distance(term.key, other, score_cutoff=1) <= 1 for other in alike)
+        return 0.9 if misspelt or (len(term.key) >= 4 and root(term.key) in evidence.roots) else 0.0
     return 0.9 if _other_form(term, evidence) else 0.0
 
 
@@ -203,18 +209,6 @@ def _derived(one: str, other: str) -> bool:
     return shared >= 5 and shared >= 0.55 * longer
 
 
-def _number_known(said: Quantity, evidence: Evidence) -> bool:
-    parts = {part for day in evidence.days for part in (day.year, day.day)}
-    return any(same(said, known) for known in evidence.quantities) or (
-        said.unit in ("", "ordinal") and said.value in parts
-    )
-
-
 def _absent(terms: Sequence[Term]) -> str:
-    return (
-        f"the context does not mention {_listed(terms)}" if terms else "the context says it in other words, if at all"
-    )
-
-
-def _listed(terms: Sequence[Term]) -> str:
-    return ", ".join(dict.fromkeys(f"“{term.text}”" for term in terms[:5]))
+    listed = ", ".join(dict.fromkeys(f"“{term.text}”" for term in terms[:5]))
+    return f"the context does not mention {listed}" if terms else "the context says it in other words, if at all"

@@ -20,8 +20,8 @@ SPECIFIC_WEIGHT = 1.5
 _INVISIBLE = dict.fromkeys([0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFEFF])
 _QUOTES = {ord(mark): plain for marks, plain in (("‘’ʼ`´", "'"), ("“”„«»", '"'), ("–—‐‑‒", "-")) for mark in marks}
 _COUNTRIES = (
-    (r"\b(?:u\.s\.a?\.?|united states(?: of america)?|usa)(?![a-z])", " usa "),
-    (r"\b(?:u\.k\.?|united kingdom|great britain)(?![a-z])", " uk "),
+    (re.compile(r"\b(?:u\.s\.a?\.?|united states(?: of america)?|usa)(?![a-z])", re.IGNORECASE), " usa "),
+    (re.compile(r"\b(?:u\.k\.?|united kingdom|great britain)(?![a-z])", re.IGNORECASE), " uk "),
 )
 
 
@@ -33,14 +33,9 @@ def fold(text: str) -> str:
     if "n't" in text:
         text = text.replace("can't", "cannot").replace("Can't", "Cannot").replace("won't", "will not")
         text = re.sub(r"(?<=[a-z])\s?n't\b", " not", text)
-    for pattern, name in _countries():
+    for pattern, name in _COUNTRIES:
         text = pattern.sub(name, text)
     return re.sub(r"\b(the|in) US\b|\bU\.? S\.", r"\1 usa", text)
-
-
-@cache
-def _countries() -> list[tuple[re.Pattern[str], str]]:
-    return [(re.compile(pattern, re.IGNORECASE), name) for pattern, name in _COUNTRIES]
 
 
 @lru_cache(maxsize=1 << 16)
@@ -240,34 +235,33 @@ QUANTIFIERS = frozenset(
 """Small words that change a claim: `some` is not `all`, and two facts side by side are no cause."""
 
 _SYNONYMS = """buy purchase|begin start commence|film movie|big large huge|show display|end finish conclude
-help assist aid|doctor physician|car automobile|price cost fee charge|refund reimburse reimbursement
-cancel terminate|ship deliver dispatch|customer client|employee staff worker|job position occupation
-illness disease sickness|quick fast rapid|error fault failure|begin launch|build construct|get obtain receive
-give provide supply|require need|allow permit let enable|know regard consider|call name title term
-usual typical common normal general|many numerous several multiple various|main primary chief principal
-maker manufacturer|earn make|city town|child kid|writer author|write author|singer vocalist
-company firm business corporation enterprise|app application|photo photograph picture image|tv television
-phone telephone|reply answer respond response|die death deceased|sometimes occasionally|often frequently|repair fix
-join enter|live reside|change modify alter amend|send transmit|near close|location place site|choose select pick
-wait await|also additionally|total sum|yearly annual annually|monthly|weekly|daily
-about approximately roughly around circa|hour hr|maximum max|minimum min|information info
+help assist aid|doctor physician|car automobile|price cost fee charge|refund reimburse reimbursement|cancel terminate
+ship deliver dispatch|customer client|employee staff worker|job position occupation|illness disease sickness
+quick fast rapid|error fault failure|begin launch|build construct|get obtain receive|give provide supply|require need
+allow permit let enable|know regard consider|call name title term|usual typical common normal general
+many numerous several multiple various|main primary chief principal|maker manufacturer|earn make|city town|child kid
+writer author|write author|singer vocalist|company firm business corporation enterprise|app application
+photo photograph picture image|tv television|phone telephone|reply answer respond response|die death deceased
+sometimes occasionally|often frequently|repair fix|join enter|live reside|change modify alter amend|send transmit
+near close|location place site|choose select pick|wait await|also additionally|total sum|yearly annual annually
+monthly|weekly|daily|about approximately roughly around circa|hour hr|maximum max|minimum min|information info
 medication medicine drug|surgery operation|kid child|contain include comprise|create make produce|win victory
-beat defeat|lose loss|marry marriage wed|originate origin|happen occur|holiday vacation|flight fly
-airplane aircraft|ticket fare|suitcase luggage baggage|lawyer attorney|teacher instructor|pupil student
-speak talk|street road|below under|above over|quit resign|wage salary pay payment|test exam|free complimentary gratis
-valid effective|expire lapse|account profile|password passphrase|sign log|trip journey|hike walk|sofa couch
-fall autumn|soccer football|begin found establish|show programme program|invest investment"""
+beat defeat|lose loss|marry marriage wed|originate origin|happen occur|holiday vacation|flight fly|airplane aircraft
+ticket fare|suitcase luggage baggage|lawyer attorney|teacher instructor|pupil student|speak talk|street road
+below under|above over|quit resign|wage salary pay payment|test exam|free complimentary gratis|valid effective
+expire lapse|account profile|password passphrase|sign log|trip journey|hike walk|sofa couch|fall autumn
+soccer football|begin found establish|show programme program|invest investment"""
 
 _ANTONYMS = """increase decrease|increase reduce|increase fall|rise fall|rise drop|grow shrink|more less|more fewer
 most least|before after|above below|over under|approve deny|approve reject|accept reject|accept decline|allow forbid
-allow prohibit|allow ban|permit prohibit|enable disable|open close|open shut|start end|begin end|first last
-early late|earliest latest|high low|higher lower|highest lowest|big small|large small|largest smallest|long short
-longer shorter|fast slow|faster slower|hot cold|old new|older newer|older younger|oldest youngest|north south
-east west|northern southern|eastern western|inside outside|include exclude|win lose|won lost|profit loss|gain loss
-buy sell|import export|true false|correct incorrect|valid invalid|always never|all none|everyone nobody
-maximum minimum|best worst|better worse|cheap expensive|cheaper expensive|safe dangerous|safe unsafe|public private
-male female|man woman|men women|husband wife|brother sister|son daughter|father mother|positive negative
-success failure|succeed fail|pass fail|present absent|day night|morning evening|morning afternoon|monday tuesday
+allow prohibit|allow ban|permit prohibit|enable disable|open close|open shut|start end|begin end|first last|early late
+earliest latest|high low|higher lower|highest lowest|big small|large small|largest smallest|long short|longer shorter
+fast slow|faster slower|hot cold|old new|older newer|older younger|oldest youngest|north south|east west
+northern southern|eastern western|inside outside|include exclude|win lose|won lost|profit loss|gain loss|buy sell
+import export|true false|correct incorrect|valid invalid|always never|all none|everyone nobody|maximum minimum
+best worst|better worse|cheap expensive|cheaper expensive|safe dangerous|safe unsafe|public private|male female
+man woman|men women|husband wife|brother sister|son daughter|father mother|positive negative|success failure
+succeed fail|pass fail|present absent|day night|morning evening|morning afternoon|monday tuesday
 domestic international|mandatory optional|required optional|temporary permanent|full empty|entire partial|add remove
 arrive depart|arrival departure|debit credit|deposit withdraw|borrow lend|join leave|free paid|active inactive
 legal illegal|guilty innocent|strengthen weaken|benign malignant|acute chronic|oral topical|hypertension hypotension

@@ -17,13 +17,14 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from proctor.agents.agent import BaseAgent
 from proctor.base.errors import UsageError
 from proctor.base.guard import CHILD, tell_alive
+from proctor.base.records import mutable_record
 from proctor.base.references import describe
 from proctor.base.threads import CLOCK
 from proctor.cases.suite import Case, Settings, Suite
@@ -45,7 +46,7 @@ class TimeIsUp(BaseException):
     """Raised inside work that has used up its time; not an `Exception`, so that agents do not swallow it."""
 
 
-@dataclass(slots=True)
+@mutable_record
 class _Allowance:
     """The time one task may take."""
 
@@ -332,6 +333,20 @@ async def stop_agents(agents: Iterable[BaseAgent]) -> list[str]:
     """What went wrong when agents were stopped."""
     told = [(agent.name, await problem_of_step(agent.stop, STOP_SECONDS)) for agent in agents]
     return [f"the agent {name} could not stop: {problem}" for name, problem in told if problem is not None]
+
+
+@contextlib.contextmanager
+def loaded_code_uncollected() -> Iterator[None]:
+    """While trials run, garbage is not looked for in what was there before: a framework is a million such objects."""
+    import gc
+
+    frozen_before = gc.get_freeze_count()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        if not frozen_before:
+            gc.unfreeze()
 
 
 @contextlib.contextmanager

@@ -25,6 +25,7 @@ from proctor.running.engine.deadline import (
     Watchdog,
     handling_signals,
     limits_of,
+    loaded_code_uncollected,
     start_agents,
     stop_agents,
     unforeseen,
@@ -172,7 +173,7 @@ class _Execution:
         )
         if self._listener is not None:
             self._listener.started(run, len(self._plan.trials), len(open_run.kept))
-        with self._watchdog, handling_signals(self._on_signal), working_folder_kept():
+        with self._watchdog, handling_signals(self._on_signal), working_folder_kept(), loaded_code_uncollected():
             try:
                 if self._missing and self._workers is None:
                     await self._stoppable([start_agents(self._agents, self._broken_agents)])

@@ -16,7 +16,7 @@ from proctor.agents.resolving import resolve_agent
 from proctor.base.environment import environment_from
 from proctor.base.errors import InvalidSuite, Problem, UsageError
 from proctor.base.json_data import fingerprint
-from proctor.base.records import changed, record
+from proctor.base.records import changed, mutable_record, record
 from proctor.base.references import without_loading
 from proctor.cases.evaluator_specs import spec_key, with_implied_evaluators
 from proctor.cases.suite import NOTHING, Case, EvaluatorSpec, Quarantine, Suite, ambiguities
@@ -51,7 +51,7 @@ class CaseSurvey:
     misfits: list[Problem] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@mutable_record
 class PlannedSuite:
     """A suite with its agent and its evaluators ready."""
 

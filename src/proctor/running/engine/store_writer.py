@@ -81,7 +81,7 @@ class TrialWriter:
                 end_fork_of(self._pid)  # a fork that an agent made has no business with the database
                 if CHILD.page is not None:
                     allow_at_least(BUSY_SECONDS)
-                self._store.add_trials(self._run, batch)
+                self._store.add_trials(self._run, batch, masked=self._masker is not None)
             except StoreError as error:
                 self._unsaved.extend(batch)
                 self._on_failure(error)

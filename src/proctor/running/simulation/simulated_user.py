@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from proctor.agents.agent import Reply
 from proctor.base.errors import JudgeFailed, Problem
 from proctor.base.json_data import Json
-from proctor.cases.suite import SIMULATED, Case, Scenario, Suite, Turn
+from proctor.cases.scenario import SIMULATED, Scenario
+from proctor.cases.suite import Case, Suite, Turn
 from proctor.running.engine.ask import ConversationSpoiled, User, WrittenUser
 from proctor.running.engine.judges import NAMING, RunJudges, line_with, refusal
 from proctor.running.engine.plan import judge_of

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from proctor.agents.agent import Reply
 from proctor.base.json_data import Json, show
-from proctor.cases.suite import Scenario, persona_text
+from proctor.cases.scenario import Scenario, persona_text
 from proctor.judging.judge import Question, Texts
 
 REPEATED = 40

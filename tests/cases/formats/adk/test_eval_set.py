@@ -13,7 +13,8 @@ from proctor.base.errors import InvalidSuite
 from proctor.base.json_data import UNSET
 from proctor.cases.formats import adk
 from proctor.cases.matchers import Equals
-from proctor.cases.suite import EvaluatorSpec, ExpectedCall, Scenario
+from proctor.cases.scenario import Scenario
+from proctor.cases.suite import EvaluatorSpec, ExpectedCall
 
 
 def problems(folder: Path, data: Any) -> list[str]:

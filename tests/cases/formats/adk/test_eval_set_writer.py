@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from proctor.base.errors import UsageError
 from proctor.cases.formats import adk
 from proctor.cases.matchers import Equals, Regex
+from proctor.cases.scenario import Scenario
 from proctor.cases.suite import (
     Attachment,
     Case,
@@ -25,7 +26,6 @@ from proctor.cases.suite import (
     ExpectedCall,
     Keywords,
     NamedData,
-    Scenario,
     Settings,
     Suite,
     Turn,

@@ -13,7 +13,8 @@ from proctor.base.source import Pointer
 from proctor.cases.formats.adk.criteria import read_model_settings
 from proctor.cases.formats.native.parts import read_instructions
 from proctor.cases.matchers import Equals
-from proctor.cases.suite import LONGEST, PERSONAS, STOP, Case, ExpectedCall, Scenario
+from proctor.cases.scenario import LONGEST, PERSONAS, STOP, Scenario
+from proctor.cases.suite import Case, ExpectedCall
 
 PART_KINDS = (
     "inline_data",

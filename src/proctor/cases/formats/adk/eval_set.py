@@ -36,7 +36,8 @@ from proctor.cases.formats.adk.test_config import (
     name_of,
     session_of,
 )
-from proctor.cases.suite import NOTHING, Case, Expected, ExpectedCall, Scenario, Suite, Turn
+from proctor.cases.scenario import Scenario
+from proctor.cases.suite import NOTHING, Case, Expected, ExpectedCall, Suite, Turn
 
 
 def read_document(document: Document, gates: Gates | None = None) -> list[Suite]:

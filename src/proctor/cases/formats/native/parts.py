@@ -17,7 +17,8 @@ from proctor.base.json_data import Json
 from proctor.base.source import Pointer, lines_of, parse_json
 from proctor.cases.formats.native import LINES
 from proctor.cases.matchers import BadForm, Matcher, parse, parse_state
-from proctor.cases.suite import LONGEST, NOTHING, STOP, USUAL_TURNS, Case, Double, Quarantine, Scenario, Waiver
+from proctor.cases.scenario import LONGEST, STOP, USUAL_TURNS, Scenario
+from proctor.cases.suite import NOTHING, Case, Double, Quarantine, Waiver
 
 
 def parse_lines(path: Path, text: str) -> list[Json]:

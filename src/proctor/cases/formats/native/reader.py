@@ -21,6 +21,7 @@ from proctor.cases.formats.native.parts import (
     refuse_turns,
     whole,
 )
+from proctor.cases.scenario import Scenario
 from proctor.cases.suite import (
     NO_EXPECTATION,
     NOTHING,
@@ -32,7 +33,6 @@ from proctor.cases.suite import (
     ExpectedCall,
     Keywords,
     NamedData,
-    Scenario,
     Settings,
     Suite,
     Turn,
