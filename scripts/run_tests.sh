@@ -12,4 +12,4 @@ if [ "${room:-0}" -gt 4000000 ] && [ -w /dev/shm ]; then
     trap 'rm -rf "$TMPDIR"' EXIT
     trap 'exit 130' INT TERM
 fi
-"$python" -m pytest -n 2 "$@"
+"$python" -m pytest -n 3 "$@"

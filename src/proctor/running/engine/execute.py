@@ -133,8 +133,7 @@ class _Execution:
         )
         self._dispatcher = Dispatcher(self._waiting())
         self._missing = not open_run.kept or any(True for queue in self._waiting().values() for _ in queue)
-        self._note = ""
-        self._interrupted = False
+        self._note, self._interrupted = "", False
         self._bad = 0
         self._tasks: list[asyncio.Task[None]] = []
         self._agents = {item.agent: item for item in plan.suites}
