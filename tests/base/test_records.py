@@ -4,6 +4,7 @@ import copy
 import inspect
 import math
 import pickle
+import sys
 import tracemalloc
 from dataclasses import FrozenInstanceError, asdict, dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
@@ -240,3 +241,13 @@ def test_a_record_may_have_more_fields_than_the_one_it_extends() -> None:
     wider = Wider("a", more=2)
     assert (wider.value, wider.more, isinstance(wider, Single)) == ("a", 2, True)
     assert replace(wider, value="b") == Wider("b", 2) != Wider("b", 3)
+
+
+def test_fields_are_told_although_the_module_of_the_record_was_forgotten() -> None:
+    @record
+    class Forgotten:
+        value: int = 1
+
+    with patch.dict(sys.modules):
+        del sys.modules[__name__]
+        assert [item.name for item in fields(Forgotten)] == ["value"]

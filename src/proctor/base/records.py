@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, fields, is_dataclass, replace
@@ -82,12 +83,15 @@ class _Described:
 
     def __init__(self, cls: type) -> None:
         self._cls = cls
+        self._module = sys.modules.get(cls.__module__)
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
     def __get__(self, instance: object, owner: type) -> Any:
         if self._name not in self._cls.__dict__:
+            if self._module is not None:  # `dataclasses` looks there, and code under test may have removed it
+                sys.modules.setdefault(self._cls.__module__, self._module)
             dataclass(init=False, repr=False, eq=False)(self._cls)
         return self._cls.__dict__[self._name]
 
