@@ -148,6 +148,18 @@ def test_a_signal_stops_the_run_cleanly_once_however_it_is_sent(
     assert b"--resume to continue" in out
 
 
+def test_a_command_that_was_stopped_goes_on_when_it_is_continued(
+    here: Path, suite: Command, environment: dict[str, str]
+) -> None:
+    suite("slow", count=8, settings="{parallel: 1}")
+    process = started(here, environment)
+    os.kill(process.pid, signal.SIGSTOP)
+    time.sleep(1.1)  # longer than the command waits for signals at a time
+    os.kill(process.pid, signal.SIGCONT)
+    _, err = process.communicate(timeout=20)
+    assert (process.returncode, err) == (0, b"")
+
+
 def test_killing_the_command_leaves_no_process_and_resume_goes_on(
     here: Path, suite: Command, shell: Command, environment: dict[str, str]
 ) -> None:

@@ -269,7 +269,10 @@ def _signal_waiter(numbers: set[signal.Signals]) -> Callable[[float], tuple[int,
 
         def wait(seconds: float) -> tuple[int, bool] | None:
             found = signal.sigtimedwait(numbers, seconds)
-            return None if found is None else (found.si_signo, found.si_code == _FROM_KERNEL)
+            # A process that was stopped and continued in the meantime gets any number at all from Python.
+            if found is None or found.si_signo not in numbers:
+                return None
+            return found.si_signo, found.si_code == _FROM_KERNEL
 
         return wait
 
