@@ -296,6 +296,42 @@ def test_a_gated_run_that_was_killed_is_continued_with_what_it_has(project: Path
     assert asked.count("refund") == 1 + case["fresh_trials"] + 1, "only the trial that was under way is made again"
 
 
+def test_a_gated_run_that_goes_on_with_further_trials_alone_starts_its_agent(project: Path, shell: Command) -> None:
+    desk = AGENT.format(refund=8, better=False).replace(
+        "def agent(question):", "import contextlib, os, signal\n\n\ndef answer(question):"
+    )
+    desk += """
+
+class Desk:
+    name = "app.py:agent"
+    asked = 0
+
+    async def start(self):
+        self.started = True
+
+    @contextlib.asynccontextmanager
+    async def session(self, case):
+        yield self
+
+    async def send(self, turn):
+        assert self.started
+        Desk.asked += turn.input == "refund"
+        if Desk.asked == int(os.environ.get("DIE_AT", 0)):
+            os.kill(os.getpid(), signal.SIGKILL)
+        found = answer(turn.input)
+        return found if isinstance(found, Reply) else Reply(found)
+
+
+agent = Desk()
+"""
+    (project / "app.py").write_text(desk, encoding="utf-8")
+    first = shell("test", "desk.yaml", "--gate", "-j", "1", DIE_AT="3")
+    assert first.code != 1, first.out
+    ended = shell("test", "desk.yaml", "--gate", "--resume", "--json", "gate.json")
+    assert ended.code == 1, ended.out
+    assert "AttributeError" not in ended.out
+
+
 def test_a_case_that_passes_but_scores_far_below_its_usual_range_is_a_suspect(here: Path, shell: Command) -> None:
     (here / "marks.py").write_text("MARK = 1.0\n\n\ndef mark(evaluable):\n    return float(evaluable.output)\n")
     (here / "app.py").write_text("def agent(question):\n    return '0.95'\n", encoding="utf-8")

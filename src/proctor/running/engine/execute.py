@@ -122,19 +122,16 @@ class _Execution:
         workers: WorkerPool | None,
     ) -> None:
         self._plan = plan
-        self._workers = workers
-        self._rounds = rounds
+        self._workers, self._rounds = workers, rounds
         self._options = options
         self._open_run = open_run
-        self._listener = listener
-        self._earlier = earlier
+        self._listener, self._earlier = listener, earlier
         self._writer = TrialWriter(
             open_run.store, open_run.no, listener, self._keeping_failed, keep_secrets=options.keep_secrets
         )
         self._dispatcher = Dispatcher(self._waiting())
-        self._missing = not open_run.kept or any(True for queue in self._waiting().values() for _ in queue)
         self._note, self._interrupted = "", False
-        self._bad = 0
+        self._started, self._bad = False, 0
         self._tasks: list[asyncio.Task[None]] = []
         self._agents = {item.agent: item for item in plan.suites}
         self._broken_agents: dict[BaseAgent, str] = {}
@@ -174,13 +171,13 @@ class _Execution:
             self._listener.started(run, len(self._plan.trials), len(open_run.kept))
         with self._watchdog, handling_signals(self._on_signal), working_folder_kept(), loaded_code_uncollected():
             try:
-                if self._missing and self._workers is None:
-                    await self._stoppable([start_agents(self._agents, self._broken_agents)])
+                if not open_run.kept or any(True for queue in self._waiting().values() for _ in queue):
+                    await self._start_agents()
                 await self._stoppable([self._worker() for _ in range(min(self._parallel, len(self._plan.trials)))])
                 await self._further_rounds()
             finally:
                 self._writer.flush()
-                if self._missing:
+                if self._started:
                     await self._stop_agents()
                 self._note = self._note or self._writer.check()
                 if self._costs is not None:
@@ -218,6 +215,7 @@ class _Execution:
             self._writer.flush()
             if not (trials := self._rounds.next_trials()):
                 break
+            await self._start_agents()
             self._dispatcher = Dispatcher(queues_of(trials))
             await self._stoppable([self._worker() for _ in range(min(self._parallel, len(trials)))])
 
@@ -265,8 +263,11 @@ class _Execution:
         past = None if self._earlier is None else self._earlier(planned)
         if past is not None:
             return await self._scored(planned, answer_of(past), reused=True)
-        if case.scenario is not None and (reason := _unplayable(planned, self._options)):
-            return result_of(planned, _unasked(Outcome.SKIPPED, reason))
+        if case.scenario is not None:
+            from proctor.running.simulation.simulated_user import why_unplayable
+
+            if reason := why_unplayable(case, self._options, suite.suite):
+                return result_of(planned, _unasked(Outcome.SKIPPED, reason))
         if suite.agent in self._broken_agents:
             return result_of(planned, _unasked(Outcome.ERROR, self._broken_agents[suite.agent]))
         limits = suite.limits if case.timeout is None else limits_of(self._options, suite.suite, case)
@@ -349,6 +350,12 @@ class _Execution:
             return queues
         return {suite: (trial for trial in queue if trial.position not in kept) for suite, queue in queues.items()}
 
+    async def _start_agents(self) -> None:
+        """Before the first trial that is made: a resumed run may make none, or only further ones of the gate."""
+        if not self._started and self._workers is None:
+            await self._stoppable([start_agents(self._agents, self._broken_agents)])
+        self._started = True
+
     async def _stop_agents(self) -> None:
         started = [agent for agent in self._agents if agent not in self._broken_agents]
         problems = await (stop_agents(started) if self._workers is None else self._workers.close())
@@ -391,10 +398,3 @@ def _repeats(plan: Plan) -> Mapping[tuple[str, str], int]:
 
 def _unasked(outcome: Outcome, reason: str) -> Answer:
     return Answer((), outcome, reason, attempts=0, started_at=CLOCK.time(), duration_ms=0.0)
-
-
-def _unplayable(planned: PlannedTrial, options: RunOptions) -> str:
-    """Why the user of a conversation cannot be simulated; empty where it can."""
-    from proctor.running.simulation.simulated_user import why_unplayable
-
-    return why_unplayable(planned.case, options, planned.suite.suite)
