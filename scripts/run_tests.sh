@@ -12,4 +12,5 @@ if [ "${room:-0}" -gt 4000000 ] && [ -w /dev/shm ]; then
     trap 'rm -rf "$TMPDIR"' EXIT
     trap 'exit 130' INT TERM
 fi
+# Three at a time on two cores: some tests wait.
 "$python" -m pytest -n 3 "$@"
