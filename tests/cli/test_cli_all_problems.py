@@ -5,7 +5,13 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+import pytest
+
+from proctor.cases.formats.native import json_lines
 
 
 def test_unknown_evaluators_are_reported_beside_unknown_keys_in_one_go(tmp_path: Path) -> None:
@@ -55,3 +61,21 @@ def test_no_help_breaks_off_in_the_middle_of_a_sentence() -> None:
         command = [sys.executable, "-m", "proctor", group, "--help"]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         assert "..." not in done.stdout.partition("Commands:")[2]
+
+
+@pytest.mark.parametrize("smallest", [0, 8_000_000], ids=["large", "small"])
+@pytest.mark.parametrize("command", [("test",), ("doctor",), ("dataset", "validate")])
+def test_a_bad_line_of_a_large_file_is_told_as_one_of_a_small_file_is(
+    here: Path,
+    proctor: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+    command: tuple[str, ...],
+    smallest: int,
+) -> None:
+    monkeypatch.setattr(json_lines, "LARGE_BYTES", smallest)
+    rows = ['{"id": "a", "input": "hi", "expected": "hi"}', '{"id": "a", "input": "hi", "expcted": 1}', '{"id": ', "7"]
+    (here / "big.jsonl").write_text("\n".join(rows), encoding="utf-8")
+    ended = proctor(*command, "big.jsonl")
+    assert ended.code == 2, ended
+    for said in ("big.jsonl:2: cases[1].expcted is not a known key", "big.jsonl:3: is not valid JSON", "big.jsonl:4: "):
+        assert said in ended.out + ended.err

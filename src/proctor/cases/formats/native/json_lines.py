@@ -167,11 +167,9 @@ class LargeCases(Sequence[Case]):
     def __getitem__(self, at: int | slice) -> Case | tuple[Case, ...]:
         if isinstance(at, slice):
             return tuple(self[place] for place in range(len(self))[at])
-        place = range(len(self))[at]
+        # What is wrong with a line was said when the file was first read; it is the same line still.
+        case = self.read(range(len(self))[at], Document(self._lines.path, "", {}, lambda pointer: None))
         self._lines.check()
-        document = Document(self._lines.path, "", {}, lambda pointer: self._lines.numbers[place])
-        case = self.read(place, document)
-        document.finish()
         for change in self._changes:
             case = change(case)
         return case
